@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 // untried are operations of the contract that the suite's own table leaves out, each

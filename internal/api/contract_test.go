@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 // leftOut are the members of the contract that the client does not use.

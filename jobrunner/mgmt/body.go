@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
@@ -28,14 +29,6 @@ const (
 	treeFactor = 10
 )
 
-// phase is the operation that a body belongs to.
-type phase int
-
-const (
-	creating phase = iota
-	updating
-)
-
 // reference is a string that both null and the empty string clear.
 type reference struct {
 	Set   bool // the body has it
@@ -44,15 +37,15 @@ type reference struct {
 
 // checker is a wire type with rules that involve several members.
 type checker interface {
-	check(p phase) []string // returns faults without a path
+	check(u contract.Use) []string // returns faults without a path
 }
 
 // decode reads the body of a request into a wire type and checks it against
 // the type's rules. Absent members stay nil. The error lists all faults at once,
 // each with its path in the body.
-func decode[T any](c *call, p phase) (T, error) {
+func decode[T any](c *call, u contract.Use) (T, error) {
 	var body T
-	c.operation.handle.mustTake(reflect.TypeFor[T](), p)
+	c.operation.handle.mustTake(reflect.TypeFor[T](), u)
 	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), maxBody, treeFactor, false)
 	defer hold.Release()
 	if err != nil {
@@ -68,8 +61,8 @@ func decode[T any](c *call, p phase) (T, error) {
 	if err != nil {
 		return body, err
 	}
-	d := decoder{phase: p}
-	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem())
+	var d decoder
+	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem(), placeOf(reflect.TypeFor[T](), u))
 	if len(d.faults) > 0 {
 		return body, validationError(d.faults[:min(len(d.faults), maxFaults)]...)
 	}
@@ -100,8 +93,8 @@ func parse(r io.Reader) (tree any, err error) {
 
 // decoder fills a value from a JSON tree and collects the faults.
 type decoder struct {
-	phase  phase
-	faults []string
+	partial bool // a member that is missing is no fault
+	faults  []string
 }
 
 func (d *decoder) addFault(path, format string, args ...any) {
@@ -110,23 +103,25 @@ func (d *decoder) addFault(path, format string, args ...any) {
 	}
 }
 
-func (d *decoder) decodeObject(path string, in any, out reflect.Value) {
+func (d *decoder) decodeObject(path string, in any, out reflect.Value, at place) {
 	tree, ok := in.(map[string]any)
 	if !ok {
 		d.addTypeFault(path, in, "object")
 		return
 	}
 	known := map[string]bool{}
-	for _, m := range members(out.Type()) {
+	for _, m := range members(out.Type(), at) {
+		if m.row == nil {
+			continue
+		}
 		value, present := tree[m.name]
+		known[m.name] = true
+		field := out.FieldByIndex(m.index)
 		switch {
-		case m.rule.createOnly && d.phase == updating, m.rule.updateOnly && d.phase == creating:
-		case present && value == nil && m.rule.nullable:
-			known[m.name] = true
+		case present && value == nil && m.row.Nullable && field.Type() != reflect.TypeFor[reference]():
 		case present:
-			known[m.name] = true
-			d.decodeValue(path+"."+m.name, value, out.FieldByIndex(m.index), m.rule)
-		case m.rule.required, m.rule.requiredOnCreate && d.phase == creating:
+			d.decodeValue(path+"."+m.name, value, field, m, at)
+		case m.row.RequiredIn(at.Use) && !d.partial:
 			d.addFault(path, "missing property '%s'", m.name)
 		}
 	}
@@ -140,33 +135,33 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value) {
 	for _, name := range unknown {
 		d.addFault(path, "additional properties '%s' not allowed", truncate(name))
 	}
-	if c, ok := out.Addr().Interface().(checker); ok {
-		for _, fault := range c.check(d.phase) {
+	if c, ok := out.Addr().Interface().(checker); ok && !d.partial {
+		for _, fault := range c.check(at.Use) {
 			d.addFault(path, "%s", fault)
 		}
 	}
 }
 
-func (d *decoder) decodeValue(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeValue(path string, in any, out reflect.Value, m member, at place) {
 	if ref, ok := out.Addr().Interface().(*reference); ok {
 		ref.Set = true
 		if in != nil && in != "" {
-			d.decodeString(path, in, reflect.ValueOf(&ref.Value).Elem(), r)
+			d.decodeString(path, in, reflect.ValueOf(&ref.Value).Elem(), m.row, at.Use)
 		}
 		return
 	}
 	switch out.Kind() {
 	case reflect.Pointer:
 		out.Set(reflect.New(out.Type().Elem()))
-		d.decodeValue(path, in, out.Elem(), r)
+		d.decodeValue(path, in, out.Elem(), m, at)
 	case reflect.Struct:
-		d.decodeObject(path, in, out)
+		d.decodeObject(path, in, out, at.in(m.name))
 	case reflect.Slice:
-		d.decodeList(path, in, out, r)
+		d.decodeList(path, in, out, m, at)
 	case reflect.Map:
 		d.decodeEnv(path, in, out)
 	case reflect.String:
-		d.decodeString(path, in, out, r)
+		d.decodeString(path, in, out, m.row, at.Use)
 	case reflect.Bool:
 		if b, ok := in.(bool); ok {
 			out.SetBool(b)
@@ -174,31 +169,31 @@ func (d *decoder) decodeValue(path string, in any, out reflect.Value, r rule) {
 			d.addTypeFault(path, in, "boolean")
 		}
 	case reflect.Int64:
-		d.decodeInteger(path, in, out, r)
+		d.decodeInteger(path, in, out, m.row)
 	case reflect.Float64:
-		d.decodeNumber(path, in, out, r)
+		d.decodeNumber(path, in, out, m.row)
 	default:
 		panic("unsupported type in a wire type: " + out.Type().String())
 	}
 }
 
-func (d *decoder) decodeList(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeList(path string, in any, out reflect.Value, m member, at place) {
 	items, ok := in.([]any)
 	if !ok {
 		d.addTypeFault(path, in, "array")
 		return
 	}
-	if r.min != nil && float64(len(items)) < *r.min {
-		d.addFault(path, "got %d items, want at least %v", len(items), *r.min)
-	}
-	if r.max != nil && float64(len(items)) > *r.max {
-		d.addFault(path, "got %d items, want at most %v", len(items), *r.max)
+	if r := m.row; r.Min != nil && float64(len(items)) < *r.Min {
+		d.addFault(path, "got %d items, want at least %v", len(items), *r.Min)
+	} else if r.Max != nil && float64(len(items)) > *r.Max {
+		d.addFault(path, "got %d items, want at most %v", len(items), *r.Max)
 	}
 	out.Set(reflect.MakeSlice(out.Type(), len(items), len(items)))
+	element := member{name: m.name + "[]", row: m.row.Element()}
 	for i, item := range items {
-		d.decodeValue(fmt.Sprintf("%s[%d]", path, i), item, out.Index(i), rule{oneOf: r.oneOf, pattern: r.pattern})
+		d.decodeValue(fmt.Sprintf("%s[%d]", path, i), item, out.Index(i), element, at)
 	}
-	if r.unique {
+	if m.row.Unique {
 		d.checkUnique(path, items)
 	}
 }
@@ -242,7 +237,7 @@ func (d *decoder) decodeEnv(path string, in any, out reflect.Value) {
 	out.Set(reflect.ValueOf(env))
 }
 
-func (d *decoder) decodeString(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeString(path string, in any, out reflect.Value, r *contract.Field, u contract.Use) {
 	s, ok := in.(string)
 	if !ok {
 		d.addTypeFault(path, in, "string")
@@ -251,19 +246,19 @@ func (d *decoder) decodeString(path string, in any, out reflect.Value, r rule) {
 	out.SetString(s)
 	length := float64(utf8.RuneCountInString(s))
 	switch {
-	case s == "" && r.clearable && d.phase == updating:
-	case r.min != nil && length < *r.min:
-		d.addFault(path, "got %v characters, want at least %v", length, *r.min)
-	case r.max != nil && length > *r.max:
-		d.addFault(path, "got %v characters, want at most %v", length, *r.max)
-	case r.oneOf != nil && !slices.Contains(r.oneOf, s):
-		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.oneOf, "', '"))
-	case r.pattern != nil && !r.pattern.regexp.MatchString(s):
-		d.addFault(path, "got '%s', want %s", truncate(s), r.pattern.description)
+	case s == "" && r.Clear == `""` && u == contract.Update:
+	case r.Min != nil && length < *r.Min:
+		d.addFault(path, "got %v characters, want at least %v", length, *r.Min)
+	case r.Max != nil && length > *r.Max:
+		d.addFault(path, "got %v characters, want at most %v", length, *r.Max)
+	case r.Closed() && !slices.Contains(r.Enum, s):
+		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.Enum, "', '"))
+	case r.Form != nil && !matches(*r.Form, s):
+		d.addFault(path, "got '%s', want %s", truncate(s), r.Form.Words)
 	}
 }
 
-func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r *contract.Field) {
 	literal, ok := in.(json.Number)
 	if !ok {
 		d.addTypeFault(path, in, "integer")
@@ -280,12 +275,12 @@ func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r rule) 
 	}
 	out.SetInt(n)
 	d.checkBounds(path, literal, float64(n), r)
-	if r.powerOfTwo && n > 0 && n&(n-1) != 0 {
+	if r.Power2 && n > 0 && n&(n-1) != 0 {
 		d.addFault(path, "got %d, want a power of two", n)
 	}
 }
 
-func (d *decoder) decodeNumber(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeNumber(path string, in any, out reflect.Value, r *contract.Field) {
 	literal, ok := in.(json.Number)
 	if !ok {
 		d.addTypeFault(path, in, "number")
@@ -300,19 +295,19 @@ func (d *decoder) decodeNumber(path string, in any, out reflect.Value, r rule) {
 	d.checkBounds(path, literal, f, r)
 }
 
-func (d *decoder) checkBounds(path string, literal json.Number, n float64, r rule) {
+func (d *decoder) checkBounds(path string, literal json.Number, n float64, r *contract.Field) {
 	orZero := ""
-	if r.allowZero {
+	if r.OrZero {
 		if n == 0 {
 			return
 		}
 		orZero = " or 0"
 	}
-	if r.min != nil && n < *r.min {
-		d.addFault(path, "got %s, want at least %s%s", truncate(literal.String()), formatNumber(*r.min), orZero)
+	if r.Min != nil && n < *r.Min {
+		d.addFault(path, "got %s, want at least %s%s", truncate(literal.String()), formatNumber(*r.Min), orZero)
 	}
-	if r.max != nil && n > *r.max {
-		d.addFault(path, "got %s, want at most %s%s", truncate(literal.String()), formatNumber(*r.max), orZero)
+	if r.Max != nil && n > *r.Max {
+		d.addFault(path, "got %s, want at most %s%s", truncate(literal.String()), formatNumber(*r.Max), orZero)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
@@ -116,7 +117,7 @@ func readGPUQuery(c *call) (gpuQuery, error) {
 	out := gpuQuery{
 		count:        q.integer("count", 1, "an integer of at least 1", func(n int64) bool { return n >= 1 }),
 		countries:    q.patternList("countryCodes", countryPattern, "a country code such as FR"),
-		cudaVersions: q.patternList("cudaVersions", patterns["cuda"].regexp, patterns["cuda"].description),
+		cudaVersions: q.patternList("cudaVersions", pattern(contract.CUDAVersion), contract.CUDAVersion.Words),
 	}
 	out.availability, out.products = q.readAvailability(catalog.Products, "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion")
 	out.cloud = cmp.Or(q.enumValue("cloud", catalog.Clouds...), catalog.Secure)

@@ -3,19 +3,21 @@ package mgmt
 import (
 	"reflect"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 // requireChange refuses an update that changes nothing: body is a wire type, of whose
 // members an update takes all that are not of creates alone.
-func requireChange(p phase, body any) []string {
-	if p != updating {
+func requireChange(u contract.Use, body any) []string {
+	if u != contract.Update {
 		return nil
 	}
 	var names []string
 	v := reflect.ValueOf(body).Elem()
-	for _, m := range members(v.Type()) {
+	for _, m := range members(v.Type(), placeOf(v.Type(), u)) {
 		switch {
-		case m.rule.createOnly:
+		case m.row == nil:
 		case !v.FieldByIndex(m.index).IsZero():
 			return nil
 		default:

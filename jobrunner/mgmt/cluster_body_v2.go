@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -12,28 +13,28 @@ import (
 // clusterBodyV2 is the body of a create, or of an update, which is a rename. It knows no
 // private registry.
 type clusterBodyV2 struct {
-	Name          *string            `json:"name" rule:"required=create min=1"`
-	Type          *string            `json:"type" rule:"required=create create-only oneof=APPLICATION,TRAINING,SLURM,RAY"`
-	Compute       *clusterComputeV2  `json:"compute" rule:"required=create create-only"`
-	Image         *string            `json:"image" rule:"create-only min=1"`
-	Args          *string            `json:"args" rule:"create-only"`
-	Disk          *int64             `json:"disk" rule:"create-only min=1"`
-	Env           *map[string]string `json:"env" rule:"create-only"`
-	Ports         *[]string          `json:"ports" rule:"create-only pattern=port"`
-	Mounts        *podMountsV2       `json:"mounts" rule:"create-only"`
-	DataCenterIDs *[]string          `json:"dataCenterIds" rule:"create-only pattern=id"`
-	StartJupyter  *bool              `json:"startJupyter" rule:"create-only"`
-	StartSSH      *bool              `json:"startSsh" rule:"create-only"`
+	Name          *string            `json:"name"`
+	Type          *string            `json:"type"`
+	Compute       *clusterComputeV2  `json:"compute"`
+	Image         *string            `json:"image"`
+	Args          *string            `json:"args"`
+	Disk          *int64             `json:"disk"`
+	Env           *map[string]string `json:"env"`
+	Ports         *[]string          `json:"ports"`
+	Mounts        *podMountsV2       `json:"mounts"`
+	DataCenterIDs *[]string          `json:"dataCenterIds"`
+	StartJupyter  *bool              `json:"startJupyter"`
+	StartSSH      *bool              `json:"startSsh"`
 }
 
 // clusterComputeV2 is of bodies and of answers.
 type clusterComputeV2 struct {
-	GPUTypeID      string `json:"gpuTypeId" rule:"required min=1 pattern=id"`
-	GPUCountPerPod int64  `json:"gpuCountPerPod" rule:"required min=1"`
-	PodCount       int64  `json:"podCount" rule:"required min=2 max=250"`
+	GPUTypeID      string `json:"gpuTypeId"`
+	GPUCountPerPod int64  `json:"gpuCountPerPod"`
+	PodCount       int64  `json:"podCount"`
 }
 
-func (b *clusterBodyV2) check(p phase) []string { return requireChange(p, b) }
+func (b *clusterBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
 
 // build is a new cluster and its members, in the order of their ranks.
 func (b clusterBodyV2) build(sshKeys string) (store.Cluster, []store.Pod, error) {

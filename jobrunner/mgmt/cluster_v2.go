@@ -3,6 +3,7 @@ package mgmt
 import (
 	"fmt"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -111,7 +112,7 @@ func (s *server) getClusterV2(c *call) (any, error) {
 }
 
 func (s *server) createClusterV2(c *call) (any, error) {
-	body, err := decode[clusterBodyV2](c, creating)
+	body, err := decode[clusterBodyV2](c, contract.Create)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (s *server) createClusterV2(c *call) (any, error) {
 }
 
 func (s *server) updateClusterV2(c *call) (any, error) {
-	body, err := decode[clusterBodyV2](c, updating)
+	body, err := decode[clusterBodyV2](c, contract.Update)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,11 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 // containerBodyV2 are the container settings in the body of a template or an
 // endpoint.
 type containerBodyV2 struct {
-	Image    *string            `json:"image" rule:"min=1"`
+	Image    *string            `json:"image"`
 	Args     *string            `json:"args"`
-	Disk     *int64             `json:"disk" rule:"min=1"`
+	Disk     *int64             `json:"disk"`
 	Env      *map[string]string `json:"env"`
-	Ports    *[]string          `json:"ports" rule:"pattern=port"`
+	Ports    *[]string          `json:"ports"`
 	Registry reference          `json:"registry"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 // bench tests a resource of one version against the contract's table, field by
@@ -215,7 +215,7 @@ func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 	}
 	if f.Open {
 		unknown := "not known"
-		if f.Pattern != "" && strings.Contains(f.Pattern, `\d+`) || strings.Contains(f.Path, "Cuda") {
+		if f.Form != nil && strings.Contains(f.Form.Pattern, `\d+`) || strings.Contains(f.Path, "Cuda") {
 			unknown = "99.1"
 		}
 		b.expectAccepted(use, f.Path, value(unknown))

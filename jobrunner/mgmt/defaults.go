@@ -1,55 +1,73 @@
 package mgmt
 
-import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+import (
+	"fmt"
+	"reflect"
+	"strings"
 
-// The defaults of a create in each version (service description, Resources and
-// their fields; docs/reference/contract.md).
-
-const (
-	defaultDisk      = 50 // GB
-	defaultMountPath = "/workspace"
-	defaultGPUCount  = 1
-	defaultVCPUCount = 2 // version 1; version 2 requires a count
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-func templateDefaultsV1() store.Template {
-	return store.Template{
-		Container: store.Container{Disk: defaultDisk, Ports: []string{"8888/http", "22/tcp"}},
-		Volume:    store.LocalVolume{Size: 20, Path: defaultMountPath},
-		Category:  "NVIDIA",
-		StartSSH:  true, StartJupyter: true,
+var (
+	defaultDisk      = contract.Default[int64](contract.Of(contract.V2, "template", "disk"))
+	defaultGPUCount  = contract.Default[int64](contract.Of(contract.V2, "endpoint", "gpu.count"))
+	defaultVCPUCount = contract.Default[int64](contract.Of(contract.V1, "endpoint", "vcpuCount")) // version 2 requires a count
+)
+
+// defaultsOf returns a create body with the defaults of the contract.
+func defaultsOf[B any]() (body B) {
+	at := placeOf(reflect.TypeFor[B](), contract.Create)
+	tree, err := parse(strings.NewReader(string(contract.Defaults(at.API, at.Resource))))
+	if err != nil {
+		panic(fmt.Sprintf("the defaults of %s: %v", at.Resource, err))
 	}
+	d := decoder{partial: true}
+	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem(), at)
+	if len(d.faults) > 0 {
+		panic(fmt.Sprintf("the defaults of %s: %s", at.Resource, strings.Join(d.faults, "; ")))
+	}
+	return body
 }
 
+func defaultVolume() store.LocalVolume {
+	return store.LocalVolume{Path: *defaultsOf[templateBodyV1]().VolumeMountPath}
+}
+
+// A template of version 1 has the defaults of version 2 for what version 1 lacks.
 func templateDefaultsV2() store.Template {
-	return store.Template{
-		Container: store.Container{Disk: defaultDisk},
-		Volume:    store.LocalVolume{Path: defaultMountPath},
-		Category:  "NVIDIA",
-		StartSSH:  true, StartJupyter: true,
-	}
+	t := store.Template{Volume: defaultVolume()}
+	defaultsOf[templateBodyV2]().apply(&t)
+	return t
+}
+
+func templateDefaultsV1() store.Template {
+	t := templateDefaultsV2()
+	defaultsOf[templateBodyV1]().apply(&t)
+	return t
 }
 
 func podDefaultsV1() store.Pod {
-	t := templateDefaultsV1()
-	return store.Pod{Head: store.Head{Name: "my pod"}, Container: t.Container, Volume: t.Volume, Cloud: "SECURE"}
+	d := defaultsOf[podBodyV1]()
+	p := store.Pod{Cloud: *d.CloudType}
+	d.apply(&p)
+	return p
 }
 
 func podDefaultsV2() store.Pod {
-	return store.Pod{Container: store.Container{Disk: defaultDisk}, Volume: store.LocalVolume{Path: defaultMountPath}, Cloud: "SECURE"}
+	return store.Pod{Container: store.Container{Disk: defaultDisk}, Volume: defaultVolume(), Cloud: *defaultsOf[podBodyV2]().Cloud}
 }
 
-func endpointDefaultsV1() store.Endpoint { return endpointDefaults(5) }
+func endpointDefaultsV1() store.Endpoint {
+	e := endpointDefaultsV2()
+	e.IdleTimeout = *defaultsOf[endpointBodyV1]().IdleTimeout
+	return e
+}
 
-func endpointDefaultsV2() store.Endpoint { return endpointDefaults(10) }
-
-func endpointDefaults(idleTimeout int64) store.Endpoint {
+func endpointDefaultsV2() store.Endpoint {
+	d := defaultsOf[endpointBodyV2]()
 	return store.Endpoint{
-		Type:        store.Queue,
-		Container:   store.Container{Disk: defaultDisk},
-		WorkersMax:  3,
-		IdleTimeout: idleTimeout,
-		Scaling:     store.Scaling{Type: store.QueueDelay, Value: 4},
-		FlashBoot:   "OFF",
+		Type: *d.Type, Container: store.Container{Disk: defaultDisk}, WorkersMin: *d.Workers.Min, WorkersMax: *d.Workers.Max,
+		IdleTimeout: *d.Workers.IdleTimeout, Scaling: d.Scaling.record(), Timeout: *d.Timeout, FlashBoot: *d.FlashBoot,
 	}
 }

@@ -2,24 +2,20 @@ package mgmt
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // delegationBodyV2 is the body of a create; there is no update.
 type delegationBodyV2 struct {
-	Resource *string   `json:"resource" rule:"required pattern=ecr"`
+	Resource *string   `json:"resource"`
 	Name     reference `json:"name"`
 }
 
-// ecrARN matches the ARN of a repository in AWS ECR, which has the account, region
-// and repository of an image. AWS has no tag in an ARN; here one may follow the
-// repository, as in an image reference. The groups are partition, region, account,
-// repository and tag.
-var ecrARN = regexp.MustCompile(`^arn:(aws(?:-[a-z]+)*):ecr:([a-z]{2}(?:-[a-z]+)+-[0-9]{1,2}):([0-9]{12}):` +
-	`repository/([a-z0-9]+(?:(?:[._/-]|__)[a-z0-9]+)*)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?$`)
+// ecrARN matches the ARN of a repository in AWS ECR.
+var ecrARN = pattern(contract.ECRRepository)
 
 // The lengths of a repository's name in ECR.
 const (
@@ -31,7 +27,7 @@ const (
 const defaultTag = "latest"
 
 // check finds a repository whose name is too short or too long for ECR.
-func (b *delegationBodyV2) check(phase) []string {
+func (b *delegationBodyV2) check(contract.Use) []string {
 	if b.Resource == nil {
 		return nil
 	}

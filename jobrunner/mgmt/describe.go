@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
@@ -15,7 +16,7 @@ import (
 // or returns another answer than it describes panics, which the tests find.
 type description struct {
 	body    reflect.Type // nil: the request has none
-	phase   phase        // of the body
+	use     contract.Use // of the body
 	answer  reflect.Type // nil: the answer has no body
 	member  string       // of the object that has the answer in it; "": there is no such object
 	media   string       // content type of the answer; "": JSON
@@ -47,8 +48,8 @@ func streams(media string, serve func(s *server, c *call) (any, error)) handler 
 }
 
 // takes describes a handler that decodes a body of type B.
-func takes[B any](p phase, h handler) handler {
-	h.body, h.phase = reflect.TypeFor[B](), p
+func takes[B any](u contract.Use, h handler) handler {
+	h.body, h.use = reflect.TypeFor[B](), u
 	return h
 }
 
@@ -78,9 +79,9 @@ func conflicts(h handler) handler { h.state = true; return h }
 func withoutKey(h handler) handler { h.public = true; return h }
 
 // mustTake panics where a handler decodes another body than it describes.
-func (d description) mustTake(body reflect.Type, p phase) {
-	if d.body != body || d.phase != p {
-		panic(fmt.Sprintf("the handler decodes a %s in phase %d and describes a %v in phase %d: see takes", body, p, d.body, d.phase))
+func (d description) mustTake(body reflect.Type, u contract.Use) {
+	if d.body != body || d.use != u {
+		panic(fmt.Sprintf("the handler decodes a %s for use %d and describes a %v for use %d: see takes", body, u, d.body, d.use))
 	}
 }
 

@@ -102,7 +102,7 @@ func (e edition) operation(s *schemas, method, path string, success int, h descr
 		out.Security = new([]map[string][]string{})
 	}
 	if h.body != nil {
-		out.RequestBody = &openapi.RequestBody{Required: true, Content: map[string]openapi.MediaType{"application/json": {Schema: s.bodyComponent(h.body, h.phase)}}}
+		out.RequestBody = &openapi.RequestBody{Required: true, Content: map[string]openapi.MediaType{"application/json": {Schema: s.bodyComponent(h.body, placeOf(h.body, h.use))}}}
 	}
 	answer := &openapi.Response{Description: http.StatusText(success), Headers: e.headers()}
 	if h.answer != nil {
@@ -128,10 +128,10 @@ func (s *schemas) success(h description) *openapi.Schema {
 		return &openapi.Schema{Type: "string"}
 	case h.member != "":
 		return &openapi.Schema{
-			Type: "object", Required: []string{h.member}, Properties: map[string]*openapi.Schema{h.member: s.answer(h.answer, rule{})},
+			Type: "object", Required: []string{h.member}, Properties: map[string]*openapi.Schema{h.member: s.answer(h.answer)},
 		}
 	}
-	return s.answer(h.answer, rule{})
+	return s.answer(h.answer)
 }
 
 // headers are those of every answer to a known key; version 1 has no quotas.
@@ -156,7 +156,7 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 		hasID = hasID || p.In == "path"
 		inputs = inputs || p.In != "path"
 	}
-	namesTemplate := h.body != nil && slices.ContainsFunc(members(h.body), func(m member) bool { return m.name == "templateId" })
+	namesTemplate := h.body != nil && placeOf(h.body, h.use).row("templateId") != nil
 	if h.state {
 		out = append(out, http.StatusConflict)
 	}

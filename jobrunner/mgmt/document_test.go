@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
@@ -66,7 +67,7 @@ func TestChecksAreDescribed(t *testing.T) {
 		if checks && !describes && inexpressible[body] == "" {
 			t.Errorf("%s checks what its schema does not say: see schema_checks.go", body)
 		}
-		for _, m := range members(body) {
+		for _, m := range members(body, place{}) {
 			visit(body.FieldByIndex(m.index).Type)
 		}
 	}
@@ -79,16 +80,16 @@ func TestChecksAreDescribed(t *testing.T) {
 
 // A handler that decodes another body than it describes is a bug that no test misses.
 func TestMustTake(t *testing.T) {
-	d := takes[templateBodyV2](creating, handler{}).description
-	panics := func(p phase, body reflect.Type) (panicked bool) {
+	d := takes[templateBodyV2](contract.Create, handler{}).description
+	panics := func(u contract.Use, body reflect.Type) (panicked bool) {
 		defer func() { panicked = recover() != nil }()
-		d.mustTake(body, p)
+		d.mustTake(body, u)
 		return false
 	}
-	if panics(creating, reflect.TypeFor[templateBodyV2]()) {
+	if panics(contract.Create, reflect.TypeFor[templateBodyV2]()) {
 		t.Error("the described body panics")
 	}
-	if !panics(updating, reflect.TypeFor[templateBodyV2]()) || !panics(creating, reflect.TypeFor[templateBodyV1]()) {
+	if !panics(contract.Update, reflect.TypeFor[templateBodyV2]()) || !panics(contract.Create, reflect.TypeFor[templateBodyV1]()) {
 		t.Error("another body is taken")
 	}
 }

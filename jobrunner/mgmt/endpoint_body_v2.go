@@ -1,50 +1,51 @@
 package mgmt
 
 import (
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // endpointBodyV2 is the body of a create or an update.
 type endpointBodyV2 struct {
-	Name       *string `json:"name" rule:"required=create min=1"`
-	Type       *string `json:"type" rule:"create-only oneof=QUEUE,LOAD_BALANCER"`
-	TemplateID *string `json:"templateId" rule:"min=1"`
+	Name       *string `json:"name"`
+	Type       *string `json:"type"`
+	TemplateID *string `json:"templateId"`
 	containerBodyV2
 	GPU            *gpuBodyV2     `json:"gpu"`
-	CPU            *[]cpuBodyV2   `json:"cpu" rule:"min=1 unique"`
+	CPU            *[]cpuBodyV2   `json:"cpu"`
 	Workers        *workersBodyV2 `json:"workers"`
 	Scaling        *scalingV2     `json:"scaling"`
-	DataCenterIDs  *[]string      `json:"dataCenterIds" rule:"pattern=id"`
+	DataCenterIDs  *[]string      `json:"dataCenterIds"`
 	NetworkVolumes *[]string      `json:"networkVolumes"`
-	Timeout        *int64         `json:"timeout" rule:"zero min=5000 max=604800000"`
-	FlashBoot      *string        `json:"flashboot" rule:"oneof=OFF,FLASHBOOT,PRIORITY_FLASHBOOT"`
+	Timeout        *int64         `json:"timeout"`
+	FlashBoot      *string        `json:"flashboot"`
 }
 
 type gpuBodyV2 struct {
-	Pools               *[]string `json:"pools" rule:"required=create min=1 pattern=id"`
-	ExcludedTypes       *[]string `json:"excludedTypes" rule:"unique pattern=type"`
-	Count               *int64    `json:"count" rule:"min=1"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
-	MinCUDAVersion      *string   `json:"minCudaVersion" rule:"pattern=cuda clearable"`
+	Pools               *[]string `json:"pools"`
+	ExcludedTypes       *[]string `json:"excludedTypes"`
+	Count               *int64    `json:"count"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
+	MinCUDAVersion      *string   `json:"minCudaVersion"`
 }
 
 type cpuBodyV2 struct {
-	ID        string `json:"id" rule:"required min=1 pattern=id"`
-	VCPUCount int64  `json:"vcpuCount" rule:"required min=2 power2"`
+	ID        string `json:"id"`
+	VCPUCount int64  `json:"vcpuCount"`
 }
 
 type workersBodyV2 struct {
-	Min         *int64 `json:"min" rule:"min=0"`
-	Max         *int64 `json:"max" rule:"min=0"`
-	IdleTimeout *int64 `json:"idleTimeout" rule:"min=1 max=3600"`
+	Min         *int64 `json:"min"`
+	Max         *int64 `json:"max"`
+	IdleTimeout *int64 `json:"idleTimeout"`
 }
 
 // scalingV2 is the scaling in a body and in an answer.
 type scalingV2 struct {
-	Type         string   `json:"type" rule:"required oneof=QUEUE_DELAY,REQUEST_COUNT"`
-	QueueDelay   *float64 `json:"queueDelay,omitempty" rule:"min=0.5"` // s
-	RequestCount *int64   `json:"requestCount,omitempty" rule:"min=1"`
+	Type         string   `json:"type"`
+	QueueDelay   *float64 `json:"queueDelay,omitempty"` // s
+	RequestCount *int64   `json:"requestCount,omitempty"`
 }
 
 func newScalingV2(s store.Scaling) scalingV2 {
@@ -55,7 +56,7 @@ func newScalingV2(s store.Scaling) scalingV2 {
 }
 
 // check requires the member of the scaling type, and refuses that of the other.
-func (w *scalingV2) check(phase) (faults []string) {
+func (w *scalingV2) check(contract.Use) (faults []string) {
 	for _, m := range []struct {
 		scalingType, name string
 		present           bool
@@ -81,16 +82,16 @@ func (w *scalingV2) record() store.Scaling {
 }
 
 // check refuses exclusions without pools: the two are one selection.
-func (b *gpuBodyV2) check(p phase) []string {
-	if p == updating && b.ExcludedTypes != nil && b.Pools == nil {
+func (b *gpuBodyV2) check(u contract.Use) []string {
+	if u == contract.Update && b.ExcludedTypes != nil && b.Pools == nil {
 		return []string{"missing property 'pools', which 'excludedTypes' belongs to"}
 	}
 	return nil
 }
 
 // check requires an image, from the body or from a template.
-func (b *endpointBodyV2) check(p phase) []string {
-	if p == creating && b.Image == nil && b.TemplateID == nil {
+func (b *endpointBodyV2) check(u contract.Use) []string {
+	if u == contract.Create && b.Image == nil && b.TemplateID == nil {
 		return []string{"missing property 'image'"}
 	}
 	return nil

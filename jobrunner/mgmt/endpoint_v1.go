@@ -12,24 +12,24 @@ import (
 
 // endpointBodyV1 is the body of a create or an update.
 type endpointBodyV1 struct {
-	Name                *string   `json:"name" rule:"min=1 max=191"`
-	TemplateID          *string   `json:"templateId" rule:"required=create min=1"`
-	ComputeType         *string   `json:"computeType" rule:"create-only oneof=GPU,CPU"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds" rule:"pattern=id"`
-	GPUCount            *int64    `json:"gpuCount" rule:"min=1"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
-	MinCUDAVersion      reference `json:"minCudaVersion" rule:"pattern=cuda"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds" rule:"pattern=id"`
-	VCPUCount           *int64    `json:"vcpuCount" rule:"min=2 power2"`
-	DataCenterIDs       *[]string `json:"dataCenterIds" rule:"pattern=id"`
+	Name                *string   `json:"name"`
+	TemplateID          *string   `json:"templateId"`
+	ComputeType         *string   `json:"computeType"`
+	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
+	GPUCount            *int64    `json:"gpuCount"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
+	MinCUDAVersion      reference `json:"minCudaVersion"`
+	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
+	VCPUCount           *int64    `json:"vcpuCount"`
+	DataCenterIDs       *[]string `json:"dataCenterIds"`
 	NetworkVolumeID     reference `json:"networkVolumeId"`
 	NetworkVolumeIDs    *[]string `json:"networkVolumeIds"`
-	WorkersMin          *int64    `json:"workersMin" rule:"min=0"`
-	WorkersMax          *int64    `json:"workersMax" rule:"min=0"`
-	IdleTimeout         *int64    `json:"idleTimeout" rule:"min=1 max=3600"`
-	ScalerType          *string   `json:"scalerType" rule:"oneof=QUEUE_DELAY,REQUEST_COUNT"`
-	ScalerValue         *int64    `json:"scalerValue" rule:"min=1"`
-	ExecutionTimeoutMS  *int64    `json:"executionTimeoutMs" rule:"zero min=5000 max=604800000"`
+	WorkersMin          *int64    `json:"workersMin"`
+	WorkersMax          *int64    `json:"workersMax"`
+	IdleTimeout         *int64    `json:"idleTimeout"`
+	ScalerType          *string   `json:"scalerType"`
+	ScalerValue         *int64    `json:"scalerValue"`
+	ExecutionTimeoutMS  *int64    `json:"executionTimeoutMs"`
 	FlashBoot           *bool     `json:"flashboot"`
 }
 
@@ -173,7 +173,7 @@ type endpointV1 struct {
 	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty"`
 	MinCUDAVersion      string            `json:"minCudaVersion,omitempty"`
 	InstanceIDs         []string          `json:"instanceIds,omitempty"`
-	DataCenterIDs       []string          `json:"dataCenterIds" rule:"pattern=id"`
+	DataCenterIDs       []string          `json:"dataCenterIds"`
 	NetworkVolumeID     string            `json:"networkVolumeId,omitempty"`
 	NetworkVolumeIDs    []string          `json:"networkVolumeIds"`
 	WorkersMin          int64             `json:"workersMin"`

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -135,7 +136,7 @@ func (s *server) getEndpointV2(c *call) (any, error) {
 }
 
 func (s *server) createEndpointV2(c *call) (any, error) {
-	body, err := decode[endpointBodyV2](c, creating)
+	body, err := decode[endpointBodyV2](c, contract.Create)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (s *server) createEndpointV2(c *call) (any, error) {
 }
 
 func (s *server) updateEndpointV2(c *call) (any, error) {
-	body, err := decode[endpointBodyV2](c, updating)
+	body, err := decode[endpointBodyV2](c, contract.Update)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,18 @@
 package mgmt
 
-import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
 
 // networkVolumeBodyV1 is the body of a create or an update.
 type networkVolumeBodyV1 struct {
-	Name         *string `json:"name" rule:"required=create min=1"`
-	Size         *int64  `json:"size" rule:"required=create min=0 max=4000"`
-	DataCenterID *string `json:"dataCenterId" rule:"required=create create-only min=1"`
+	Name         *string `json:"name"`
+	Size         *int64  `json:"size"`
+	DataCenterID *string `json:"dataCenterId"`
 }
 
-func (b *networkVolumeBodyV1) check(p phase) []string { return requireChange(p, b) }
+func (b *networkVolumeBodyV1) check(u contract.Use) []string { return requireChange(u, b) }
 
 // networkVolumeV1 is a network volume in an answer.
 type networkVolumeV1 struct {

@@ -1,16 +1,19 @@
 package mgmt
 
-import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
 
 // networkVolumeBodyV2 is the body of a create or an update.
 type networkVolumeBodyV2 struct {
-	Name       *string `json:"name" rule:"required=create min=1"`
-	Size       *int64  `json:"size" rule:"required=create min=10 max=4096"`
-	DataCenter *string `json:"dataCenter" rule:"required=create create-only min=1"`
-	Type       *string `json:"type" rule:"create-only oneof=STANDARD,HIGH_PERFORMANCE"`
+	Name       *string `json:"name"`
+	Size       *int64  `json:"size"`
+	DataCenter *string `json:"dataCenter"`
+	Type       *string `json:"type"`
 }
 
-func (b *networkVolumeBodyV2) check(p phase) []string { return requireChange(p, b) }
+func (b *networkVolumeBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
 
 // networkVolumeV2 is a network volume in an answer.
 type networkVolumeV2 struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -34,9 +35,9 @@ func readHandler[R, W any](read func(*store.Store, context.Context, string) (R, 
 }
 
 // writeHandler reads a body, creates or changes a record and shows it.
-func writeHandler[B, R, W any](p phase, write func(s *server, c *call, body B) (R, error), convert func(R) W) handler {
-	return takes[B](p, handler{func(s *server, c *call) (any, error) {
-		body, err := decode[B](c, p)
+func writeHandler[B, R, W any](u contract.Use, write func(s *server, c *call, body B) (R, error), convert func(R) W) handler {
+	return takes[B](u, handler{func(s *server, c *call) (any, error) {
+		body, err := decode[B](c, u)
 		if err != nil {
 			return nil, err
 		}

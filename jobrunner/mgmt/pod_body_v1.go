@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -15,46 +16,46 @@ import (
 // podBodyV1 is the body of a create or an update. What a create prefers or demands of a
 // machine, and this one can't tell, constrains nothing.
 type podBodyV1 struct {
-	Name                    *string            `json:"name" rule:"min=1 max=191"`
-	ImageName               *string            `json:"imageName" rule:"min=1"`
-	TemplateID              reference          `json:"templateId" rule:"create-only"`
-	ContainerDiskInGB       *int64             `json:"containerDiskInGb" rule:"null min=1"`
+	Name                    *string            `json:"name"`
+	ImageName               *string            `json:"imageName"`
+	TemplateID              reference          `json:"templateId"`
+	ContainerDiskInGB       *int64             `json:"containerDiskInGb"`
 	ContainerRegistryAuthID reference          `json:"containerRegistryAuthId"`
 	DockerEntrypoint        *[]string          `json:"dockerEntrypoint"`
 	DockerStartCmd          *[]string          `json:"dockerStartCmd"`
 	Env                     *map[string]string `json:"env"`
-	Ports                   *[]string          `json:"ports" rule:"pattern=port"`
+	Ports                   *[]string          `json:"ports"`
 	Locked                  *bool              `json:"locked"`
 	GlobalNetworking        *bool              `json:"globalNetworking"`
-	VolumeInGB              *int64             `json:"volumeInGb" rule:"null min=0"`
-	VolumeMountPath         *string            `json:"volumeMountPath" rule:"pattern=path"`
-	NetworkVolumeID         reference          `json:"networkVolumeId" rule:"create-only"`
+	VolumeInGB              *int64             `json:"volumeInGb"`
+	VolumeMountPath         *string            `json:"volumeMountPath"`
+	NetworkVolumeID         reference          `json:"networkVolumeId"`
 
-	ComputeType         *string   `json:"computeType" rule:"create-only oneof=GPU,CPU"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds" rule:"create-only pattern=id"`
-	GPUTypePriority     *string   `json:"gpuTypePriority" rule:"create-only oneof=availability,custom"`
-	GPUCount            *int64    `json:"gpuCount" rule:"create-only min=1"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"create-only pattern=cuda"`
-	MinRAMPerGPU        *int64    `json:"minRAMPerGPU" rule:"create-only"`
-	MinVCPUPerGPU       *int64    `json:"minVCPUPerGPU" rule:"create-only"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds" rule:"create-only pattern=id"`
-	CPUFlavorPriority   *string   `json:"cpuFlavorPriority" rule:"create-only oneof=availability,custom"`
-	VCPUCount           *int64    `json:"vcpuCount" rule:"create-only min=2 power2"`
+	ComputeType         *string   `json:"computeType"`
+	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
+	GPUTypePriority     *string   `json:"gpuTypePriority"`
+	GPUCount            *int64    `json:"gpuCount"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
+	MinRAMPerGPU        *int64    `json:"minRAMPerGPU"`
+	MinVCPUPerGPU       *int64    `json:"minVCPUPerGPU"`
+	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
+	CPUFlavorPriority   *string   `json:"cpuFlavorPriority"`
+	VCPUCount           *int64    `json:"vcpuCount"`
 
-	CloudType            *string   `json:"cloudType" rule:"create-only oneof=SECURE,COMMUNITY"`
-	CountryCodes         *[]string `json:"countryCodes" rule:"create-only"`
-	DataCenterIDs        *[]string `json:"dataCenterIds" rule:"create-only pattern=id"`
-	DataCenterPriority   *string   `json:"dataCenterPriority" rule:"create-only oneof=availability,custom"`
-	Interruptible        *bool     `json:"interruptible" rule:"create-only"`
-	SupportPublicIP      *bool     `json:"supportPublicIp" rule:"create-only"`
-	MinDiskBandwidthMBps *float64  `json:"minDiskBandwidthMBps" rule:"create-only"`
-	MinDownloadMbps      *float64  `json:"minDownloadMbps" rule:"create-only"`
-	MinUploadMbps        *float64  `json:"minUploadMbps" rule:"create-only"`
+	CloudType            *string   `json:"cloudType"`
+	CountryCodes         *[]string `json:"countryCodes"`
+	DataCenterIDs        *[]string `json:"dataCenterIds"`
+	DataCenterPriority   *string   `json:"dataCenterPriority"`
+	Interruptible        *bool     `json:"interruptible"`
+	SupportPublicIP      *bool     `json:"supportPublicIp"`
+	MinDiskBandwidthMBps *float64  `json:"minDiskBandwidthMBps"`
+	MinDownloadMbps      *float64  `json:"minDownloadMbps"`
+	MinUploadMbps        *float64  `json:"minUploadMbps"`
 }
 
 // check: a container needs an image from somewhere.
-func (b *podBodyV1) check(p phase) []string {
-	if p == creating && b.ImageName == nil && b.TemplateID.Value == "" {
+func (b *podBodyV1) check(u contract.Use) []string {
+	if u == contract.Create && b.ImageName == nil && b.TemplateID.Value == "" {
 		return []string{"missing property 'imageName'"}
 	}
 	return nil

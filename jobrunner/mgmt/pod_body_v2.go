@@ -3,47 +3,48 @@ package mgmt
 import (
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // podBodyV2 is the body of a create or an update.
 type podBodyV2 struct {
-	Name       *string `json:"name" rule:"required=create min=1"`
-	TemplateID *string `json:"templateId" rule:"min=1"`
+	Name       *string `json:"name"`
+	TemplateID *string `json:"templateId"`
 	containerBodyV2
-	GPU              *podGPUBodyV2 `json:"gpu" rule:"create-only"`
-	CPU              *cpuBodyV2    `json:"cpu" rule:"create-only"`
+	GPU              *podGPUBodyV2 `json:"gpu"`
+	CPU              *cpuBodyV2    `json:"cpu"`
 	Mounts           *podMountsV2  `json:"mounts"`
-	Cloud            *string       `json:"cloud" rule:"create-only oneof=SECURE,COMMUNITY"`
-	DataCenterIDs    *[]string     `json:"dataCenterIds" rule:"create-only pattern=id"`
+	Cloud            *string       `json:"cloud"`
+	DataCenterIDs    *[]string     `json:"dataCenterIds"`
 	GlobalNetworking *bool         `json:"globalNetworking"`
-	Locked           *bool         `json:"locked" rule:"update-only"`
-	StartJupyter     *bool         `json:"startJupyter" rule:"create-only"`
-	StartSSH         *bool         `json:"startSsh" rule:"create-only"`
+	Locked           *bool         `json:"locked"`
+	StartJupyter     *bool         `json:"startJupyter"`
+	StartSSH         *bool         `json:"startSsh"`
 }
 
 type podGPUBodyV2 struct {
-	ID                  string    `json:"id" rule:"required pattern=id"`
-	Count               *int64    `json:"count" rule:"min=1"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
-	MinCUDAVersion      *string   `json:"minCudaVersion" rule:"pattern=cuda"`
+	ID                  string    `json:"id"`
+	Count               *int64    `json:"count"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
+	MinCUDAVersion      *string   `json:"minCudaVersion"`
 }
 
 // podMountsV2 is of bodies and of answers.
 type podMountsV2 struct {
 	Persistent *persistentV2     `json:"persistent,omitempty"`
-	Network    *[]networkMountV2 `json:"network,omitempty" rule:"max=1"`
+	Network    *[]networkMountV2 `json:"network,omitempty"`
 }
 
 type networkMountV2 struct {
-	VolumeID string `json:"volumeId" rule:"required"`
-	Path     string `json:"path" rule:"required pattern=path"`
+	VolumeID string `json:"volumeId"`
+	Path     string `json:"path"`
 }
 
 // check: a container needs an image from somewhere.
-func (b *podBodyV2) check(p phase) []string {
-	if p == creating && b.Image == nil && b.TemplateID == nil {
+func (b *podBodyV2) check(u contract.Use) []string {
+	if u == contract.Create && b.Image == nil && b.TemplateID == nil {
 		return []string{"missing property 'image'"}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -185,9 +186,9 @@ func updatePodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
 }
 
 // writePodV1 is writes for pods, whose answers the server knows more for.
-func writePodV1(p phase, write func(s *server, c *call, body podBodyV1) (store.Pod, error)) handler {
-	return takes[podBodyV1](p, answers[podV1](func(s *server, c *call) (any, error) {
-		body, err := decode[podBodyV1](c, p)
+func writePodV1(u contract.Use, write func(s *server, c *call, body podBodyV1) (store.Pod, error)) handler {
+	return takes[podBodyV1](u, answers[podV1](func(s *server, c *call) (any, error) {
+		body, err := decode[podBodyV1](c, u)
 		if err != nil {
 			return nil, err
 		}

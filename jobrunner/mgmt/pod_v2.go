@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -226,7 +227,7 @@ func (s *server) getPodV2(c *call) (any, error) {
 }
 
 func (s *server) createPodV2(c *call) (any, error) {
-	body, err := decode[podBodyV2](c, creating)
+	body, err := decode[podBodyV2](c, contract.Create)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +243,7 @@ func (s *server) createPodV2(c *call) (any, error) {
 }
 
 func (s *server) updatePodV2(c *call) (any, error) {
-	body, err := decode[podBodyV2](c, updating)
+	body, err := decode[podBodyV2](c, contract.Update)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +258,7 @@ func (s *server) deletePodV2(c *call) (any, error) { return nil, deletePod(s, c)
 
 // podActionBodyV2 is the body of an action.
 type podActionBodyV2 struct {
-	Action *string `json:"action" rule:"required oneof=start,stop,restart,terminate"`
+	Action *string `json:"action"`
 }
 
 // noContent is the body of an answer that has none, whatever its operation answers
@@ -265,7 +266,7 @@ type podActionBodyV2 struct {
 type noContent struct{}
 
 func (s *server) podActionV2(c *call) (any, error) {
-	body, err := decode[podActionBodyV2](c, creating)
+	body, err := decode[podActionBodyV2](c, contract.Create)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,9 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // registryAuthBodyV1 is the body of a create; there is no update.
 type registryAuthBodyV1 struct {
-	Name     *string `json:"name" rule:"required min=1"`
-	Username *string `json:"username" rule:"required"`
-	Password *string `json:"password" rule:"required"`
+	Name     *string `json:"name"`
+	Username *string `json:"username"`
+	Password *string `json:"password"`
 }
 
 // registryAuth is a registry auth in an answer of either version. An answer never

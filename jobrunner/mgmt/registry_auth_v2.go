@@ -4,9 +4,9 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // registryAuthBodyV2 is the body of a create; there is no update.
 type registryAuthBodyV2 struct {
-	Name     *string `json:"name" rule:"required min=1"`
-	Username *string `json:"username" rule:"required min=1"`
-	Password *string `json:"password" rule:"required min=1"`
+	Name     *string `json:"name"`
+	Username *string `json:"username"`
+	Password *string `json:"password"`
 }
 
 func createRegistryAuthV2(s *server, c *call, body registryAuthBodyV2) (store.RegistryAuth, error) {

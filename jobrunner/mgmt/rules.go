@@ -1,122 +1,108 @@
 package mgmt
 
 import (
-	"fmt"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// rule is what a member of a request body must obey. The tag "rule" of the
-// member's field in the wire type lists its options:
-//
-//	required      the member is required; required=create: only in a create
-//	create-only   the body of an update must not have the member
-//	update-only   the body of a create must not have the member
-//	null          null is accepted, and is as if the member were absent
-//	min=N max=N   bounds of a number, or of the length of a string or list
-//	zero          0 is accepted outside of the bounds
-//	oneof=A,B     the values of a string
-//	pattern=NAME  the pattern of a string, or of each string in a list; see patterns
-//	clearable     an update accepts the empty string, whatever the pattern
-//	power2        a power of two
-//	unique        the items of a list differ
-type rule struct {
-	required, requiredOnCreate               bool
-	createOnly, updateOnly, nullable         bool
-	min, max                                 *float64
-	allowZero, powerOfTwo, clearable, unique bool
-	oneOf                                    []string
-	pattern                                  *pattern
+// wireTypes are the types of requests' bodies, with the rows of the contract that they follow.
+var wireTypes = map[reflect.Type]struct {
+	api      contract.API
+	resource string
+}{
+	reflect.TypeFor[templateBodyV1]():      {contract.V1, "template"},
+	reflect.TypeFor[templateBodyV2]():      {contract.V2, "template"},
+	reflect.TypeFor[networkVolumeBodyV1](): {contract.V1, "networkVolume"},
+	reflect.TypeFor[networkVolumeBodyV2](): {contract.V2, "networkVolume"},
+	reflect.TypeFor[registryAuthBodyV1]():  {contract.V1, "registryAuth"},
+	reflect.TypeFor[registryAuthBodyV2]():  {contract.V2, "registryAuth"},
+	reflect.TypeFor[delegationBodyV2]():    {contract.V2, "delegation"},
+	reflect.TypeFor[endpointBodyV1]():      {contract.V1, "endpoint"},
+	reflect.TypeFor[endpointBodyV2]():      {contract.V2, "endpoint"},
+	reflect.TypeFor[podBodyV1]():           {contract.V1, "pod"},
+	reflect.TypeFor[podBodyV2]():           {contract.V2, "pod"},
+	reflect.TypeFor[podActionBodyV2]():     {contract.V2, "podAction"},
+	reflect.TypeFor[clusterBodyV2]():       {contract.V2, "cluster"},
+	reflect.TypeFor[sshKeysV2]():           {contract.V2, "sshKeys"},
 }
 
-// pattern is a regular expression and its description in error messages.
-type pattern struct {
-	regexp      *regexp.Regexp
-	description string
+// place is a place in a body of the contract.
+type place struct {
+	contract.Body
+	path string // of an object in the body, "" for the whole, otherwise with a final dot
 }
 
-var patterns = map[string]*pattern{
-	"port": {
-		regexp.MustCompile(`^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])/(http|tcp)$`),
-		"<port>/<http|tcp> with a port from 1 to 65535",
-	},
-	"path": {regexp.MustCompile(`^/`), "an absolute path"},
-	"cuda": {regexp.MustCompile(`^\d+\.\d+$`), "major.minor"},
-	"id":   {regexp.MustCompile(`^\P{C}*[^\p{C} ]\P{C}*$`), "an id"},
-	"ecr":  {ecrARN, "the ARN of an ECR repository, such as arn:aws:ecr:us-east-2:123456789012:repository/team/image"},
-	"ssh":  {regexp.MustCompile(`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`), "a line <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"},
-	"type": {regexp.MustCompile(`^\s*[^-\s]`), "the id of a GPU type"},
+// placeOf is the body that a wire type is.
+func placeOf(t reflect.Type, use contract.Use) place {
+	w := wireTypes[t]
+	return place{Body: contract.Body{API: w.api, Resource: w.resource, Use: use}}
 }
 
-// member is one member of a wire type.
+// in is the place of the objects of a member.
+func (p place) in(name string) place {
+	if name != "" {
+		p.path += name + "."
+	}
+	return p
+}
+
+// row is the row of a member, nil if the body doesn't have it.
+func (p place) row(name string) *contract.Field { return p.At(p.path + name) }
+
+// used reports whether the body has members at the place.
+func (p place) used() bool {
+	for _, f := range contract.FieldsOf(p.API, p.Resource, p.Use) {
+		if strings.HasPrefix(f.Path, p.path) {
+			return true
+		}
+	}
+	return false
+}
+
+// member is one member of a wire type at a place.
 type member struct {
 	name  string
 	index []int
-	rule  rule
+	row   *contract.Field // nil: the body doesn't have it
 }
 
-var memberCache sync.Map // of []member by reflect.Type
+type memberKey struct {
+	typ reflect.Type
+	at  place
+}
+
+var memberCache sync.Map // of []member by memberKey
 
 // members lists the members of a struct and of the structs that it embeds.
-func members(t reflect.Type) []member {
-	if known, ok := memberCache.Load(t); ok {
+func members(t reflect.Type, at place) []member {
+	key := memberKey{t, at}
+	if known, ok := memberCache.Load(key); ok {
 		return known.([]member)
 	}
 	var out []member
 	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" {
-			out = append(out, member{name, f.Index, parseRule(f.Tag.Get("rule"))})
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			out = append(out, member{name, f.Index, at.row(name)})
 		}
 	}
-	memberCache.Store(t, out)
+	memberCache.Store(key, out)
 	return out
 }
 
-// parseRule reads a tag. An invalid tag is a bug, which the tests find.
-func parseRule(tag string) (r rule) {
-	number := func(text string) *float64 {
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			panic(fmt.Sprintf("rule %q: %v", tag, err))
-		}
-		return &n
+var patterns sync.Map // of *regexp.Regexp by text
+
+// matches reports whether a string has a form.
+func matches(f contract.Form, s string) bool { return pattern(f).MatchString(s) }
+
+func pattern(f contract.Form) *regexp.Regexp {
+	if known, ok := patterns.Load(f.Pattern); ok {
+		return known.(*regexp.Regexp)
 	}
-	for option := range strings.FieldsSeq(tag) {
-		key, value, _ := strings.Cut(option, "=")
-		switch {
-		case option == "required":
-			r.required = true
-		case option == "required=create":
-			r.requiredOnCreate = true
-		case option == "create-only":
-			r.createOnly = true
-		case option == "update-only":
-			r.updateOnly = true
-		case option == "null":
-			r.nullable = true
-		case option == "zero":
-			r.allowZero = true
-		case option == "power2":
-			r.powerOfTwo = true
-		case option == "clearable":
-			r.clearable = true
-		case option == "unique":
-			r.unique = true
-		case key == "min":
-			r.min = number(value)
-		case key == "max":
-			r.max = number(value)
-		case key == "oneof":
-			r.oneOf = strings.Split(value, ",")
-		case key == "pattern" && patterns[value] != nil:
-			r.pattern = patterns[value]
-		default:
-			panic(fmt.Sprintf("invalid rule %q: unknown option %q", tag, option))
-		}
-	}
-	return r
+	compiled := regexp.MustCompile(f.Pattern)
+	patterns.Store(f.Pattern, compiled)
+	return compiled
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
@@ -71,9 +72,9 @@ func (s *schemas) nullable(schema *openapi.Schema) *openapi.Schema {
 	return schema
 }
 
-// answer is the schema of a type in an answer. Of its members' rules only the values
-// hold: each version shows what the other accepted.
-func (s *schemas) answer(t reflect.Type, r rule) *openapi.Schema {
+// answer is the schema of a type in an answer. The rules of requests don't hold for it:
+// each version shows what the other accepted, and a later release may add values.
+func (s *schemas) answer(t reflect.Type) *openapi.Schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return &openapi.Schema{Type: "string", Format: "date-time"}
@@ -84,15 +85,15 @@ func (s *schemas) answer(t reflect.Type, r rule) *openapi.Schema {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return s.answer(t.Elem(), r)
+		return s.answer(t.Elem())
 	case reflect.Struct:
 		return s.component(componentName(t), t, s.answerObject)
 	case reflect.Slice:
-		return &openapi.Schema{Type: "array", Items: s.answer(t.Elem(), rule{oneOf: r.oneOf})}
+		return &openapi.Schema{Type: "array", Items: s.answer(t.Elem())}
 	case reflect.Map:
-		return &openapi.Schema{Type: "object", AdditionalProperties: s.answer(t.Elem(), rule{})}
+		return &openapi.Schema{Type: "object", AdditionalProperties: s.answer(t.Elem())}
 	case reflect.String:
-		return &openapi.Schema{Type: "string", Enum: anyList(r.oneOf)}
+		return &openapi.Schema{Type: "string"}
 	case reflect.Bool:
 		return &openapi.Schema{Type: "boolean"}
 	case reflect.Int, reflect.Int64:
@@ -105,12 +106,12 @@ func (s *schemas) answer(t reflect.Type, r rule) *openapi.Schema {
 
 func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}}
-	for _, m := range members(t) {
+	for _, m := range members(t, place{}) {
 		f := t.FieldByIndex(m.index)
-		value := s.answer(f.Type, m.rule)
+		value := s.answer(f.Type)
 		if optional := strings.Contains(f.Tag.Get("json"), ",omitempty"); !optional {
 			out.Required = append(out.Required, m.name)
-			if f.Type.Kind() == reflect.Pointer && !m.rule.required {
+			if f.Type.Kind() == reflect.Pointer {
 				value = s.nullable(value)
 			}
 		}
@@ -121,30 +122,32 @@ func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 }
 
 // body is the schema of a type in the body of a request, as decode reads it.
-func (s *schemas) body(t reflect.Type, p phase, r rule) *openapi.Schema {
+func (s *schemas) body(t reflect.Type, m member, at place) *openapi.Schema {
 	if t == reflect.TypeFor[reference]() {
-		out := s.bodyString(rule{pattern: r.pattern, oneOf: r.oneOf, min: r.min, max: r.max, clearable: true}, updating)
-		return s.nullable(out)
+		row := *m.row
+		row.Clear = `""`
+		return s.nullable(bodyString(&row, contract.Update))
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return s.body(t.Elem(), p, r)
+		return s.body(t.Elem(), m, at)
 	case reflect.Struct:
-		return s.bodyComponent(t, p)
+		return s.bodyComponent(t, at.in(m.name))
 	case reflect.Slice:
-		out := &openapi.Schema{Type: "array", Items: s.body(t.Elem(), p, rule{oneOf: r.oneOf, pattern: r.pattern}), UniqueItems: r.unique}
-		out.MinItems, out.MaxItems = wholeNumber(r.min), wholeNumber(r.max)
+		element := member{name: m.name + "[]", row: m.row.Element()}
+		out := &openapi.Schema{Type: "array", Items: s.body(t.Elem(), element, at), UniqueItems: m.row.Unique}
+		out.MinItems, out.MaxItems = wholeNumber(m.row.Min), wholeNumber(m.row.Max)
 		return out
 	case reflect.Map:
 		return s.env()
 	case reflect.String:
-		return s.bodyString(r, p)
+		return bodyString(m.row, at.Use)
 	case reflect.Bool:
 		return &openapi.Schema{Type: "boolean"}
 	case reflect.Int64:
-		return number(&openapi.Schema{Type: "integer", Format: "int64"}, r)
+		return number(&openapi.Schema{Type: "integer", Format: "int64"}, m.row)
 	case reflect.Float64:
-		return number(&openapi.Schema{Type: "number", Format: "double"}, r)
+		return number(&openapi.Schema{Type: "number", Format: "double"}, m.row)
 	}
 	panic("unsupported type in a body: " + t.String())
 }
@@ -158,12 +161,15 @@ func (s *schemas) env() *openapi.Schema {
 	return out
 }
 
-func (s *schemas) bodyString(r rule, p phase) *openapi.Schema {
-	out := &openapi.Schema{Type: "string", Enum: anyList(r.oneOf), MinLength: wholeNumber(r.min), MaxLength: wholeNumber(r.max)}
-	if r.pattern != nil {
-		out.Pattern, out.Description = r.pattern.regexp.String(), "Expected "+r.pattern.description+"."
+func bodyString(r *contract.Field, u contract.Use) *openapi.Schema {
+	out := &openapi.Schema{Type: "string", MinLength: wholeNumber(r.Min), MaxLength: wholeNumber(r.Max)}
+	if r.Closed() {
+		out.Enum = anyList(r.Enum)
 	}
-	if r.clearable && p == updating {
+	if r.Form != nil {
+		out.Pattern, out.Description = r.Form.Pattern, "Expected "+r.Form.Words+"."
+	}
+	if r.Clear == `""` && u == contract.Update {
 		out.MinLength = nil
 		if out.Pattern != "" {
 			out.Pattern = "^$|" + out.Pattern
@@ -177,15 +183,15 @@ func (s *schemas) bodyString(r rule, p phase) *openapi.Schema {
 
 // number adds the bounds of a number. A schema has no powers of two: its description
 // names them.
-func number(out *openapi.Schema, r rule) *openapi.Schema {
-	out.Minimum, out.Maximum = r.min, r.max
-	if r.allowZero && r.min != nil {
+func number(out *openapi.Schema, r *contract.Field) *openapi.Schema {
+	out.Minimum, out.Maximum = r.Min, r.Max
+	if r.OrZero && r.Min != nil {
 		out.Minimum = new(float64(0))
-		out.Not = &openapi.Schema{Minimum: new(float64(1)), Maximum: new(*r.min - 1)} // an integer
+		out.Not = &openapi.Schema{Minimum: new(float64(1)), Maximum: new(*r.Min - 1)} // an integer
 	}
-	if r.powerOfTwo {
+	if r.Power2 {
 		out.Description = "Expected a power of two."
-		if r.min != nil && *r.min >= 2 {
+		if r.Min != nil && *r.Min >= 2 {
 			out.MultipleOf = new(float64(2))
 		}
 	}
@@ -218,46 +224,53 @@ func wholeNumber(f *float64) *int64 {
 	return new(int64(*f))
 }
 
-// bodyComponent is a component for each phase, or one where the phases do not differ.
-func (s *schemas) bodyComponent(t reflect.Type, p phase) *openapi.Schema {
+// bodyComponent is a component for creates and one for updates, or one for both if they
+// don't differ.
+func (s *schemas) bodyComponent(t reflect.Type, at place) *openapi.Schema {
 	name := strings.TrimSuffix(componentName(t), "Body")
 	suffix := "Input"
-	if s.differs(t) {
-		suffix = map[phase]string{creating: "Create", updating: "Update"}[p]
+	if differs(s.version3_0, t, at) {
+		suffix = map[contract.Use]string{contract.Create: "Create", contract.Update: "Update"}[at.Use]
 	}
-	return s.component(name+suffix, t, func(t reflect.Type) *openapi.Schema { return s.bodyObject(t, p) })
+	return s.component(name+suffix, t, func(t reflect.Type) *openapi.Schema { return s.bodyObject(t, at) })
 }
 
 // differs reports whether creates and updates have different rules for a type.
-func (s *schemas) differs(t reflect.Type) bool {
-	text := func(p phase) string {
-		apart := schemas{s.version3_0, map[string]*openapi.Schema{}, map[string]reflect.Type{}}
-		out, err := json.Marshal(apart.bodyObject(t, p))
+func differs(version3_0 bool, t reflect.Type, at place) bool {
+	text := func(u contract.Use) string {
+		at.Use = u
+		if !at.used() {
+			return ""
+		}
+		apart := schemas{version3_0, map[string]*openapi.Schema{}, map[string]reflect.Type{}}
+		out, err := json.Marshal(apart.bodyObject(t, at))
 		if err != nil {
 			panic(err) // a schema always has a JSON form
 		}
 		return string(out)
 	}
-	return text(creating) != text(updating)
+	create, update := text(contract.Create), text(contract.Update)
+	return create != update && create != "" && update != ""
 }
 
-func (s *schemas) bodyObject(t reflect.Type, p phase) *openapi.Schema {
+func (s *schemas) bodyObject(t reflect.Type, at place) *openapi.Schema {
 	out := &openapi.Schema{Type: "object", Properties: map[string]*openapi.Schema{}, AdditionalProperties: false}
-	for _, m := range members(t) {
-		if m.rule.createOnly && p == updating || m.rule.updateOnly && p == creating {
+	for _, m := range members(t, at) {
+		if m.row == nil {
 			continue
 		}
-		value := s.body(t.FieldByIndex(m.index).Type, p, m.rule)
-		if m.rule.nullable {
+		typ := t.FieldByIndex(m.index).Type
+		value := s.body(typ, m, at)
+		if m.row.Nullable && typ != reflect.TypeFor[reference]() {
 			value = s.nullable(value)
 		}
 		out.Properties[m.name] = value
-		if m.rule.required || m.rule.requiredOnCreate && p == creating {
+		if m.row.RequiredIn(at.Use) {
 			out.Required = append(out.Required, m.name)
 		}
 	}
 	if c, ok := reflect.New(t).Interface().(describer); ok {
-		c.describe(p, out)
+		c.describe(at.Use, out)
 	}
 	slices.Sort(out.Required)
 	return out

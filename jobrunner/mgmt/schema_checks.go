@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -8,31 +9,25 @@ import (
 // describer is a checker whose check a schema can express.
 type describer interface {
 	checker
-	describe(p phase, s *openapi.Schema)
+	describe(u contract.Use, s *openapi.Schema)
 }
 
 func required(names ...string) *openapi.Schema { return &openapi.Schema{Required: names} }
 
 // imageUnlessTemplate requires an image of a create without a template (OpenAPI 3.1).
-func imageUnlessTemplate(p phase, s *openapi.Schema) {
-	if p == creating {
+func imageUnlessTemplate(u contract.Use, s *openapi.Schema) {
+	if u == contract.Create {
 		s.If, s.Then = &openapi.Schema{Not: required("templateId")}, required("image")
 	}
 }
 
-func (b *endpointBodyV2) describe(p phase, s *openapi.Schema) { imageUnlessTemplate(p, s) }
+func (b *endpointBodyV2) describe(u contract.Use, s *openapi.Schema) { imageUnlessTemplate(u, s) }
 
-func (b *podBodyV2) describe(p phase, s *openapi.Schema) { imageUnlessTemplate(p, s) }
-
-func (b *templateBodyV2) describe(p phase, s *openapi.Schema) {
-	if p == creating {
-		s.Required = append(s.Required, "image")
-	}
-}
+func (b *podBodyV2) describe(u contract.Use, s *openapi.Schema) { imageUnlessTemplate(u, s) }
 
 // describe is for OpenAPI 3.0. The id of a template may be null or empty, which names none.
-func (b *podBodyV1) describe(p phase, s *openapi.Schema) {
-	if p == creating {
+func (b *podBodyV1) describe(u contract.Use, s *openapi.Schema) {
+	if u == contract.Create {
 		named := required("templateId")
 		named.Properties = map[string]*openapi.Schema{"templateId": {Type: "string", MinLength: new(int64(1))}}
 		s.AnyOf = []*openapi.Schema{required("imageName"), named}
@@ -40,26 +35,26 @@ func (b *podBodyV1) describe(p phase, s *openapi.Schema) {
 }
 
 // atLeastOne is what requireChange checks.
-func atLeastOne(p phase, s *openapi.Schema) {
-	if p == updating {
+func atLeastOne(u contract.Use, s *openapi.Schema) {
+	if u == contract.Update {
 		s.MinProperties = 1
 	}
 }
 
-func (b *networkVolumeBodyV1) describe(p phase, s *openapi.Schema) { atLeastOne(p, s) }
+func (b *networkVolumeBodyV1) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
 
-func (b *networkVolumeBodyV2) describe(p phase, s *openapi.Schema) { atLeastOne(p, s) }
+func (b *networkVolumeBodyV2) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
 
-func (b *clusterBodyV2) describe(p phase, s *openapi.Schema) { atLeastOne(p, s) }
+func (b *clusterBodyV2) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
 
-func (b *gpuBodyV2) describe(p phase, s *openapi.Schema) {
-	if p == updating {
+func (b *gpuBodyV2) describe(u contract.Use, s *openapi.Schema) {
+	if u == contract.Update {
 		s.DependentRequired = map[string][]string{"excludedTypes": {"pools"}}
 	}
 }
 
 // describe requires the member of the scaling type, without that of the other.
-func (w *scalingV2) describe(_ phase, s *openapi.Schema) {
+func (w *scalingV2) describe(_ contract.Use, s *openapi.Schema) {
 	for _, m := range []struct{ scalingType, own, other string }{
 		{store.QueueDelay, "queueDelay", "requestCount"}, {store.RequestCount, "requestCount", "queueDelay"},
 	} {

@@ -1,22 +1,23 @@
 package mgmt
 
+import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+
 // sshKeysV2 is the SSH public keys of the owner of an API key, in the body of an
 // update and in answers.
 type sshKeysV2 struct {
-	Keys *[]string `json:"keys" rule:"required pattern=ssh"`
+	Keys []string `json:"keys"`
 }
 
 func (s *server) getSSHKeys(c *call) (any, error) {
 	keys, err := s.store.SSHKeys(c.ctx(), c.owner)
-	keys = nonNilList(keys)
-	return sshKeysV2{&keys}, err
+	return sshKeysV2{nonNilList(keys)}, err
 }
 
 // replaceSSHKeys sets the whole list. Pods that exist keep what they have.
 func (s *server) replaceSSHKeys(c *call) (any, error) {
-	body, err := decode[sshKeysV2](c, creating)
+	body, err := decode[sshKeysV2](c, contract.Update)
 	if err != nil {
 		return nil, err
 	}
-	return body, s.store.SetSSHKeys(c.ctx(), c.owner, *body.Keys)
+	return body, s.store.SetSSHKeys(c.ctx(), c.owner, body.Keys)
 }

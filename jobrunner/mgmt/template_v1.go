@@ -11,20 +11,20 @@ import (
 
 // templateBodyV1 is the body of a create or an update.
 type templateBodyV1 struct {
-	Name                    *string            `json:"name" rule:"required=create min=1"`
-	ImageName               *string            `json:"imageName" rule:"required=create min=1"`
-	Category                *string            `json:"category" rule:"create-only oneof=NVIDIA,AMD,CPU"`
-	ContainerDiskInGB       *int64             `json:"containerDiskInGb" rule:"min=1"`
+	Name                    *string            `json:"name"`
+	ImageName               *string            `json:"imageName"`
+	Category                *string            `json:"category"`
+	ContainerDiskInGB       *int64             `json:"containerDiskInGb"`
 	ContainerRegistryAuthID reference          `json:"containerRegistryAuthId"`
 	DockerEntrypoint        *[]string          `json:"dockerEntrypoint"`
 	DockerStartCmd          *[]string          `json:"dockerStartCmd"`
 	Env                     *map[string]string `json:"env"`
 	IsPublic                *bool              `json:"isPublic"`
-	IsServerless            *bool              `json:"isServerless" rule:"create-only"`
-	Ports                   *[]string          `json:"ports" rule:"pattern=port"`
+	IsServerless            *bool              `json:"isServerless"`
+	Ports                   *[]string          `json:"ports"`
 	Readme                  *string            `json:"readme"`
-	VolumeInGB              *int64             `json:"volumeInGb" rule:"min=0"`
-	VolumeMountPath         *string            `json:"volumeMountPath" rule:"pattern=path"`
+	VolumeInGB              *int64             `json:"volumeInGb"`
+	VolumeMountPath         *string            `json:"volumeMountPath"`
 }
 
 func (b templateBodyV1) apply(t *store.Template) {

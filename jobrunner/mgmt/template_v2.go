@@ -4,15 +4,15 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // templateBodyV2 is the body of a create or an update.
 type templateBodyV2 struct {
-	Name *string `json:"name" rule:"required=create min=1"`
+	Name *string `json:"name"`
 	containerBodyV2
 	Mounts              *mountsV2 `json:"mounts"`
 	Public              *bool     `json:"public"`
 	Serverless          *bool     `json:"serverless"`
-	Category            *string   `json:"category" rule:"oneof=CPU,NVIDIA,AMD"`
+	Category            *string   `json:"category"`
 	StartSSH            *bool     `json:"startSsh"`
 	StartJupyter        *bool     `json:"startJupyter"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
 }
 
 // mountsV2 are the mounts in a body and in an answer. An update without persistent
@@ -22,18 +22,11 @@ type mountsV2 struct {
 }
 
 type persistentV2 struct {
-	Size int64  `json:"size" rule:"required min=10"`
-	Path string `json:"path" rule:"required pattern=path"`
+	Size int64  `json:"size"`
+	Path string `json:"path"`
 }
 
-func (b *templateBodyV2) check(p phase) []string {
-	if p == creating && b.Image == nil {
-		return []string{"missing property 'image'"}
-	}
-	return nil
-}
-
-func (b *templateBodyV2) apply(t *store.Template) {
+func (b templateBodyV2) apply(t *store.Template) {
 	setIfPresent(&t.Name, b.Name)
 	b.containerBodyV2.apply(&t.Container)
 	if b.Mounts != nil && b.Mounts.Persistent != nil {

@@ -47,10 +47,14 @@ func atMost(high float64) fact       { return func(f *Field) { f.Max = &high } }
 func between(low, high float64) fact { return func(f *Field) { f.Min, f.Max = &low, &high } }
 func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values } }
 func known(values []string) fact     { return func(f *Field) { f.Enum, f.Open = values, true } }
-func pattern(regexp string) fact     { return func(f *Field) { f.Pattern = regexp } }
+func form(form Form) fact            { return func(f *Field) { f.Form = &form } }
+func clears(json string) fact        { return func(f *Field) { f.Clear = json } }
 func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
 func from(source string) fact        { return func(f *Field) { f.Source = source } }
 func note(text string) fact          { return func(f *Field) { f.Note = text } }
 
-func orZero(f *Field)   { f.OrZero = true }
-func nullable(f *Field) { f.Nullable = true }
+func orZero(f *Field)     { f.OrZero = true }
+func nullable(f *Field)   { f.Nullable = true }
+func unique(f *Field)     { f.Unique = true }
+func powerOfTwo(f *Field) { f.Power2 = true }
+func secret(f *Field)     { f.Secret = true }

@@ -34,7 +34,7 @@ func Markdown() string {
 
 const introduction = `# The contract
 
-<!-- Printed from internal/testkit/contract; to renew it: go generate ./internal/testkit/contract -->
+<!-- Printed from internal/contract; to renew it: go generate ./internal/contract -->
 
 What the two management APIs and the job API accept and answer, as one table. The client, the jobrunner and
 the provider are tested against it, field by field, and this page is printed from it.
@@ -81,7 +81,7 @@ func writeFields(doc *strings.Builder, api API, resource string) {
 	fmt.Fprintf(doc, "\n### %s\n\n| Member | Type | Bodies | Default | Values | Notes | Source |\n|---|---|---|---|---|---|---|\n", resource)
 	for _, f := range Fields {
 		if f.API == api && f.Resource == resource {
-			row(doc, code(f.Path), typeOf(f), bodies(f), defaultOf(f), values(f), f.Note, f.Source)
+			row(doc, code(f.Path), typeOf(f), usesOf(f), defaultOf(f), values(f), f.Note, f.Source)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func typeOf(f Field) string {
 	return name
 }
 
-func bodies(f Field) string {
+func usesOf(f Field) string {
 	var in []string
 	for _, body := range []struct {
 		use    Use
@@ -174,8 +174,17 @@ func values(f Field) string {
 	case len(f.Enum) > 0:
 		facts = append(facts, codes(f.Enum))
 	}
-	if f.Pattern != "" {
-		facts = append(facts, form(f.Pattern))
+	if f.Form != nil {
+		facts = append(facts, strings.ReplaceAll(f.Form.Words, "<", `\<`))
+	}
+	if f.Power2 {
+		facts = append(facts, "a power of two")
+	}
+	if f.Unique {
+		facts = append(facts, "no duplicates")
+	}
+	if f.Clear != "" {
+		facts = append(facts, "an update clears it with "+code(f.Clear))
 	}
 	return strings.Join(facts, "; ")
 }
@@ -208,21 +217,6 @@ func boundsOf(f Field) string {
 		bounds = "0, or " + bounds
 	}
 	return bounds
-}
-
-// form says a pattern in words where the table uses it often.
-func form(pattern string) string {
-	switch pattern {
-	case portForm:
-		return "`PORT/http` or `PORT/tcp`, PORT from 1 to 65535"
-	case absolutePath:
-		return "begins with `/`"
-	case cudaVersion:
-		return "`major.minor`"
-	case `^$|` + cudaVersion:
-		return "`major.minor` or empty"
-	}
-	return code(pattern)
 }
 
 func openList(known []string) string {

@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/contract.md anew")
 
-const document = "../../../docs/reference/contract.md"
+const document = "../../docs/reference/contract.md"
 
 func TestDocumentIsCurrent(t *testing.T) {
 	want := Markdown()
@@ -20,7 +20,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile(document)
 	if err != nil {
-		t.Fatalf("%v; write it with: go generate ./internal/testkit/contract", err)
+		t.Fatalf("%v; write it with: go generate ./internal/contract", err)
 	}
 	if string(got) == want {
 		return
@@ -28,10 +28,10 @@ func TestDocumentIsCurrent(t *testing.T) {
 	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(want, "\n")
 	for i, line := range wantLines {
 		if i >= len(gotLines) || gotLines[i] != line {
-			t.Fatalf("docs/reference/contract.md differs from the table in line %d, which should be\n%s\nrenew it with: go generate ./internal/testkit/contract", i+1, line)
+			t.Fatalf("docs/reference/contract.md differs from the table in line %d, which should be\n%s\nrenew it with: go generate ./internal/contract", i+1, line)
 		}
 	}
-	t.Fatalf("docs/reference/contract.md has more lines than the table; renew it with: go generate ./internal/testkit/contract")
+	t.Fatalf("docs/reference/contract.md has more lines than the table; renew it with: go generate ./internal/contract")
 }
 
 // A cell that is not escaped, or a line break in one, would break its table.
@@ -78,11 +78,11 @@ func TestCells(t *testing.T) {
 		{"length", values(f("a", "string", every, atMost(191))), "at most 191 characters"},
 		{"open list", values(f("a", "[]string", every, atLeast(1), known(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
 		{"values", values(f("a", "string", every, oneOf("X", "Y"))), "`X`, `Y`"},
-		{"form", values(f("a", "[]string", every, pattern(portForm))), "`PORT/http` or `PORT/tcp`, PORT from 1 to 65535"},
-		{"pattern", values(f("a", "string", every, pattern(`^a|b$`))), "`^a|b$`"},
+		{"form", values(f("a", "[]string", every, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535`},
+		{"clearing value", values(f("a", "string", every, clears(`""`))), "an update clears it with `\"\"`"},
 		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
 		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},
-		{"bodies", bodies(f("a", "string", every, must(Create|Read))), `C\* U R\*`},
+		{"bodies", usesOf(f("a", "string", every, must(Create|Read))), `C\* U R\*`},
 		{"type", typeOf(f("a", "[]string", every, nullable)), "array of string or null"},
 		{"default", defaultOf(f("a", "string", every, def(`""`))), "`\"\"`"},
 		{"default of all", defaultOf(f("a", "[]string", every, def(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},

@@ -21,7 +21,7 @@ var gpuTypeV2 = rows(V2, "gpuType", "v2 document: GpuType",
 	f("dataCenters[].name", "string", Read, must(Read), from("v2 document: DataCenterAvailability")),
 	f("dataCenters[].availability", "string", Read, must(Read), oneOf(availabilityLevels...), from("v2 document: DataCenterAvailability")),
 	f("cudaVersions", "[]object", Read, note(withAvailability+"; absent is the same as empty")),
-	f("cudaVersions[].version", "string", Read, must(Read), known(CUDAVersions), pattern(cudaVersion), from("v2 document: CudaVersionAvailability")),
+	f("cudaVersions[].version", "string", Read, must(Read), known(CUDAVersions), form(CUDAVersion), from("v2 document: CudaVersionAvailability")),
 	f("cudaVersions[].available", "boolean", Read, must(Read), from("v2 document: CudaVersionAvailability")),
 )
 

@@ -51,9 +51,6 @@ var CUDAVersions = []string{
 	"13.0", "12.9", "12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1", "12.0", "11.8",
 }
 
-// cudaVersion is the form of a CUDA version, major.minor.
-const cudaVersion = `^\d+\.\d+$`
-
 // jsonList is a list of strings as JSON text, the form of a default.
 func jsonList(values []string) string {
 	text, err := json.Marshal(values)

@@ -5,11 +5,11 @@ import "slices"
 // Fields is the table of members, resource by resource.
 var Fields = slices.Concat(
 	templateV1, networkVolumeV1, registryAuthV1, endpointV1, podV1, billingV1, networkVolumeBillingV1, errorV1,
-	templateV2, networkVolumeV2, registryAuthV2, delegationV2, endpointV2, podV2, clusterV2, gpuTypeV2, cpuTypeV2, dataCenterV2,
+	templateV2, networkVolumeV2, registryAuthV2, delegationV2, endpointV2, podV2, podActionV2, clusterV2, sshKeysV2, gpuTypeV2, cpuTypeV2, dataCenterV2,
 	billingV2, podBillingV2, serverlessBillingV2, endpointBillingV2, networkVolumeBillingV2, clusterBillingV2, errorV2,
 	jobSubmission, job, streamChunk, liveStream, health, purge, jobList, errorJobs,
 )
 
 // FieldsToCome names the resources of Operations whose members the table does
 // not have yet.
-var FieldsToCome = []string{"logLine", "release", "sshKeys", "worker"}
+var FieldsToCome = []string{"logLine", "release", "worker"}

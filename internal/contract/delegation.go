@@ -1,7 +1,7 @@
 package contract
 
 var delegationV2 = rows(V2, "delegation", "v2 document: EcrDelegation",
-	f("resource", "string", Create, must(Create), from("v2 document: CreateDelegationRequest"), note("the ARN of an ECR repository")),
+	f("resource", "string", Create, must(Create), form(ECRRepository), from("v2 document: CreateDelegationRequest")),
 	f("name", "string", Create|Read, nullable, from("v2 document: CreateDelegationRequest"), note("no update exists")),
 	f("id", "string", Read, must(Read)),
 	f("delegatorUserId", "string", Read, must(Read), note("the user that made it")),

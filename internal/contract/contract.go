@@ -1,0 +1,197 @@
+// Package contract is the specification as data: what the two management APIs and the
+// job API accept and answer. The provider, the client and the jobrunner read their
+// types, bounds, defaults and choices from it, and docs/reference/contract.md is printed from it.
+// It imports nothing of this module. The conformance suite doesn't import it: the suite's
+// own table judges what is made from this one.
+package contract
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// API names one of the three documents that make up the contract.
+type API string
+
+const (
+	V1   API = "v1"   // management API, paths after {base_url}/v1
+	V2   API = "v2"   // management API, paths after {base_url}/v2
+	Jobs API = "jobs" // job API, paths after {queue_url}/v2/{endpoint_id}
+)
+
+// Operation is one method on one path.
+type Operation struct {
+	API      API
+	Method   string
+	Path     string // with {name} parameters
+	Query    []string
+	Resource string // Field.Resource of its bodies, "" where it has none
+	Success  []int
+	Errors   []int
+	Source   string // section of the description, or document and schema
+	Note     string // the choice made where sources differ or are silent
+}
+
+// Use tells in which bodies a field stands.
+type Use uint8
+
+const (
+	Create Use = 1 << iota // request body of the create operation
+	Update                 // request body of the update operation
+	Read                   // response body
+)
+
+// Field is one member of a body, named by its path in it ("workers.idleTimeout",
+// "cpu[].vcpuCount"). A member whose facts differ between bodies has a row for
+// each, with uses that don't overlap.
+type Field struct {
+	API      API
+	Resource string // "template", "networkVolume", "registryAuth", "endpoint", "job", "gpuType", …
+	Path     string
+	Type     string // string, integer, number, boolean, object, map, array, any
+	Items    string // type of the elements of an array or map
+	Use      Use
+	Required Use      // in which bodies it must stand, if the object around it does
+	Default  string   // what a create body without it means, as JSON text; "" where none is stated
+	Min, Max *float64 // of a number; of the length for a string or array
+	OrZero   bool     // 0 is accepted outside of the bounds and means never set
+	Enum     []string // values, of the elements for an array
+	Open     bool     // Enum lists what is known; other values are accepted
+	Form     *Form    // of a string, or of the elements of an array
+	Nullable bool     // in a request null is as if the member were absent, or clears a reference
+	Unique   bool     // no element stands twice in an array
+	Power2   bool     // a power of two
+	Secret   bool     // no answer and no log shows it
+	Clear    string   // what an update sends to unset it, as JSON text, "" if it can't be unset
+	Unit     string   // GB, s, ms, …
+	Source   string
+	Note     string
+}
+
+// In reports whether the field stands in a body of use u.
+func (f Field) In(u Use) bool { return f.Use&u != 0 }
+
+// RequiredIn reports whether a body of use u must have the field.
+func (f Field) RequiredIn(u Use) bool { return f.Required&u != 0 }
+
+// Closed reports whether no value but those of Enum is accepted.
+func (f Field) Closed() bool { return len(f.Enum) > 0 && !f.Open }
+
+// Element returns the field that an element of a list is.
+func (f Field) Element() *Field {
+	return &Field{API: f.API, Resource: f.Resource, Path: f.Path + "[]", Type: f.Items, Use: f.Use, Enum: f.Enum, Open: f.Open, Form: f.Form}
+}
+
+// Choice is a difference between sources, or a silence of all of them, with
+// what this project does about it.
+type Choice struct {
+	Topic   string
+	Sources string
+	Chosen  string
+}
+
+// Body is a body of a resource: that of a create, of an update, or of an answer.
+type Body struct {
+	API      API
+	Resource string
+	Use      Use
+}
+
+// bodies finds the fields of every body by their paths.
+var bodies = sync.OnceValue(func() map[Body]map[string]*Field {
+	all := map[Body]map[string]*Field{}
+	for i := range Fields {
+		f := &Fields[i]
+		for _, use := range []Use{Create, Update, Read} {
+			if !f.In(use) {
+				continue
+			}
+			b := Body{f.API, f.Resource, use}
+			if all[b] == nil {
+				all[b] = map[string]*Field{}
+			}
+			all[b][f.Path] = f
+		}
+	}
+	return all
+})
+
+// At returns the field at a path, nil if the body doesn't have it.
+func (b Body) At(path string) *Field { return bodies()[b][path] }
+
+// Exists reports whether an operation carries the body.
+func (b Body) Exists() bool { return bodies()[b] != nil }
+
+// Of returns the field that a request sets at a path. It panics if there is none.
+func Of(api API, resource, path string) *Field {
+	for _, use := range []Use{Create, Update} {
+		if f := (Body{api, resource, use}).At(path); f != nil {
+			return f
+		}
+	}
+	panic("the contract has no " + string(api) + " " + resource + " " + path)
+}
+
+// Default returns the default of a field. It panics if the default isn't a T.
+func Default[T any](f *Field) (value T) {
+	if err := json.Unmarshal([]byte(f.Default), &value); err != nil {
+		panic("the default of " + f.Path + ": " + err.Error())
+	}
+	return value
+}
+
+// Defaults returns the defaults of a create body as a JSON object. Members of list
+// elements have none.
+func Defaults(api API, resource string) []byte {
+	out := map[string]any{}
+	for _, f := range FieldsOf(api, resource, Create) {
+		if f.Default == "" || strings.Contains(f.Path, "[]") {
+			continue
+		}
+		object, path := out, strings.Split(f.Path, ".")
+		for _, name := range path[:len(path)-1] {
+			inner, ok := object[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				object[name] = inner
+			}
+			object = inner
+		}
+		object[path[len(path)-1]] = json.RawMessage(f.Default)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		panic(err) // a default isn't JSON, which the tests find
+	}
+	return text
+}
+
+// FieldsOf returns the fields of a resource in an API that stand in a body of
+// use u, in the order of the table.
+func FieldsOf(api API, resource string, u Use) []Field {
+	return fieldsOf(Fields, api, resource, u)
+}
+
+func fieldsOf(fields []Field, api API, resource string, u Use) []Field {
+	var out []Field
+	for _, f := range fields {
+		if f.API == api && f.Resource == resource && f.In(u) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Resources returns the resources that the table has fields for, sorted.
+func Resources(api API) []string {
+	var out []string
+	for _, f := range Fields {
+		if f.API == api && !slices.Contains(out, f.Resource) {
+			out = append(out, f.Resource)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,27 @@
+package contract
+
+// Form is what a string must look like.
+type Form struct {
+	Pattern string // a regular expression
+	Words   string // what an error expects
+}
+
+// The forms of the strings of the contract.
+var (
+	Port = Form{
+		`^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])/(http|tcp)$`,
+		"<port>/<http|tcp> with a port from 1 to 65535",
+	}
+	AbsolutePath = Form{`^/`, "an absolute path"}
+	CUDAVersion  = Form{`^\d+\.\d+$`, "major.minor"}
+	ID           = Form{`^\P{C}*[^\p{C} ]\P{C}*$`, "an id"}
+	GPUTypeID    = Form{`^\s*[^-\s]`, "the id of a GPU type"}
+	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a line <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
+	// ECRRepository is an ARN. AWS has no tag in one; here one may follow the repository, as
+	// in an image reference. The groups are partition, region, account, repository and tag.
+	ECRRepository = Form{
+		`^arn:(aws(?:-[a-z]+)*):ecr:([a-z]{2}(?:-[a-z]+)+-[0-9]{1,2}):([0-9]{12}):` +
+			`repository/([a-z0-9]+(?:(?:[._/-]|__)[a-z0-9]+)*)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?$`,
+		"the ARN of an ECR repository, such as arn:aws:ecr:us-east-2:123456789012:repository/team/image",
+	}
+)
