@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // leftOut are the members of the contract that the client does not use.
