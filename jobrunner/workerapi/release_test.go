@@ -125,7 +125,7 @@ func testReleases(folder string, releases []string) (status int) {
 	table := releaseTable(releases, verdicts)
 	fmt.Print(table)
 	if *updateReleases {
-		if err := writeTable("../../docs/guides/worker.md", table); err != nil {
+		if err := writeTable("../../docs/reference/sdk-releases.md", table); err != nil {
 			fmt.Println(err)
 			status = 1
 		}

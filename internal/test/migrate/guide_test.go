@@ -15,7 +15,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-const guide = "../../../docs/guides/migrate.md"
+const (
+	guide  = "../../../docs/guides/migrate.md"
+	tables = "../../../docs/reference/migration.md"
+)
 
 var (
 	code    = regexp.MustCompile("`([^`]+)`")
@@ -31,7 +34,11 @@ var titles = map[string]string{
 // Each attribute of each recorded type is in its kind's table, and what a table names here
 // is an attribute of the kind.
 func TestGuideNamesEveryAttribute(t *testing.T) {
-	text, err := os.ReadFile(guide)
+	text, err := os.ReadFile(tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	introduction, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +49,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		there[kind] = map[string]bool{}
 		_, table, ok := strings.Cut(string(text), "\n### "+title+"\n")
 		if !ok {
-			t.Fatalf("%s has no table %s", guide, title)
+			t.Fatalf("%s has no table %s", tables, title)
 		}
 		table, _, _ = strings.Cut(table, "\n#")
 		ours := map[string]bool{}
@@ -94,7 +101,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		}
 	}
 	for _, o := range migrate.Origins {
-		if !strings.Contains(string(text), "`"+o.Provider+"`") && o.Source != migrate.Official2 || !strings.Contains(string(text), "`"+o.Type+"`") {
+		if !strings.Contains(string(introduction), "`"+o.Provider+"`") && o.Source != migrate.Official2 || !strings.Contains(string(introduction), "`"+o.Type+"`") {
 			t.Errorf("%s does not name %s of %s", guide, o.Type, o.Provider)
 		}
 	}
