@@ -36,31 +36,28 @@ const introduction = `# The contract
 
 <!-- Printed from internal/contract; to renew it: go generate ./internal/contract -->
 
-What the two management APIs and the job API accept and answer, as one table. The client, the jobrunner and
-the provider are tested against it, field by field, and this page is printed from it.
+What the management APIs and the job API accept and answer. The client, the jobrunner and the provider are
+tested against this table, field by field.
 
-The sources are the *service description*, which rules, the *v1 document* and the *v2 document* (the OpenAPI
-descriptions of the two management versions) where it is silent, and *field notes* on what deployments and
-clients really do. Where they differ, or all are silent, [Choices](#choices) says what this project does.
-
-How to read the tables of members:
+Its sources, in this order: the *service description*, the *v1 document* and *v2 document* (the OpenAPI
+descriptions), and *field notes* on real deployments and clients. ` + "`internal/contract`" + ` names the source of each row.
+If they differ or are silent, [Choices](#choices) says what this project does.
 
 | Column | Meaning |
 |---|---|
-| Member | Its path in the body; ` + "`a.b`" + ` is b in the object a, ` + "`a[].b`" + ` is b in each object of the list a. |
-| Bodies | C create, U update, R response. A star: the member must stand there, if the object around it does. |
-| Default | What a create body without the member means. An update leaves alone what it omits. |
-| Values | Bounds (of the length for a string or list), the accepted values, or a pattern; for a list they hold for its elements. |
+| Member | Path in the body; ` + "`a[].b`" + ` is b in each object of the list a. |
+| Bodies | C create, U update, R response. A star: required if the object around it is present. |
+| Rules | Default of a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps what it omits. |
 `
 
 func writeOperations(doc *strings.Builder, api API) {
 	common := commonErrors(api)
 	fmt.Fprintf(doc, "\n### Operations\n\nBesides its own failures, each operation may answer %s.\n", numbers(common))
-	doc.WriteString("\n| Operation | Query | Members | Success | Failure | Notes | Source |\n|---|---|---|---|---|---|---|\n")
+	doc.WriteString("\n| Operation | Query | Members | Success | Failure | Notes |\n|---|---|---|---|---|---|\n")
 	for _, o := range Operations {
 		if o.API == api {
 			own := slices.DeleteFunc(slices.Clone(o.Errors), func(code int) bool { return slices.Contains(common, code) })
-			row(doc, code(o.Method+" "+o.Path), codes(o.Query), o.Resource, numbers(o.Success), numbers(own), o.Note, o.Source)
+			row(doc, code(o.Method+" "+o.Path), codes(o.Query), o.Resource, numbers(o.Success), numbers(own), o.Note)
 		}
 	}
 }
@@ -78,10 +75,10 @@ func commonErrors(api API) []int {
 }
 
 func writeFields(doc *strings.Builder, api API, resource string) {
-	fmt.Fprintf(doc, "\n### %s\n\n| Member | Type | Bodies | Default | Values | Notes | Source |\n|---|---|---|---|---|---|---|\n", resource)
+	fmt.Fprintf(doc, "\n### %s\n\n| Member | Type | Bodies | Rules |\n|---|---|---|---|\n", resource)
 	for _, f := range Fields {
 		if f.API == api && f.Resource == resource {
-			row(doc, code(f.Path), typeOf(f), usesOf(f), defaultOf(f), values(f), f.Note, f.Source)
+			row(doc, code(f.Path), typeOf(f), usesOf(f), rules(f))
 		}
 	}
 }
@@ -149,7 +146,15 @@ func usesOf(f Field) string {
 			in = append(in, body.letter)
 		}
 	}
-	return strings.Join(in, " ")
+	return strings.Join(in, "")
+}
+
+func rules(f Field) string {
+	all := []string{values(f), f.Note}
+	if f.Default != "" {
+		all = append([]string{"default " + defaultOf(f)}, all...)
+	}
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
 func defaultOf(f Field) string {
