@@ -20,12 +20,18 @@ ACCEPTANCE := ./resources/... ./datasources/... ./provider/... ./internal/test/s
 TESTED = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson conformance/wire)
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
-	internal/test/fire jobrunner/page conformance/mutants/run conformance/client cmd/conformance)
+	internal/test/fire conformance/mutants/run conformance/client cmd/conformance)
 
-# go test with these arguments. At its end: the slowest packages, and once more those that
-# failed, hundreds of lines below their failures.
+# Tests of the whole system whose tools the product doesn't need, a module of its own: go
+# test doesn't notice that a file outside of the module changed, so that results aren't cached.
+SYSTEM_MODULE := internal/test/system
+SYSTEM := ./deploy ./image ./openapi ./page ./report
+
+# go test with flags (1) on packages (2) and packages of SYSTEM_MODULE (3). At its end: the
+# slowest packages, and once more those that failed, hundreds of lines below their failures.
 define go-test
-@log=$$(mktemp) || exit 1; { go test $(1) 2>&1; echo $$? >"$$log.status"; } | tee "$$log"; \
+@log=$$(mktemp) || exit 1; { status=0; go test $(1) $(2) 2>&1 || status=1; \
+	$(if $(3),go test -C $(SYSTEM_MODULE) -count=1 $(1) $(3) 2>&1 || status=1;) echo $$status >"$$log.status"; } | tee "$$log"; \
 	status=$$(cat "$$log.status"); failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' "$$log"); \
 	slowest=$$(sed -n 's/^\(ok\|FAIL\)[[:space:]]\{1,\}\([^[:space:]]\{1,\}\)[[:space:]]\{1,\}\([0-9.]\{1,\}\)s.*/  \3 s \2/p' "$$log" | sort -rn | head -10); rm -f "$$log" "$$log.status"; \
 	[ -z "$$slowest" ] || { echo; echo "Slowest packages:"; echo "$$slowest"; }; \
@@ -59,28 +65,29 @@ SHORT = $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) $
 
 test: ## A sample of every kind of test, those with a real Terraform included.
 	@echo "Testing. Without a build cache, compiling comes first, and nothing is shown for some minutes."
-	$(call go-test,-short -timeout=20m $(SHORT))
+	$(call go-test,-short -timeout=20m,$(SHORT),$(SYSTEM))
 
 # The packages that drive other processes through all variants, judge every body by two
 # documents, or run dozens of schedules of faults: there the race detector costs a quarter
 # of an hour, and a sample has it.
-JUDGES := conformance/selftest internal/test/openapi internal/test/fire
+JUDGES := conformance/selftest internal/test/fire
 UNRACED := $(JUDGES) conformance/mutants/run
 
 test-ci: ## The tests of .ci/run: those of make test, with the race detector where the code runs in the test.
-	$(call go-test,-short $(RACING) -timeout=30m $(filter-out $(addprefix %/,$(UNRACED)),$(SHORT)))
-	$(call go-test,-short -timeout=30m $(addprefix ./,$(UNRACED)))
+	$(call go-test,-short $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED)),$(SHORT)),$(filter-out ./openapi,$(SYSTEM)))
+	$(call go-test,-short -timeout=30m,$(addprefix ./,$(UNRACED)),./openapi)
 
 test-all: ## Every test, with the race detector where the code runs in the test: each night.
-	$(call go-test,$(RACING) -timeout=60m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)))
-	$(call go-test,$(RACING) -short -timeout=60m $(addprefix ./,$(JUDGES)))
-	$(call go-test,-timeout=60m $(addprefix ./,$(UNRACED)))
+	$(call go-test,$(RACING) -timeout=60m,$(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)),$(filter-out ./openapi,$(SYSTEM)))
+	$(call go-test,$(RACING) -short -timeout=60m,$(addprefix ./,$(JUDGES)),./openapi)
+	$(call go-test,-timeout=60m,$(addprefix ./,$(UNRACED)),./openapi)
 
 # Code that runs in programs which tests start isn't counted.
 coverage: ## Statements that any test runs, and the ten least covered packages of the product: each night.
 	@mkdir -p bin
 	go test -short -timeout=60m -coverpkg=./... -coverprofile=bin/coverage.out $(TESTED) >bin/coverage.log || { cat bin/coverage.log; exit 1; }
-	@tools/least-covered bin/coverage.out | tee -a $${GITHUB_STEP_SUMMARY:-/dev/null}
+	go test -C $(SYSTEM_MODULE) -short -timeout=60m -coverpkg=$$(go list -m)/... -coverprofile=$(CURDIR)/bin/coverage-system.out $(SYSTEM) >bin/coverage.log || { cat bin/coverage.log; exit 1; }
+	@tools/least-covered bin/coverage.out bin/coverage-system.out | tee -a $${GITHUB_STEP_SUMMARY:-/dev/null}
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/dev clis
@@ -89,7 +96,8 @@ kubernetes: ## The programs of a Kubernetes cluster for tests, built once from t
 	@go run ./internal/dev kubernetes
 
 test-kubernetes: ## Workers on a real Kubernetes cluster, where its programs are present.
-	go test -count=1 -timeout=30m -run='TestKubernetes|OnCluster$$|InCluster$$' -v ./cmd/jobrunner ./internal/test/deploy
+	go test -count=1 -timeout=30m -run=TestKubernetes -v ./cmd/jobrunner
+	go test -C $(SYSTEM_MODULE) -count=1 -timeout=30m -run='OnCluster$$|InCluster$$' -v ./deploy
 
 kubernetes-faults: ## Each fault of a real Kubernetes cluster ten times under load, with an account of all jobs (RUNS=3: three times).
 	KUBERNETES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=60m -run=TestKubernetes/faults -v ./cmd/jobrunner
@@ -153,7 +161,7 @@ build: ## The three binaries, in bin/.
 VERSION ?= $(shell git describe --tags --always --dirty)
 
 image: ## The container image of the jobrunner for amd64 and arm64, in bin/image, without a container engine.
-	@go run ./internal/image -version=$(VERSION) -revision=$$(git rev-parse HEAD) -created=$$(git log -1 --format=%ct) $(if $(PUSH),-push=$(PUSH))
+	@go run -C $(SYSTEM_MODULE) ./image -version=$(VERSION) -revision=$$(git rev-parse HEAD) -created=$$(git log -1 --format=%ct) $(if $(PUSH),-push=$(PUSH))
 
 snapshot: ## Everything of a release, in bin/dist, without publishing it; PLATFORMS=here: archives for this platform alone.
 	@PLATFORMS=$(PLATFORMS) tools/snapshot
@@ -179,8 +187,10 @@ install: build ## The built provider, where Terraform and OpenTofu find it by th
 
 lint: ## What CI checks beside the tests.
 	go vet ./...
+	go vet -C $(SYSTEM_MODULE) ./...
 	cd tools && go build -o ../bin/ tool
 	bin/golangci-lint run ./...
+	cd $(SYSTEM_MODULE) && ../../../bin/golangci-lint run ./...
 	cd tools/actionlint && go build -o ../../bin/ tool
 	bin/actionlint -shellcheck= $(wildcard .github/workflows/*.yml examples/ci/github/.github/workflows/*.yml)
 

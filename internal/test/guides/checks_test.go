@@ -28,7 +28,7 @@ var checks = map[string]map[string]check{
 	"docs/guides/kubernetes.md":          {"yaml": onCluster},
 	"docs/guides/migrate.md":             {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
 	"docs/guides/nodes.md":               {"console": onServers},
-	"docs/guides/operate.md":             {"console": onServers, "yaml": testedBy("internal/test/deploy", "TestGuideValues")},
+	"docs/guides/operate.md":             {"console": onServers, "yaml": testedBy("internal/test/system/deploy", "TestGuideValues")},
 	"docs/guides/remote.md":              {"console": onBoth},
 	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": followed, "yaml": followed, "dockerfile": dockerfile},
 	"docs/reference/jobrunner.md":        {"yaml": servedWith("--config")},

@@ -32,6 +32,10 @@ const Built = "GPUCLOUD_TEST_PROGRAMS"
 // although the program was changed. For the same reason it is called in a test,
 // and not in TestMain: what that opens does not count either.
 func Programs(ctx context.Context, dir string, packages ...string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
@@ -39,16 +43,20 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 	if len(packages) == 0 {
 		return nil
 	}
+	root, err := locate(packages)
+	if err != nil {
+		return err
+	}
 	const sources = `{{if and (eq .Name "main") (not .DepOnly)}}{{.ImportPath}}{{"\n"}}{{end}}` +
 		`{{with .Module}}{{if .Main}}{{.GoMod}}{{"\n"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\n"}}{{$.Dir}}/{{.}}{{end}}{{"\n"}}{{end}}{{end}}`
-	out, err := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", sources}, packages...)...).Output() //nolint:gosec // packages of this module
+	out, err := exec.CommandContext(ctx, "go", append([]string{"-C", root, "list", "-deps", "-f", sources}, packages...)...).Output() //nolint:gosec // packages of this module
 	if err != nil {
 		return fmt.Errorf("listing the sources of %s: %w", strings.Join(packages, " "), err)
 	}
 	var problems []error
 	for line := range strings.FieldsSeq(string(out)) {
 		if !filepath.IsAbs(line) {
-			if err := program(ctx, dir, line); err != nil {
+			if err := program(ctx, root, dir, line); err != nil {
 				return err
 			}
 			continue
@@ -60,6 +68,26 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
+}
+
+// locate makes paths of packages absolute, and returns the folder of their module: the
+// tests of internal/test/system are in another one.
+func locate(packages []string) (root string, err error) {
+	root = "."
+	for i, pkg := range packages {
+		if !filepath.IsAbs(pkg) && !strings.HasPrefix(pkg, ".") {
+			continue
+		}
+		if packages[i], err = filepath.Abs(pkg); err != nil {
+			return "", err
+		}
+		for root = packages[i]; ; root = filepath.Dir(root) {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil || root == filepath.Dir(root) {
+				break
+			}
+		}
+	}
+	return root, nil
 }
 
 // takeBuilt links or copies a program from the folder Built.
@@ -100,10 +128,10 @@ func takeBuilt(dir, pkg string) error {
 }
 
 // program builds one. The go command keeps what it links for `go run`, not for `go build`.
-func program(ctx context.Context, dir, pkg string) error {
-	args := []string{"build", "-o", dir + string(filepath.Separator), pkg}
+func program(ctx context.Context, root, dir, pkg string) error {
+	args := []string{"-C", root, "build", "-o", dir + string(filepath.Separator), pkg}
 	if copier, err := exec.LookPath("cp"); err == nil && runtime.GOOS != "windows" {
-		args = []string{"run", "-exec", copier, pkg, filepath.Join(dir, path.Base(pkg))}
+		args = []string{"-C", root, "run", "-exec", copier, pkg, filepath.Join(dir, path.Base(pkg))}
 	}
 	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil { //nolint:gosec // a package of this module
 		return fmt.Errorf("building %s: %w: %s", pkg, err, out)

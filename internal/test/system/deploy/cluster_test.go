@@ -185,8 +185,8 @@ func TestJobrunnerInCluster(t *testing.T) {
 	}
 	s := connect(t)
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "run", "./internal/image", "-platforms=linux/"+runtime.GOARCH, "-version=test", "-o="+dir)
-	build.Dir = root
+	build := exec.CommandContext(t.Context(), "go", "run", "./image", "-platforms=linux/"+runtime.GOARCH, "-version=test", "-o="+dir)
+	build.Dir = ".." // the module, whose folder the program expects
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

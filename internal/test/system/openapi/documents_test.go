@@ -167,7 +167,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 			continue
 		}
 		if !bytes.Equal(text, want.Bytes()) {
-			t.Errorf("%s has prose, or another form: go test ./internal/test/openapi -run Prose -documents FOLDER writes it", path)
+			t.Errorf("%s has prose, or another form: go test -C internal/test/system ./openapi -run Prose -documents FOLDER writes it", path)
 		}
 	}
 }

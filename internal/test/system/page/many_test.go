@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"

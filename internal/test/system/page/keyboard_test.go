@@ -1,43 +1,36 @@
-//go:build unix
-
-package main_test
+package page_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 )
 
 // With a keyboard alone: from the sign-in to a stop button, which asks; Escape and
-// Close leave the pod alone and give the focus back, Enter has its process end. A key
-// that is held down confirms nothing.
+// Close leave the pod alone and give the focus back, Enter stops it. A key that is held
+// down confirms nothing.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
-	h := newPods(t, "--simulate-gpus=l4x2")
-	id := h.pod(`{"name":"train","image":"team/pod","mounts":{"persistent":{"path":"/data","size":10}},"gpu":{"id":"NVIDIA L4"}}`)
-	h.podIs(id, "RUNNING")
-	h.until("the process to run", func() bool { return len(h.starts(id)) == 1 })
-	pid := strings.Fields(h.starts(id)[0])[0]
-	alive := func() bool { _, err := os.Stat("/proc/" + pid); return err == nil }
-
+	d := deploy(t)
+	pod := d.pod("train")
+	d.awaitPod(pod, "RUNNING")
 	tab := b.Tab(t, 1366, 900, false)
-	tab.Visit(h.url)
+	tab.Visit(d.url)
 	tab.Until(`!document.querySelector('#signin').hidden`)
 	tab.TabTo("#key")
-	tab.Press("k", kb.Enter)
+	tab.Press(key, kb.Enter)
 	tab.Shows("#pods tbody", "train", "running")
 	const stop, start = `[data-op=stop][aria-label="Stop pod train"]`, `[data-op=start][aria-label="Start pod train"]`
 	closed := func() {
 		t.Helper()
 		tab.Until(`!document.querySelector('#confirm').open`)
 		tab.HasFocus(stop)
-		if h.podNow(id).Status != "RUNNING" {
-			t.Fatal("the pod was stopped without a confirmation")
+		if _, p := d.send("GET", "/v2/pods/"+pod, "", bearer(key)); p["status"] != "RUNNING" {
+			t.Fatalf("the pod was stopped without a confirmation: %v", p)
 		}
 	}
 	tab.TabTo(stop)
@@ -57,22 +50,17 @@ func TestPageByKeyboard(t *testing.T) {
 	tab.Until(`document.querySelector('#confirm').open`)
 	tab.Press(kb.Escape)
 	closed()
-	if !alive() {
-		t.Fatalf("the process %s ended", pid)
-	}
 
 	tab.Press(kb.Enter, kb.Enter)
 	tab.Until(`document.querySelector('#outcome[role=status]').textContent === 'Pod train is exited.'`)
 	tab.HasFocus(start)
-	h.podIs(id, "EXITED")
-	h.until("the process to end", func() bool { return !alive() })
+	d.awaitPod(pod, "EXITED")
 	tab.Press(kb.Enter, kb.Enter)
-	h.podIs(id, "RUNNING")
+	d.awaitPod(pod, "RUNNING")
 	tab.Shows("#pods tbody", "running")
-	h.until("a second process", func() bool { return len(h.starts(id)) == 2 })
 	tab.TabTo(`#pods button.link`) // its log
 	tab.Press(kb.Enter)
-	tab.Shows("#detail .log", "asked to end")
+	tab.Shows("#detail .log", "hello")
 	tab.Press(kb.Escape)
 	tab.HasFocus(`#pods button.link`)
 	for _, problem := range tab.Problems() {

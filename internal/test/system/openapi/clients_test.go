@@ -163,7 +163,7 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 func startProcess(t *testing.T) *scene {
 	t.Helper()
 	dir := t.TempDir()
-	if err := gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"); err != nil {
+	if err := gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"); err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}

@@ -26,14 +26,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-const root = "../.."
+const root = "../../../.."
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // tested are settings with a program that compiles in a moment.
 func tested() settings {
 	return settings{
-		root: root, source: "./internal/image/testdata/small", name: "localhost/team/small", version: "1.2.3", revision: "abc",
+		root: ".", source: "./testdata/small", name: "localhost/team/small", version: "1.2.3", revision: "abc",
 		created: time.Unix(1700000000, 0).UTC(), platforms: []string{"linux/amd64", "linux/arm64"},
 	}
 }

@@ -1,3 +1,4 @@
+// Package page_test opens the page of a real jobrunner in a browser, and calls its API as other sites would.
 package page_test
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )

@@ -26,13 +26,13 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
-	s := settings{root: ".", source: "./cmd/jobrunner"}
+	s := settings{root: "../../..", source: "./cmd/jobrunner"}
 	flags.StringVar(&s.version, "version", "dev", "version of the program, and tag of the image")
 	flags.StringVar(&s.revision, "revision", "", "commit of the source, for a label")
 	flags.StringVar(&s.name, "name", "localhost/gpucloud/jobrunner", "name of the image in the archives")
 	created := flags.Int64("created", 0, "time of the source in `seconds` since 1970: the image's time of creation")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
-	folder := flags.String("o", "bin/image", "`folder` of the result: oci, the layout of all platforms, and an archive of each platform for docker, podman and ctr")
+	folder := flags.String("o", "../../../bin/image", "`folder` of the result: oci, the layout of all platforms, and an archive of each platform for docker, podman and ctr")
 	push := flags.String("push", "", "also push the image of all platforms to this `reference` of a registry, such as registry.example.com/team/jobrunner:1, with the login of docker or podman")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -36,7 +36,7 @@ func TestDocker(t *testing.T) {
 	}
 	e := containers.Docker(t)
 	s := tested()
-	s.source, s.name, s.platforms = "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
+	s.root, s.source, s.name, s.platforms = root, "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
 	images, err := s.build(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestDocker(t *testing.T) {
 func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 	t.Helper()
 	e.Network(t) // skips the test where the machine has none
-	const module = "../../jobrunner/jobrunnertest/jobrunnercontainer"
+	const module = root + "/jobrunner/jobrunnertest/jobrunnercontainer"
 	files, err := filepath.Glob(module + "/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v", files, err)

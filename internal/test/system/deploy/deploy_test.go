@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-const root = "../../.."
+const root = "../../../.."
 
 var bin string
 

@@ -1,0 +1,138 @@
+// Package report_test reads the HTML report of the conformance suite in a browser.
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+)
+
+// show opens the HTML form of a report with every verdict.
+func show(t *testing.T, tab *chromium.Tab) (address string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../../conformance/report/testdata/sample.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample, err := report.Read(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(report.Forms, func(f report.Form) bool { return f.Name == "html" })
+	path := filepath.Join(t.TempDir(), "report.html")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(report.Forms[i].Write(file, sample), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	address = "file://" + path
+	tab.Visit(address)
+	tab.Do(chromedp.WaitVisible(chromedp.CSS("#tools")))
+	return address
+}
+
+// clauses that are visible.
+func visible(tab *chromium.Tab) (list []string) {
+	tab.Eval(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id)`, &list)
+	return list
+}
+
+// The page at the width of a desk and of a phone: what it says, what its filter
+// leaves, and that nothing of the target's runs or is fetched.
+func TestBrowser(t *testing.T) {
+	b := chromium.Open(t)
+	for _, screen := range []struct {
+		name          string
+		width, height int64
+		dark          bool
+	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"phone", 390, 844, true}} {
+		t.Run(screen.name, func(t *testing.T) {
+			tab := b.Tab(t, screen.width, screen.height, screen.dark)
+			address := show(t, tab)
+			for selector, want := range map[string]string{
+				"h1":              "Not conformant",
+				".lead":           "2 of 11 clauses kept; 1 MUST clause is broken; 1 weaker clause is not kept",
+				"header":          "https://gpus.example.com",
+				".facts":          "26h0m0s",
+				".levels":         "1 PASS, 1 SKIP, 1 BLOCKED, 1 INCONCLUSIVE, 1 ERROR, 1 UNEXPECTED-PASS, 1 FAIL",
+				".alerts li":      "500 </script>",
+				".note.bad":       "networkvolumes/abc",
+				"#area-JOB h2":    "Jobs and their states",
+				"#shown":          "11 clauses",
+				"#JOB-04 summary": "<script>document.title='owned'</script>",
+			} {
+				tab.Shows(selector, want)
+			}
+			tab.Readable("page")
+			tab.Picture("report-" + screen.name)
+
+			tab.Click(".alerts a")
+			tab.Until(`document.querySelector('#JOB-02').open`)
+			tab.Eval(`document.querySelectorAll('#JOB-02 .trace details').forEach((d) => d.open = true)`, nil)
+			tab.Shows("#JOB-02",
+				"Statement JOB-02 holds. (States and transitions, POST /run)", "Bearer $GPUCLOUD_API_KEY", "3/3 times", "200, or 201 </script>", "500 </script>",
+				"\"status\": \"RUNNING\"", "connection reset", "conformance explain JOB-02")
+			tab.Readable("clause")
+			tab.Picture("report-clause-" + screen.name)
+
+			for _, step := range []struct{ do, want string }{
+				{`document.querySelector('[data-level=SHOULD]').click()`, "[JOB-03 T-01]"},
+				{`document.querySelector('[data-verdict=PASS]').click()`, "[T-01]"},
+				{`document.querySelector('#clear').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
+				{`document.querySelector('[data-verdict=FAIL]').click(); document.querySelector('[data-verdict=WARN]').click()`, "[JOB-02 JOB-03]"},
+				{`document.querySelector('[data-verdict=FAIL]').click(); document.querySelector('[data-verdict=WARN]').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
+				{`document.querySelector('#q').value = 'template  ID'; document.querySelector('#q').dispatchEvent(new Event('input'))`, "[T-01]"},
+				{`document.querySelector('#q').value = 'connection reset'; document.querySelector('#q').dispatchEvent(new Event('input'))`, "[JOB-02 JOB-03 JOB-06 JOB-07 JOB-10]"},
+				{`document.querySelector('#q').value = 'nothing is like that'; document.querySelector('#q').dispatchEvent(new Event('input'))`, "[]"},
+				{`document.querySelector('.none button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
+			} {
+				tab.Eval(step.do, nil)
+				if got := fmt.Sprint(visible(tab)); got != step.want {
+					t.Errorf("after %s: %s, not %s", step.do, got, step.want)
+				}
+			}
+
+			// The address of a filter, and then of a clause that it hides.
+			tab.Visit(address + "#?level=SHOULD&verdict=WARN")
+			tab.Until(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id).join() === 'JOB-03'`)
+			tab.Visit(address + "#T-01")
+			tab.Until(`document.querySelector('#T-01').open && document.querySelector('#T-01').checkVisibility()`)
+
+			var title string
+			if tab.Eval("document.title", &title); !strings.HasPrefix(title, "Not conformant") {
+				t.Errorf("the title is %s", title)
+			}
+			for _, p := range tab.Problems() {
+				t.Errorf("the console has %s", p)
+			}
+			for _, u := range tab.Requests() {
+				if !strings.HasPrefix(u, address) && !strings.HasPrefix(u, "data:") {
+					t.Errorf("a request to %s", u)
+				}
+			}
+		})
+	}
+}
+
+// The policy alone keeps a foreign script from running, even if one got through.
+func TestPolicy(t *testing.T) {
+	tab := chromium.Open(t).Tab(t, 800, 600, false)
+	show(t, tab)
+	tab.Eval(`(() => { const s = document.createElement('script'); s.textContent = "document.title = 'owned'"; document.body.append(s); })()`, nil)
+	var title string
+	if tab.Eval("document.title", &title); title == "owned" {
+		t.Error("a script that is not the page's runs")
+	}
+}
