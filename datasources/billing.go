@@ -57,7 +57,7 @@ var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 func (b *billing) schema(about string, filters map[string]schema.Attribute) schema.Schema {
 	records, totals := map[string]schema.Attribute{
 		"start_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Start of the bucket, as RFC 3339."},
-		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, which is not in it. API v2 only."},
+		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, exclusive. API v2 only."},
 	}, map[string]schema.Attribute{}
 	for _, member := range b.ids {
 		records[snake(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member)}
@@ -70,18 +70,16 @@ func (b *billing) schema(about string, filters map[string]schema.Attribute) sche
 		records[snake(member)] = integer(describeCount(member))
 	}
 	return schema.Schema{
-		MarkdownDescription: about + " Amounts are USD with all the digits that the API answers. " +
-			"Without a period it is the last 30 days up to now, so that every plan may read something else. " +
-			"The state has a record for each object and bucket: for many objects choose a longer `bucket_size`.",
+		MarkdownDescription: about + " Amounts are in USD. The default period is the last 30 days, so plans may differ. For many objects choose a longer `bucket_size`.",
 		Attributes: with(map[string]schema.Attribute{
-			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339; 30 days ago when left out. It counts from the start of its bucket."},
-			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339; now when left out. It counts to the end of its bucket."},
-			"last_n":      schema.Int64Attribute{Optional: true, MarkdownDescription: "The last so many buckets, the current one included, in place of `start_time` and `end_time`. API v2 only."},
+			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago."},
+			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339, rounded up to its bucket; default now."},
+			"last_n":      schema.Int64Attribute{Optional: true, MarkdownDescription: "Number of latest buckets, instead of `start_time` and `end_time`. API v2 only."},
 			"bucket_size": schema.StringAttribute{Optional: true, MarkdownDescription: "Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`."},
-			"period": object("The period that the records are of. API v2 only.", map[string]schema.Attribute{
+			"period": object("Period of the records. API v2 only.", map[string]schema.Attribute{
 				"start_time": text("Start, as RFC 3339."), "end_time": text("End, which is not in it."), "bucket_size": text("Length of a bucket."),
 			}),
-			"records": objects("What was billed, by bucket and then by id, without buckets in which nothing was billed.", records),
+			"records": objects("What was billed, by bucket and id.", records),
 			"totals":  object("Sums of all records.", totals),
 		}, filters),
 	}

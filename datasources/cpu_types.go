@@ -23,7 +23,7 @@ type cpuQuery struct {
 
 var cpuQueryAttributes = map[string]schema.Attribute{
 	"product":    productAttribute("`POD`, `SERVERLESS`"),
-	"vcpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "vCPUs that one machine must have for the availability: a power of two from 2 up. Needs `product`."},
+	"vcpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "vCPUs of one machine: a power of two from 2. Needs `product`."},
 }
 
 func (q *cpuQuery) validate(c diagnostics.Check) {

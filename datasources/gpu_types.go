@@ -29,12 +29,12 @@ type gpuQuery struct {
 
 var gpuQueryAttributes = map[string]schema.Attribute{
 	"product":       productAttribute("`POD`, `CLUSTER`, `SERVERLESS`"),
-	"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs that one machine must have for the availability; 1 when left out. Needs `product`."},
+	"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs of one machine; default 1. Needs `product`."},
 	"cloud":         schema.StringAttribute{Optional: true, MarkdownDescription: "Cloud of the availability, `SECURE` (default) or `COMMUNITY`. Needs `product`."},
 	"country_codes": schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Countries of the availability, such as `FR`. Needs `product`."},
 	"with_cuda_versions": schema.SetAttribute{Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "CUDA versions, as `major.minor`, one of which a machine must have for the availability. Needs `product`; not together with `min_cuda_version`."},
-	"min_cuda_version": schema.StringAttribute{Optional: true, MarkdownDescription: "Lowest CUDA version, as `major` or `major.minor`, that a machine must have for the availability. Needs `product`."},
+		MarkdownDescription: "CUDA versions, as `major.minor`, of which a machine has one. Needs `product`; not together with `min_cuda_version`."},
+	"min_cuda_version": schema.StringAttribute{Optional: true, MarkdownDescription: "Lowest CUDA version, as `major` or `major.minor`, of a machine. Needs `product`."},
 }
 
 func (q *gpuQuery) validate(c diagnostics.Check) {

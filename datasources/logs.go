@@ -38,9 +38,9 @@ const (
 
 var logAttributes = map[string]schema.Attribute{
 	"source":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines of this source: `container`, what the program writes, or `system`, what the deployment says of it."},
-	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Lines at most, 1 to 5000; 100 when left out. They are the last ones, or with `since` the first ones from then on."},
+	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum number of lines, 1 to 5000; default 100: the last, or the first after `since`."},
 	"since":   schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines from this time on, as RFC 3339."},
-	"seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "How long the log is read at most, 1 to 60 seconds; 10 when left out. A log that is silent for a second counts as read to its end."},
+	"seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum reading time in seconds, 1 to 60; default 10. Reading ends after a second without lines."},
 	"entries": objects("The lines, the oldest first.", map[string]schema.Attribute{
 		"ts": text("When it was written, as RFC 3339."), "source": text("`container` or `system`."), "line": text("The line."),
 	}),

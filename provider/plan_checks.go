@@ -24,21 +24,18 @@ const ceilingVariable = "GPUCLOUD_MAX_HOURLY_COST"
 // ceiling.
 var planCheckAttributes = map[string]schema.Attribute{
 	"max_hourly_cost": schema.NumberAttribute{
-		Optional: true,
-		MarkdownDescription: "Most that a single endpoint, pod or cluster may cost in an hour, in USD, at the prices of the catalog: a plan that creates or changes one that may cost more is refused. " +
-			"It is for each object by itself, not for their sum, and `max_hourly_cost` of a resource takes its place ([cost ceilings](guides/costs.md)). API v1 has no prices. Or `" + ceilingVariable + "`.",
+		Optional:            true,
+		MarkdownDescription: "Maximum price per hour, in USD, of each endpoint, pod or cluster. A resource's `max_hourly_cost` replaces it ([cost ceilings](guides/costs.md)). API v1 has no prices. Or `" + ceilingVariable + "`.",
 	},
 	"plan_checks": schema.SingleNestedAttribute{
-		Validators: value.NotEmpty,
-		Optional:   true,
-		MarkdownDescription: "What a plan is held against the deployment's catalog for. Each check is `error`, `warning` or `off`, and looks at what is new or changes: an object whose GPU type left the catalog is planned as ever. " +
-			"Each list of the catalog is asked for once in a plan, however many resources there are; one that can't be read is a single warning, and the plan goes on without the checks. API v1 has no catalog: see each check.",
+		Validators:          value.NotEmpty,
+		Optional:            true,
+		MarkdownDescription: "Which catalog checks run at plan time, for new and changed values: each is `error`, `warning` or `off` ([cost ceilings](guides/costs.md)).",
 		Attributes: map[string]schema.Attribute{
-			"names": levelAttribute("Ids that the catalog does not have, with similar ones, and GPU or vCPU counts that no machine has. `error` when left out. " +
-				"Data centers are no more than a warning, because the API takes some that its catalog lacks, but where an object would be replaced for one; nor is any id on API v1, where they are compared with those that are documented."),
-			"stock":        levelAttribute("Nothing of what an object asks for is in stock, in the data centers that it allows. `warning` when left out. Not on API v1."),
-			"data_centers": levelAttribute("A network volume in a data center without its storage tier; an endpoint, pod or cluster whose network volumes, `data_center_ids` and GPUs or CPUs share no data center. `error` when left out. On API v1 volumes and `data_center_ids` are compared alone."),
-			"cost":         levelAttribute("An object that may cost more than its `max_hourly_cost`. `error` when left out. Where a price is not known the plan warns, unless this is `off`."),
+			"names":        levelAttribute("Unknown ids, and GPU or vCPU counts that no machine has. Default `error`. For data centers, and on API v1, at most a warning."),
+			"stock":        levelAttribute("Nothing that an object asks for is in stock. Default `warning`. Not on API v1."),
+			"data_centers": levelAttribute("Volumes, `data_center_ids`, and GPUs or CPUs without a common data center; a missing storage tier. Default `error`."),
+			"cost":         levelAttribute("An object above its `max_hourly_cost`. Default `error`. An unknown price is a warning."),
 		},
 	},
 }

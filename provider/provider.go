@@ -77,10 +77,9 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		MarkdownDescription: "Manages a RunPod-compatible GPU cloud: endpoints, pods, clusters, templates, network volumes, registry auths and delegations, and SSH keys, through management API v2 or v1.",
 		Attributes: map[string]schema.Attribute{
 			"service": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Public cloud to use: `runpod` sets the addresses of both management APIs and of the job API, and accepts the API key from `RUNPOD_API_KEY`. " +
-					"`base_url` replaces all its addresses, `queue_url` that of the job API. Or `GPUCLOUD_SERVICE`.",
-				Validators: []validator.String{stringvalidator.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
+				Optional:            true,
+				MarkdownDescription: "Public cloud: `runpod` sets the addresses of all APIs and reads `RUNPOD_API_KEY`. `base_url` replaces its addresses, `queue_url` that of the job API. Or `GPUCLOUD_SERVICE`.",
+				Validators:          []validator.String{stringvalidator.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
 			},
 			"base_url": schema.StringAttribute{
 				Optional:            true,
@@ -91,10 +90,9 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`, or without `base_url` to that of `service`. Or `GPUCLOUD_QUEUE_URL`.",
 			},
 			"api_version": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Version of the management API, `v2` (default) or `v1`, which was retired on 15 November 2026. Or `GPUCLOUD_API_VERSION`. " +
-					"The state does not depend on it.",
-				Validators: []validator.String{stringvalidator.OneOf(string(api.V2), string(api.V1))},
+				Optional:            true,
+				MarkdownDescription: "Version of the management API, `v2` (default) or `v1` (retired on 15 November 2026). Or `GPUCLOUD_API_VERSION`.",
+				Validators:          []validator.String{stringvalidator.OneOf(string(api.V2), string(api.V1))},
 			},
 			"api_key": schema.StringAttribute{
 				Optional:            true,
@@ -103,7 +101,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"request_timeout": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "How long one request may take, such as `90s` or `2m`; `1m` when left out. Reads, changes and deletions that get no answer are sent up to four times. Or `GPUCLOUD_REQUEST_TIMEOUT`.",
+				MarkdownDescription: "How long one request may take, such as `90s` or `2m`; default `1m`. Requests without a response, except creates, are sent up to four times. Or `GPUCLOUD_REQUEST_TIMEOUT`.",
 			},
 		},
 	}

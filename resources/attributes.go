@@ -43,16 +43,15 @@ func fixedAttribute(text string) schema.StringAttribute {
 
 func deletionProtectionAttribute(title string) schema.BoolAttribute {
 	return schema.BoolAttribute{
-		Optional: true,
-		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is refused. It is kept in the state alone, and no other tool knows it. " +
-			"Set it to false, and apply that, before you delete the " + title + ".",
+		Optional:            true,
+		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is rejected. Kept only in the state. Apply false before you delete the " + title + ".",
 	}
 }
 
 // keptAttribute is an optional attribute that an imported or moved object keeps if the
 // configuration omits it (planrule.Omitted).
 func keptAttribute(a schema.Attribute) schema.Attribute {
-	const keeps = " If it is left out, an imported object keeps what it has."
+	const keeps = " If omitted, an imported object keeps its value."
 	switch a := a.(type) {
 	case schema.StringAttribute:
 		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps

@@ -15,7 +15,7 @@ import (
 )
 
 // fixedOfCluster ends the text of an attribute that a create sends.
-const fixedOfCluster = " A change replaces the cluster."
+const fixedOfCluster = " Forces replacement."
 
 var clusterSchema = schema.Schema{
 	MarkdownDescription: "A cluster: equal pods in one data center, with a network of their own, which run and cost until the cluster is deleted. " +
@@ -50,7 +50,7 @@ var clusterSchema = schema.Schema{
 		"disk": schema.Int64Attribute{
 			Optional:            true,
 			Computed:            true,
-			MarkdownDescription: "Container disk of each pod in GB, new at each start. If it is left out, a new cluster has the deployment's default, and one that exists keeps what it has." + fixedOfCluster,
+			MarkdownDescription: "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value." + fixedOfCluster,
 			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Null()}},
 			Validators:          positive,
 		},
@@ -60,7 +60,7 @@ var clusterSchema = schema.Schema{
 		"data_center_ids": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
-			MarkdownDescription: "Data centers that the cluster may be placed in; any when left out." + fixedOfCluster,
+			MarkdownDescription: "Data centers that the cluster may be placed in; default any." + fixedOfCluster,
 			Validators:          someStrings,
 		},
 		"start_ssh": schema.BoolAttribute{
@@ -74,7 +74,7 @@ var clusterSchema = schema.Schema{
 		"deletion_protection": deletionProtectionAttribute("cluster"),
 		"wait_for":            clusterWaitAttribute,
 		"timeouts":            timeoutsAttribute,
-		"max_hourly_cost":     maxHourlyCostAttribute("the price of its GPU type, times `gpu_count_per_pod` and `pod_count`,"),
+		"max_hourly_cost":     maxHourlyCostAttribute(),
 
 		"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the template that the pods were made from, if any."},
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the cluster, once a pod is placed."},

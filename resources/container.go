@@ -18,7 +18,7 @@ func argsAttribute(more string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Arguments for the container's entrypoint, as one string. " +
-			"Quote an argument that has blanks as a shell would: `python -u \"my handler.py\"`." + more,
+			"Quote blanks as in a shell." + more,
 	}
 }
 
@@ -26,7 +26,7 @@ func envAttribute(more string) schema.MapAttribute {
 	return schema.MapAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
-		MarkdownDescription: "Environment variables. The state holds them, also those in `sensitive()`: put secrets into `env_wo`." + more,
+		MarkdownDescription: "Environment variables. The state contains them: put secrets into `env_wo`." + more,
 		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }

@@ -57,7 +57,7 @@ var endpointSchema = schema.Schema{
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). " +
-				"A change replaces the endpoint. If it is left out, a new endpoint is a `QUEUE`, and one that exists stays what it is.",
+				"Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.",
 			Validators:    []validator.String{oneOf(queue, loadBalancer)},
 			PlanModifiers: []planmodifier.String{createDefault{types.StringValue(queue)}, stringplanmodifier.RequiresReplace()},
 		},
@@ -92,7 +92,7 @@ var endpointSchema = schema.Schema{
 		"data_center_ids": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
-			MarkdownDescription: "Data centers that workers may run in; any when left out.",
+			MarkdownDescription: "Data centers that workers may run in; default any.",
 			Validators:          someStrings,
 		},
 		"network_volumes": schema.SetAttribute{
@@ -103,18 +103,18 @@ var endpointSchema = schema.Schema{
 		},
 		"timeout": schema.Int64Attribute{
 			Optional:            true,
-			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job says otherwise; 600000 when left out.",
+			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job sets another; default 600000.",
 			Validators:          []validator.Int64{between(minTimeout, maxTimeout).in("milliseconds (10 minutes are 600000)")},
 		},
 		"flashboot": schema.StringAttribute{
 			Optional:            true,
 			Computed:            true,
 			Default:             stringdefault.StaticString("OFF"),
-			MarkdownDescription: "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only). API v1 does not return it, so that a change made elsewhere is not seen there.",
+			MarkdownDescription: "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only). Not returned by API v1.",
 			Validators:          []validator.String{oneOf("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT")},
 		},
 		"deletion_protection": deletionProtectionAttribute("endpoint"),
-		"max_hourly_cost":     maxHourlyCostAttribute("the serverless price of the dearest GPU or CPU that it asks for, times `gpu.count` and `workers.max`,"),
+		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            endpointWaitAttribute,
 		"timeouts":            timeoutsAttribute,
 		"created_at": schema.StringAttribute{
@@ -139,11 +139,9 @@ var endpointSchema = schema.Schema{
 			},
 		},
 		"from_template": schema.SingleNestedAttribute{
-			Computed: true,
-			MarkdownDescription: "What the workers have of the template, as last read: its settings, less those that the endpoint sets itself. " +
-				"A plan shows what will change of it, because the template changes, or because somebody changed the endpoint elsewhere. API v1 shows of an endpoint the link to its template and the variables alone: " +
-				"other changes made elsewhere are seen there where they cut the link. Null without `template_id`. Refer to a template of the same configuration by its resource, not by a copied id.",
-			Attributes: fromTemplateMembers("allowed_cuda_versions"),
+			Computed:            true,
+			MarkdownDescription: "Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. Refer to a template of the configuration by its resource.",
+			Attributes:          fromTemplateMembers("allowed_cuda_versions"),
 		},
 	},
 }
@@ -155,9 +153,8 @@ func urlAttribute(text string) schema.StringAttribute {
 }
 
 var gpuAttribute = schema.SingleNestedAttribute{
-	Optional: true,
-	MarkdownDescription: "GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu` any compute will do. " +
-		"Adding or removing the block replaces the endpoint.",
+	Optional:            true,
+	MarkdownDescription: "GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing the block forces replacement.",
 	Attributes: map[string]schema.Attribute{
 		"pools": schema.SetAttribute{
 			ElementType:         types.StringType,
@@ -172,10 +169,9 @@ var gpuAttribute = schema.SingleNestedAttribute{
 			Validators:          someStrings,
 		},
 		"type_ids": schema.ListAttribute{
-			ElementType: types.StringType,
-			Optional:    true,
-			MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. On API v2 they are translated to the pools and exclusions that mean the same, " +
-				"which keep no order; types that no pools and exclusions can single out are an error in the plan.",
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
 			Validators: []validator.List{
 				noNulls{},
 				someElements{},
@@ -202,7 +198,7 @@ var gpuAttribute = schema.SingleNestedAttribute{
 var cpuAttribute = schema.ListNestedAttribute{
 	Optional: true,
 	MarkdownDescription: "CPU configurations that a worker may have, in order of preference. On API v1 all have the same `vcpu_count`. " +
-		"Adding or removing the block replaces the endpoint.",
+		"Adding or removing the block forces replacement.",
 	Validators: []validator.List{someElements{}, unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
@@ -252,7 +248,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "Seconds, 1 to 3600, before an idle worker ends. Defaults to 10. " +
-				"API v2 has none for a `QUEUE` endpoint that scales on `REQUEST_COUNT`: it is null there, and the endpoint has 10 s.",
+				"On API v2 null with `REQUEST_COUNT`, where it is 10 s.",
 			Validators: []validator.Int64{between(1, 3600).in("seconds")},
 		},
 	},

@@ -52,20 +52,19 @@ type envDigests struct {
 
 func envWOAttribute(more string) schema.MapAttribute {
 	return schema.MapAttribute{
-		ElementType: types.StringType,
-		Optional:    true,
-		Sensitive:   true,
-		WriteOnly:   true,
-		MarkdownDescription: "Environment variables beside `env` whose values are never kept (Terraform 1.11, OpenTofu 1.11 and later): no state and no saved plan has them. No name may be in both. " +
-			"They are sent when `env_wo_version` or the names change, and when a refresh finds that one was changed or removed elsewhere (changed: with the API key that sent them alone); no other plan needs them: `env_wo` may be null then. An import can't know which variables are write-only: it writes all of them to `env`, and the first apply takes these out." + more,
-		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
+		ElementType:         types.StringType,
+		Optional:            true,
+		Sensitive:           true,
+		WriteOnly:           true,
+		MarkdownDescription: "Secret environment variables, in no state or plan. Sent when `env_wo_version` or a name changes, or one was changed elsewhere; otherwise it may be null. No name may also be in `env`; an import lists them there until the first apply ([secrets](../guides/secrets.md))." + more,
+		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }
 
 func envWOVersionAttribute() schema.Int64Attribute {
 	return schema.Int64Attribute{
 		Optional:            true,
-		MarkdownDescription: "Any whole number, needed with `env_wo`; a change says that `env_wo` has new values.",
+		MarkdownDescription: "Required with `env_wo`; change it to send new values.",
 	}
 }
 
@@ -73,7 +72,7 @@ func envWOKeysAttribute() schema.SetAttribute {
 	return schema.SetAttribute{
 		ElementType:         types.StringType,
 		Computed:            true,
-		MarkdownDescription: "Names of the variables of `env_wo` that are as last sent.",
+		MarkdownDescription: "Names in `env_wo` that are as last sent.",
 	}
 }
 

@@ -8,13 +8,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// maxHourlyCostAttribute is the cost ceiling of an object; compared says with what.
-func maxHourlyCostAttribute(compared string) schema.NumberAttribute {
+// maxHourlyCostAttribute is the cost ceiling of an object.
+func maxHourlyCostAttribute() schema.NumberAttribute {
 	return schema.NumberAttribute{
-		Optional: true,
-		MarkdownDescription: "Most that it may cost in an hour, in USD, in place of the provider's `max_hourly_cost`: a plan that creates or changes it is refused where " + compared +
-			" is more ([cost ceilings](../guides/costs.md)). It is kept in the state alone. API v1 has no prices.",
-		Validators: []validator.Number{notNegative{}},
+		Optional:            true,
+		MarkdownDescription: "Maximum price per hour, in USD, instead of the provider's `max_hourly_cost` ([cost ceilings](../guides/costs.md)). Kept only in the state.",
+		Validators:          []validator.Number{notNegative{}},
 	}
 }
 

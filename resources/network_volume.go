@@ -87,19 +87,19 @@ var networkVolumeSchema = schema.Schema{
 		"size": schema.Int64Attribute{
 			Required: true,
 			MarkdownDescription: "Size in GB: 10 to 4096 on API v2, 0 to 4000 on API v1. " +
-				"A larger size is applied in place, a smaller one is refused in the plan.",
+				"It can only grow.",
 			Validators: []validator.Int64{between(0, 4096)},
 		},
 		"data_center": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Id of the data center, for example `EU-RO-1`. A change replaces the volume and loses its data.",
+			MarkdownDescription: "Id of the data center, for example `EU-RO-1`. Forces replacement, which loses its data.",
 			Validators:          []validator.String{nonEmpty},
 		},
 		"type": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "Storage tier, `STANDARD` or `HIGH_PERFORMANCE`; the data center's own when left out. " +
-				"A change replaces the volume and loses its data. API v2 only.",
+			MarkdownDescription: "Storage tier, `STANDARD` or `HIGH_PERFORMANCE`; default: the data center's. " +
+				"Forces replacement, which loses its data. API v2 only.",
 			Validators:    []validator.String{oneOf("STANDARD", "HIGH_PERFORMANCE")},
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 		},

@@ -11,7 +11,7 @@ import (
 )
 
 // unreadable ends the text of an attribute that a create sends and no answer tells.
-const unreadable = " A change replaces the pod. The API never returns it: after an import the configured value is recorded, and nothing is sent."
+const unreadable = " Forces replacement. Not returned by the API: an import records the configured value."
 
 var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
@@ -27,7 +27,7 @@ var podSchema = schema.Schema{
 		},
 		"template_id": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "Id of a template for pods (`serverless = false`), whose settings the pod copies where its own are left out. Either this or `image` is needed." + unreadable,
+			MarkdownDescription: "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required." + unreadable,
 			Validators:          []validator.String{nonEmpty},
 		},
 		"image": schema.StringAttribute{
@@ -48,8 +48,8 @@ var podSchema = schema.Schema{
 			MarkdownDescription: "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template.",
 			Validators:          positive,
 		},
-		"env":            envAttribute(" With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD`, which `start_ssh` and `start_jupyter` set, are compared where they are configured."),
-		"env_wo":         envWOAttribute(" A change replaces the container, as one of `env` does."),
+		"env":            envAttribute(" With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured."),
+		"env_wo":         envWOAttribute(" A change replaces the container."),
 		"env_wo_version": envWOVersionAttribute(),
 		"env_wo_keys":    envWOKeysAttribute(),
 		"ports":          keptAttribute(portsAttribute("")),
@@ -60,19 +60,19 @@ var podSchema = schema.Schema{
 		"cloud": schema.StringAttribute{
 			Optional:            true,
 			Computed:            true,
-			MarkdownDescription: "`SECURE` or `COMMUNITY`. A change replaces the pod. If it is left out, a new pod is `SECURE`, and one that exists keeps what it has.",
+			MarkdownDescription: "`SECURE` or `COMMUNITY`. Forces replacement. Default `SECURE`; an existing pod keeps its value.",
 			PlanModifiers:       []planmodifier.String{createDefault{types.StringValue("SECURE")}},
 			Validators:          []validator.String{oneOf("SECURE", "COMMUNITY")},
 		},
 		"data_center_ids": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
-			MarkdownDescription: "Data centers that the pod may be placed in; any when left out." + unreadable,
+			MarkdownDescription: "Data centers that the pod may be placed in; default any." + unreadable,
 			Validators:          someStrings,
 		},
 		"global_networking": schema.SingleNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "A private address that pods of other data centers reach. It needs an NVIDIA GPU and takes effect at the next start. API v1 does not return it, so that a change made elsewhere is not seen there.",
+			MarkdownDescription: "A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.",
 			Attributes: map[string]schema.Attribute{
 				"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
 				"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
@@ -87,20 +87,19 @@ var podSchema = schema.Schema{
 		},
 		"start_ssh": schema.BoolAttribute{
 			Optional:            true,
-			MarkdownDescription: "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; false, or the template's, when left out. API v2 only." + unreadable,
+			MarkdownDescription: "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false. API v2 only." + unreadable,
 		},
 		"start_jupyter": schema.BoolAttribute{
 			Optional:            true,
-			MarkdownDescription: "Whether the pod gets a generated `JUPYTER_PASSWORD`; false, or the template's, when left out. API v2 only." + unreadable,
+			MarkdownDescription: "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false. API v2 only." + unreadable,
 		},
 		"desired_state": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod accordingly, also one that has ended by itself. " +
-				"When left out, a pod is started when it is created, and then left as it is.",
-			Validators: []validator.String{oneOf("RUNNING", "EXITED")},
+			Optional:            true,
+			MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it.",
+			Validators:          []validator.String{oneOf("RUNNING", "EXITED")},
 		},
 		"deletion_protection": deletionProtectionAttribute("pod"),
-		"max_hourly_cost":     maxHourlyCostAttribute("the price of its GPU or CPU in its `cloud`, times the count,"),
+		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            podWaitAttribute,
 		"timeouts":            timeoutsAttribute,
 
@@ -118,11 +117,11 @@ var podSchema = schema.Schema{
 
 		"status": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 tells `RUNNING` and `EXITED` alone.",
+			MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 returns only `RUNNING` and `EXITED`.",
 		},
 		"from_template":  podFromTemplate,
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
-		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 of a pod that has ended."},
+		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},
 		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),
 		"ssh": schema.SingleNestedAttribute{
 			Computed:            true,
@@ -157,17 +156,17 @@ var podGPUAttribute = schema.SingleNestedAttribute{
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "GPU type, such as `NVIDIA L4`. A change replaces the pod.",
+			MarkdownDescription: "GPU type, such as `NVIDIA L4`. Forces replacement.",
 			Validators:          []validator.String{nonEmpty},
 		},
 		"count": schema.Int64Attribute{
 			Optional:            true,
 			Computed:            true,
-			MarkdownDescription: "Number of GPUs. A change replaces the pod. If it is left out, a new pod has 1, and one that exists keeps what it has.",
+			MarkdownDescription: "Number of GPUs. Forces replacement. Default 1; an existing pod keeps its value.",
 			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Value(1)}},
 			Validators:          positive,
 		},
-		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that the machine may have; any, or the template's, when left out. Not beside `min_cuda_version`." + unreadable),
+		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`." + unreadable),
 		"min_cuda_version": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Least CUDA version, as `major.minor`, that the machine may have. API v2 only." + unreadable,
@@ -182,12 +181,12 @@ var podCPUAttribute = schema.SingleNestedAttribute{
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "CPU flavour, such as `cpu3c`. A change replaces the pod.",
+			MarkdownDescription: "CPU flavour, such as `cpu3c`. Forces replacement.",
 			Validators:          []validator.String{nonEmpty},
 		},
 		"vcpu_count": schema.Int64Attribute{
 			Required:            true,
-			MarkdownDescription: "Number of vCPUs: a power of two from 2 up. A change replaces the pod.",
+			MarkdownDescription: "Number of vCPUs: a power of two from 2 up. Forces replacement.",
 			Validators:          vcpuCounts,
 		},
 		"memory": schema.Int64Attribute{
@@ -200,7 +199,7 @@ var podCPUAttribute = schema.SingleNestedAttribute{
 
 // podMountsAttribute is the storage of a pod, or of the pods of a cluster.
 func podMountsAttribute(title string) schema.SingleNestedAttribute {
-	replaces := " Adding, removing or changing it to the other kind replaces the " + title + "."
+	replaces := " Another kind forces replacement."
 	return schema.SingleNestedAttribute{
 		Optional:            true,
 		MarkdownDescription: "Storage that survives restarts of the container: either `persistent` or `network`." + replaces,
@@ -224,7 +223,7 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"volume_id": schema.StringAttribute{
 						Required:            true,
-						MarkdownDescription: "Id of the network volume. A change replaces the " + title + ".",
+						MarkdownDescription: "Id of the network volume. Forces replacement.",
 						Validators:          []validator.String{nonEmpty},
 					},
 					"path": mountPathAttribute,

@@ -20,10 +20,9 @@ import (
 // somebody changes the copy, a plan restores it from the template.
 
 var podFromTemplate = schema.SingleNestedAttribute{
-	Computed: true,
-	MarkdownDescription: "What the pod has of its template, as last read: the copied settings, less those that the pod sets itself. " +
-		"If somebody changed them elsewhere, a plan restores what the template has. Null without `template_id`, and of an imported pod until its next update.",
-	Attributes: fromTemplateMembers(),
+	Computed:            true,
+	MarkdownDescription: "Settings that the pod copied from the template. If somebody changes them, a plan restores them. Null without `template_id`, and after an import until the next update.",
+	Attributes:          fromTemplateMembers(),
 }
 
 // fromTemplateMembers are the settings that pods and endpoints have of a template. An
@@ -33,7 +32,7 @@ func fromTemplateMembers(more ...string) map[string]schema.Attribute {
 		"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
 		"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},
 		"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
-		"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables; a digest under the API key stands for each value, which may be a secret."},
+		"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables, with digests instead of values."},
 		"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
 		"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
 	}

@@ -105,35 +105,31 @@ var registryAuthSchema = schema.Schema{
 		"id": idAttribute("registry auth"),
 		"name": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Name of the auth, unique in the account. A change replaces the auth.",
+			MarkdownDescription: "Name of the auth, unique in the account. Forces replacement.",
 			Validators:          []validator.String{nonEmpty},
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"username": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "User name at the registry. A change makes the auth again, with a new `id`. " +
-				"Required, unless the auth is imported and keeps its credentials: leave out all of them then, as a generated configuration does.",
-			Validators: []validator.String{nonEmpty},
+			Optional:            true,
+			MarkdownDescription: "User name at the registry. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials.",
+			Validators:          []validator.String{nonEmpty},
 		},
 		"password": schema.StringAttribute{
-			Optional:  true,
-			Sensitive: true,
-			MarkdownDescription: "Password or token, kept in the state: for CLIs without write-only attributes. A change makes the auth again, with a new `id`; " +
-				"so does the first apply after an import, as no API tells which password the auth has.",
-			Validators: []validator.String{nonEmpty},
+			Optional:            true,
+			Sensitive:           true,
+			MarkdownDescription: "Password or token, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`.",
+			Validators:          []validator.String{nonEmpty},
 		},
 		"password_wo": schema.StringAttribute{
-			Optional:  true,
-			Sensitive: true,
-			WriteOnly: true,
-			MarkdownDescription: "Password or token, never kept: sent when the auth is created, and again when `password_wo_version` or `username` changes. " +
-				"No other plan needs it, nor does a destroy: it may be null then.",
-			Validators: []validator.String{nonEmpty},
+			Optional:            true,
+			Sensitive:           true,
+			WriteOnly:           true,
+			MarkdownDescription: "Password or token, in no state or plan. Sent by a create and when `password_wo_version` or `username` changes; otherwise it may be null.",
+			Validators:          []validator.String{nonEmpty},
 		},
 		"password_wo_version": schema.Int64Attribute{
-			Optional: true,
-			MarkdownDescription: "Any whole number, needed with `password_wo`; a change says that `password_wo` is a new one, and makes the auth again, with a new `id`. " +
-				"After an import the first one is recorded and nothing is sent: raise it to send the password.",
+			Optional:            true,
+			MarkdownDescription: "Required with `password_wo`; change it to send a new password, which recreates the auth with a new `id`. An import records the first value and sends nothing.",
 		},
 	},
 }

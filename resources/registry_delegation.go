@@ -62,12 +62,12 @@ var registryDelegationSchema = schema.Schema{
 		"resource": schema.StringAttribute{
 			Required: true,
 			MarkdownDescription: "ARN of the repository, such as `arn:aws:ecr:us-east-2:123456789012:repository/team/app`. " +
-				"A tag may follow after a colon; `latest` when left out. A change replaces the delegation. After an import it is made of what the API returns.",
+				"Optionally with `:tag`; default `latest`. Forces replacement. ",
 			Validators: []validator.String{repositoryARN},
 		},
 		"name": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "Name of the delegation. It need not be unique. A change replaces the delegation.",
+			MarkdownDescription: "Name of the delegation. It need not be unique. Forces replacement.",
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators:          []validator.String{nonEmpty},
 		},

@@ -78,11 +78,10 @@ var sshKeysSchema = schema.Schema{
 			Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(sshPublicKey)},
 		},
 		"keep_others": schema.BoolAttribute{
-			Optional: true,
-			Computed: true,
-			Default:  booldefault.StaticBool(false),
-			MarkdownDescription: "Whether keys that are not listed here stay, as others may have added them. Defaults to false: they are removed. " +
-				"With true, several configurations can each hold some of the account's keys.",
+			Optional:            true,
+			Computed:            true,
+			Default:             booldefault.StaticBool(false),
+			MarkdownDescription: "Whether keys that aren't listed here stay. Defaults to false: they are removed.",
 		},
 	},
 }

@@ -99,7 +99,7 @@ var templateOnly = []planrule.Only{
 	{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
 }
 
-const keptOnV1 = " If it is left out, a template keeps what it has there, and everywhere if it was imported."
+const keptOnV1 = " If omitted, an imported template, and any on API v1, keeps its value."
 
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +
@@ -138,9 +138,8 @@ var templateSchema = schema.Schema{
 		"ports":          portsAttribute(""),
 		"registry":       registryAttribute(""),
 		"mounts": keptAttribute(schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "Storage mounts. On API v2 a template can't lose its mounts in place: " +
-				"removing them replaces the template.",
+			Optional:            true,
+			MarkdownDescription: "Storage mounts. On API v2 removing them forces replacement.",
 			Attributes: map[string]schema.Attribute{
 				"persistent": schema.SingleNestedAttribute{
 					Required:            true,
@@ -169,14 +168,14 @@ var templateSchema = schema.Schema{
 		"serverless": schema.BoolAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "Whether the template is for serverless workers; endpoints need one that is. Defaults to false. " +
-				"On API v1 a change replaces the template." + keptOnV1,
+			MarkdownDescription: "Whether the template is for endpoints. Defaults to false. " +
+				"Forces replacement on API v1." + keptOnV1,
 		},
 		"category": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "Compute category: `NVIDIA`, `AMD` or `CPU`. Defaults to `NVIDIA`. " +
-				"On API v1 a change replaces the template." + keptOnV1,
+				"Forces replacement on API v1." + keptOnV1,
 			Validators: []validator.String{oneOf("NVIDIA", "AMD", "CPU")},
 		},
 		"readme": schema.StringAttribute{
@@ -195,7 +194,7 @@ var templateSchema = schema.Schema{
 			Default:             booldefault.StaticBool(true),
 			MarkdownDescription: "Whether pods of this template start JupyterLab. Defaults to true. API v2 only.",
 		},
-		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that a machine may have to run the template; any when left out. API v2 only."),
+		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions of a machine, as `major.minor`; default any. API v2 only."),
 	},
 }
 

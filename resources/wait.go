@@ -34,7 +34,7 @@ type timeouts struct {
 var timeoutsAttribute = schema.SingleNestedAttribute{
 	Validators:          value.NotEmpty,
 	Optional:            true,
-	MarkdownDescription: "How long `wait_for` waits, as durations such as `90s` or `15m`. Nothing else is awaited: without `wait_for` an apply ends with the answer to its last request, and so does a deletion. `request_timeout` of the provider bounds each request.",
+	MarkdownDescription: "How long `wait_for` waits, such as `90s` or `15m`.",
 	Attributes: map[string]schema.Attribute{
 		"create": schema.StringAttribute{Optional: true, MarkdownDescription: "In a create. Defaults to 10m.", Validators: []validator.String{duration}},
 		"update": schema.StringAttribute{Optional: true, MarkdownDescription: "In an update. Defaults to 10m.", Validators: []validator.String{duration}},
@@ -162,7 +162,7 @@ type podWait struct {
 var podWaitAttribute = schema.SingleNestedAttribute{
 	Validators:          value.NotEmpty,
 	Optional:            true,
-	MarkdownDescription: "What an apply that creates or changes the pod waits for, as long as `timeouts` says. Where it does not come, the apply fails with the last lines of the pod's log (API v2).",
+	MarkdownDescription: "What a create or update waits for, within `timeouts`. The error has the end of the pod's log (API v2).",
 	Attributes: map[string]schema.Attribute{
 		"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That the pod is `RUNNING`."},
 		"port": schema.Int64Attribute{
@@ -243,7 +243,7 @@ type endpointWait struct {
 var endpointWaitAttribute = schema.SingleNestedAttribute{
 	Validators:          value.NotEmpty,
 	Optional:            true,
-	MarkdownDescription: "What an apply that creates or changes the endpoint waits for, as long as `timeouts` says. Where it does not come, the apply fails with the last lines of a worker's log (API v2).",
+	MarkdownDescription: "What a create or update waits for, within `timeouts`. The error has the end of a worker's log (API v2).",
 	Attributes: map[string]schema.Attribute{
 		"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every worker has the newest release. API v2 only."},
 		"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "That a worker is ready, which needs `workers.min` of at least 1."},

@@ -18,10 +18,9 @@ type clusterWait struct {
 }
 
 var clusterWaitAttribute = schema.SingleNestedAttribute{
-	Validators: value.NotEmpty,
-	Optional:   true,
-	MarkdownDescription: "What an apply that creates or changes the cluster waits for, as long as `timeouts` says. " +
-		"Where it does not come, or a pod ends before, the apply fails with the last lines of the log of a pod that does not run.",
+	Validators:          value.NotEmpty,
+	Optional:            true,
+	MarkdownDescription: "What a create or update waits for, within `timeouts`. The error has the end of a pod's log.",
 	Attributes: map[string]schema.Attribute{
 		"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every pod of the cluster is `RUNNING`."},
 	},

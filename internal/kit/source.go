@@ -48,8 +48,7 @@ func (s *Source[M]) One() datasource.DataSource {
 	attributes["id"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
 	attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
 	schema := data.Schema{
-		MarkdownDescription: s.description() + "\n\nIt is looked up by `id` or by its exact `name`. " +
-			"An unknown name is an error that lists similar ones, and a name that several have is an error that lists their ids.",
+		MarkdownDescription: s.description() + "\n\nFound by `id` or by exact `name`. If the name is unknown or not unique, the error lists candidates.",
 		Attributes: attributes,
 	}
 	return &dataSource{
@@ -99,7 +98,7 @@ func (s *Source[M]) All() datasource.DataSource {
 		attributes[f] = filterAttribute(f, s.Kind.Schema.Attributes[f])
 	}
 	schema := data.Schema{
-		MarkdownDescription: "All " + s.titles() + " of the account, or those that the filters choose. A filter compares for equality; several filters must all hold.",
+		MarkdownDescription: "All " + s.titles() + " of the account that match all filters exactly.",
 		Attributes:          attributes,
 	}
 	return &dataSource{
@@ -135,7 +134,7 @@ func (s *Source[M]) attributes() map[string]data.Attribute {
 		s.derived = derive(s.Kind.Schema.Attributes, s.Omit)
 		for _, name := range s.Masked {
 			values := s.derived[name].(data.MapAttribute)
-			values.MarkdownDescription = strings.TrimSuffix(values.MarkdownDescription, ".") + "; a digest under the API key stands for each value, which may be a secret."
+			values.MarkdownDescription = strings.TrimSuffix(values.MarkdownDescription, ".") + "; digests instead of values."
 			s.derived[name] = values
 		}
 	})

@@ -102,7 +102,7 @@ type patience struct {
 }
 
 func timeoutAttribute(text string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: text + ", such as `90s` or `1h`; `10m` when left out."}
+	return schema.StringAttribute{Optional: true, MarkdownDescription: text + ", such as `90s` or `1h`; default `10m`."}
 }
 
 func (p patience) validate(c diagnostics.Check) {

@@ -23,11 +23,11 @@ var jobRun = &definition[jobRunModel]{
 	attributes: withJob(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "The whole output, as JSON; any when left out. The order of members, blanks and the form of numbers make no difference.",
+			MarkdownDescription: "The whole output, as JSON; default any. The order of members, blanks and the form of numbers make no difference.",
 		},
 		"expected_members": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Members that the output must have, as a JSON object; it may have others. Objects in it are compared the same way, everything else as a whole: " +
+			MarkdownDescription: "Members that the output must have, as a JSON object; objects may have others: " +
 				"`jsonencode({ model = { name = \"sdxl\" } })`.",
 		},
 	}),
@@ -64,7 +64,7 @@ func ofJob(of []jobrun.Attribute) map[string]schema.Attribute {
 	for _, a := range of {
 		description := a.Description
 		if a.Secret {
-			description += " No state has it; a saved plan has it in plain text, as it has the whole configuration of an action."
+			description += " A saved plan contains it in clear text."
 		}
 		switch a.Type {
 		case types.StringType:

@@ -21,15 +21,15 @@ const EndpointID = "Id of the endpoint, of type `QUEUE`."
 // Attributes are those of Model.
 var Attributes = []Attribute{
 	{Name: "endpoint_id", Type: types.StringType, Required: true, Description: EndpointID},
-	{Name: "input", Type: types.StringType, Required: true, Description: "Input of the job, as JSON: an object, as the worker's handler expects it. Use `jsonencode()`."},
-	{Name: "timeout", Type: types.StringType, Description: "How long to wait for the end of the job, such as `90s` or `1h`; `10m` when left out. A job that is not finished by then is cancelled. The time that workers need to start counts."},
+	{Name: "input", Type: types.StringType, Required: true, Description: "Input of the job, a JSON object: use `jsonencode()`."},
+	{Name: "timeout", Type: types.StringType, Description: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
 	{Name: "policy", Description: "Bounds of the job in the service.", Members: []Attribute{
-		{Name: "execution_timeout", Type: types.Int64Type, Description: "Longest execution in milliseconds, 5000 (5 s) to 604800000 (7 days); the endpoint's when left out."},
-		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds, 10000 (10 s) to 604800000 (7 days), after which the service deletes the job in any state. When left out it is a minute more than `timeout`, so that no job goes on for long where Terraform was killed."},
+		{Name: "execution_timeout", Type: types.Int64Type, Description: "Longest execution in milliseconds, 5000 (5 s) to 604800000 (7 days); default: the endpoint's."},
+		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds, 10000 (10 s) to 604800000 (7 days), after which the service deletes the job in any state. Default: `timeout` and one minute."},
 		{Name: "low_priority", Type: types.BoolType, Description: "Whether the job starts no worker. Defaults to false."},
 	}},
 	{Name: "webhook", Type: types.StringType, Secret: true, Description: "URL that the service calls when the job has ended, beside the answer here."},
-	{Name: "s3_config", Description: "Object storage for the worker, whose handler decides what it does with it. No answer has it.", Members: []Attribute{
+	{Name: "s3_config", Description: "Object storage for the handler.", Members: []Attribute{
 		{Name: "access_id", Type: types.StringType, Description: "Id of the access key."},
 		{Name: "access_secret", Type: types.StringType, Secret: true, Description: "The access key itself."},
 		{Name: "bucket_name", Type: types.StringType, Description: "Name of the bucket."},
