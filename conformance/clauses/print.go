@@ -12,17 +12,16 @@ import (
 
 // levels explain what each level means for a deployment.
 var levels = map[suite.Level]string{
-	suite.Must: "stated flatly: a deployment that does not keep it is not conformant", suite.Should: "said so, or following from two statements: a warning",
-	suite.May: "optional: a warning", suite.Unspec: "left open: what a deployment does is observed, and judged by nobody",
+	suite.Must: "a deployment that breaks it isn't conformant", suite.Should: "a warning",
+	suite.May: "optional: a warning", suite.Unspec: "observed, and never judged",
 }
 
 // Markdown returns the text of Page.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("<!-- Printed from conformance/clauses; to renew it: go generate ./conformance/clauses -->\n# Clauses\n\n" +
-		"What the [conformance suite](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/conformance/README.md) judges: one clause to each checkable statement of the service description, in the suite's own\n" +
-		"words, with the section and row of the description that it comes from. The fields and operations themselves are in [contract.md](contract.md).\n" +
-		"`conformance explain ID` says what judges a clause.\n\n")
+		"The [conformance suite](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/conformance/README.md) judges each checkable statement of the service description as one clause.\n" +
+		"`conformance explain ID` prints its source and how it is judged. A clause without a level is a MUST.\n\n")
 	for _, level := range suite.Levels {
 		fmt.Fprintf(&b, "- %s: %s\n", level, levels[level])
 	}
@@ -42,7 +41,11 @@ func Markdown() string {
 }
 
 func writeEntry(b *strings.Builder, c Clause) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, escapeMarkup(c.Statement), c.Level, escapeMarkup(strings.TrimSuffix(c.Source, ".")))
+	level := ""
+	if c.Level != suite.Must {
+		level = string(c.Level) + ": "
+	}
+	fmt.Fprintf(b, "\n### %s\n\n%s%s\n", c.ID, level, escapeMarkup(c.Statement))
 	if c.Untestable != "" {
 		fmt.Fprintf(b, "No case judges it: %s.\n", escapeMarkup(strings.TrimSuffix(c.Untestable, ".")))
 	} else if c.Note != "" {

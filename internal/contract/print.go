@@ -47,17 +47,18 @@ If they differ or are silent, [Choices](#choices) says what this project does.
 |---|---|
 | Member | Path in the body; ` + "`a[].b`" + ` is b in each object of the list a. |
 | Bodies | C create, U update, R response. A star: required if the object around it is present. |
-| Rules | Default of a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps what it omits. |
+| Rules | Default in a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps what it omits. |
 `
 
 func writeOperations(doc *strings.Builder, api API) {
 	common := commonErrors(api)
 	fmt.Fprintf(doc, "\n### Operations\n\nBesides its own failures, each operation may answer %s.\n", numbers(common))
-	doc.WriteString("\n| Operation | Query | Members | Success | Failure | Notes |\n|---|---|---|---|---|---|\n")
+	doc.WriteString("\n| Operation | Members | Status | Query and notes |\n|---|---|---|---|\n")
 	for _, o := range Operations {
 		if o.API == api {
 			own := slices.DeleteFunc(slices.Clone(o.Errors), func(code int) bool { return slices.Contains(common, code) })
-			row(doc, code(o.Method+" "+o.Path), codes(o.Query), o.Resource, numbers(o.Success), numbers(own), o.Note)
+			notes := slices.DeleteFunc([]string{codes(o.Query), o.Note}, func(s string) bool { return s == "" })
+			row(doc, code(o.Method+" "+o.Path), o.Resource, numbers(append(slices.Clone(o.Success), own...)), strings.Join(notes, "; "))
 		}
 	}
 }
@@ -75,12 +76,53 @@ func commonErrors(api API) []int {
 }
 
 func writeFields(doc *strings.Builder, api API, resource string) {
-	fmt.Fprintf(doc, "\n### %s\n\n| Member | Type | Bodies | Rules |\n|---|---|---|---|\n", resource)
+	rows := rowsOf(api, resource)
+	if base := baseOf(api, resource, rows); base != "" {
+		fmt.Fprintf(doc, "\n### %s\n\nAs in %s:", resource, base)
+		same := rowsOf(api, base)
+		rows = slices.DeleteFunc(rows, func(r []string) bool {
+			equal := slices.ContainsFunc(same, func(other []string) bool { return slices.Equal(r, other) })
+			if equal {
+				doc.WriteString(" " + r[0])
+			}
+			return equal
+		})
+		doc.WriteString(".\n\n")
+	} else {
+		fmt.Fprintf(doc, "\n### %s\n\n", resource)
+	}
+	doc.WriteString("| Member | Bodies | Type and rules |\n|---|---|---|\n")
+	for _, r := range rows {
+		row(doc, r...)
+	}
+}
+
+func rowsOf(api API, resource string) (rows [][]string) {
 	for _, f := range Fields {
 		if f.API == api && f.Resource == resource {
-			row(doc, code(f.Path), typeOf(f), usesOf(f), rules(f))
+			rows = append(rows, []string{code(f.Path), usesOf(f), rules(f)})
 		}
 	}
+	return rows
+}
+
+// baseOf returns the first earlier resource that has at least ten equal rows, "" if none has.
+func baseOf(api API, resource string, rows [][]string) string {
+	for _, base := range inTableOrder(api) {
+		if base == resource {
+			break
+		}
+		equal := 0
+		for _, other := range rowsOf(api, base) {
+			if slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, other) }) {
+				equal++
+			}
+		}
+		if equal >= 10 {
+			return base
+		}
+	}
+	return ""
 }
 
 func writeKnownValues(doc *strings.Builder) {
@@ -150,9 +192,9 @@ func usesOf(f Field) string {
 }
 
 func rules(f Field) string {
-	all := []string{values(f), f.Note}
+	all := []string{typeOf(f), "", values(f), f.Note}
 	if f.Default != "" {
-		all = append([]string{"default " + defaultOf(f)}, all...)
+		all[1] = "default " + defaultOf(f)
 	}
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }

@@ -49,7 +49,7 @@ func (s *Source[M]) One() datasource.DataSource {
 	attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
 	schema := data.Schema{
 		MarkdownDescription: s.description() + "\n\nFound by `id` or by exact `name`. If the name is unknown or not unique, the error lists candidates.",
-		Attributes: attributes,
+		Attributes:          attributes,
 	}
 	return &dataSource{
 		name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version, schema: schema, validate: s.validateOne,

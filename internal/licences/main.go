@@ -8,8 +8,10 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -53,14 +55,17 @@ gpucloud is released under the [Apache License 2.0](https://github.com/gpucloud/
 Each archive of a release has their texts in THIRD_PARTY_LICENSES.txt.
 
 `)
-	b.WriteString("All licences are permissive, except MPL-2.0, which asks that changed files of such a module are published: they are used as they are.\n")
-	b.WriteString("`make docs` writes this file.\n\n| module | licence | in |\n|---|---|---|\n")
+	b.WriteString("All are permissive, except MPL-2.0, which asks that changed files of such a module are published: they are used unchanged.\n`make docs` writes this file.\n")
+	byLicence := map[string][]string{}
 	for _, m := range modules {
 		id, _, err := m.licence()
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.Path, id, strings.Join(m.programs, ", "))
+		byLicence[id] = append(byLicence[id], fmt.Sprintf("- `%s` (%s)\n", m.Path, strings.Join(m.programs, ", ")))
+	}
+	for _, id := range slices.Sorted(maps.Keys(byLicence)) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", id, strings.Join(byLicence[id], ""))
 	}
 	return b.Bytes(), nil
 }
