@@ -53,6 +53,10 @@ type Config struct {
 	APIKey string
 	// KeyDir is the folder of the keys that were added, where it is not DataDir.
 	KeyDir string
+	// SecretKey is the file of the key that encrypts account secrets, which nodes on one
+	// Engine need the same of. Empty: store.SecretKeyFile in DataDir. The first secret makes
+	// it.
+	SecretKey string
 	// NoJobLimits switches the limits of the job API off that say how often, how
 	// many at a time, and how long a queue: for benchmarks and tests by force.
 	NoJobLimits bool
@@ -188,6 +192,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 		return err
 	}
 	j.store.UseCatalog(j.catalog)
+	j.store.SecretKey(c.secretKey())
 	if j.meter, err = billing.Open(ctx, billing.Config{DB: j.db, Clock: clk, Logger: c.Logger}); err != nil {
 		return err
 	}

@@ -3,10 +3,20 @@ package jobrunner
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
+
+// secretKey is the file of the key of account secrets; "" keeps it in memory.
+func (c Config) secretKey() string {
+	if c.SecretKey != "" || c.DataDir == "" {
+		return c.SecretKey
+	}
+	return filepath.Join(c.DataDir, store.SecretKeyFile)
+}
 
 // keys are those of the deployment: its own, and those that were added. A database that
 // several jobrunners share has these for all, and takes over those of the folder.

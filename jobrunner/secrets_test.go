@@ -1,9 +1,13 @@
 package jobrunner_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -19,6 +23,10 @@ func TestLogHasNoSecret(t *testing.T) {
 		{"POST", "/v2/registries", `{"name":"r","username":"u","password":"planted-password"}`},
 		{"POST", "/v2/registries", `{"name":"r","username":"u","password":"planted-password"}`},
 		{"POST", "/v1/containerregistryauth", `{"password":{"planted-password":1}}`},
+		{"POST", "/v2/account/secrets", `{"name":"s","value":"planted-secret","description":"planted-text"}`},
+		{"POST", "/v2/account/secrets", `{"name":"S","value":"planted-secret"}`},
+		{"POST", "/v2/account/secrets", `{"name":{"planted-secret":1},"value":{"planted-secret":"planted-secret"}}`},
+		{"PATCH", "/v2/account/secrets/x", `{"value":"planted-secret"`},
 		{"POST", "/v1/templates", `{"name":"t","imageName":"i","env":{"TOKEN":["planted-env"]}}`},
 		{"GET", "/v2/templates?api_key=planted-query", ""},
 		{"POST", "/v2/" + id + "/runsync?key=planted-query", `{"input":{"token":"planted-input"},"s3Config":{"accessSecret":"planted-s3"},"webhook":"http://127.0.0.1:1/?token=planted-hook"}`},
@@ -99,4 +107,99 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 			t.Errorf("%s behind a proxy: %v, %v", path, resp, err)
 		}
 	}
+}
+
+const secretEnv = `"env":{"A":"{{ RUNPOD_SECRET_token }}","B":"b={{RUNPOD_SECRET_TOKEN}}","C":"{{ RUNPOD_SECRET_absent }}"}`
+
+// A worker and a pod get the value that a secret has when they start, and keep it. Nothing
+// but the process shows it.
+func TestAccountSecrets(t *testing.T) {
+	onEach(t, func(t *testing.T, c jobrunner.Config) {
+		if c.Engine != "" {
+			c.SecretKey = filepath.Join(t.TempDir(), "key")
+		}
+		d := deployWith(t, c)
+		secret := "/v2/account/secrets/" + d.must(201, "POST", "/v2/account/secrets", `{"name":"token","value":"planted-first","description":"d"}`).at("id").(string)
+		template := d.must(201, "POST", "/v2/templates", `{"name":"t","image":"builtin/conformance","disk":5,"serverless":true,`+secretEnv+`}`).at("id").(string)
+		endpoint := d.must(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","workers":{"min":1,"max":1}}`).at("id").(string)
+		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"args":"env A env B env C print done",`+secretEnv+`}`).at("id").(string)
+		env := func() string {
+			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
+			text, err := json.Marshal(got.at("output"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		restart := func() {
+			before := d.worker(endpoint)
+			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":0,"max":0}}`)
+			d.must(200, "PATCH", "/v2/serverless/"+endpoint, `{"workers":{"min":1,"max":1}}`)
+			for start := time.Now(); d.worker(endpoint) == before && time.Since(start) < time.Minute; {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		first := `{"A":"planted-first","B":"b=planted-first","C":""}`
+		if got := env(); got != first {
+			t.Errorf("a worker has %s", got)
+		}
+		d.must(200, "PATCH", secret, `{"value":"planted-second"}`)
+		if got := env(); got != first {
+			t.Errorf("after the change a running worker has %s", got)
+		}
+		restart()
+		if got := env(); got != strings.ReplaceAll(first, "first", "second") {
+			t.Errorf("after the change a new worker has %s", got)
+		}
+		d.must(204, "DELETE", secret, "")
+		restart()
+		if got := env(); got != `{"A":"","B":"b=","C":""}` {
+			t.Errorf("without the secret a new worker has %s", got)
+		}
+		d.awaitPod(pod, "RUNNING")
+		shown := d.log.String()
+		for _, path := range []string{"/v2/pods", "/v2/pods/" + pod, "/v2/templates/" + template, "/v2/serverless/" + endpoint, "/v1/pods", "/v1/endpoints?includeWorkers=true", "/metrics", "/ui/snapshot"} {
+			_, _, text := d.do("GET", path, "")
+			shown += text
+		}
+		log := d.podLog(pod, "done")
+		if shown += log; strings.Contains(shown, "planted-first") || strings.Contains(shown, "planted-second") || !strings.Contains(shown, "{{ RUNPOD_SECRET_token }}") {
+			t.Errorf("shown: %s", shown)
+		}
+		if !strings.Contains(log, "A=(secret)") || !strings.Contains(log, "B=b=(secret)") || !strings.Contains(log, "C=") {
+			t.Errorf("the pod's log is %s", log)
+		}
+	})
+}
+
+// worker is the id of an endpoint's only worker, "" without one.
+func (d *deployment) worker(endpoint string) string {
+	workers, _ := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "").at("workers").([]any)
+	if len(workers) == 0 {
+		return ""
+	}
+	return workers[0].(map[string]any)["id"].(string)
+}
+
+// podLog reads the log of a pod until a line has a text.
+func (d *deployment) podLog(id, end string) string {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/v2/pods/"+id+"/logs", nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer planted-key")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var text strings.Builder
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		text.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), end) {
+			break
+		}
+	}
+	return text.String()
 }

@@ -15,7 +15,7 @@ import (
 // workerConfig is the configuration of the worker pools.
 func (j *Jobrunner) workerConfig(c Config, clk *clock.Clock) worker.Config {
 	w := worker.Config{
-		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.mount, Credentials: j.store.Credentials, Sample: c.GPUs.Sample,
+		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.mount, Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Sample: c.GPUs.Sample,
 		LogTo: c.LogWorkers, Catalog: j.catalog, Meter: billed{j}, Clock: clk, Logger: c.Logger,
 	}
 	if j.db.Shared() {

@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // backup copies what a deployment needs to go on elsewhere.
@@ -24,6 +25,7 @@ type backup struct {
 // Help has examples.
 func (backup) Help() string {
 	return `Jobs, results, objects and keys are in the copy; with --engine they are in PostgreSQL, whose own tools copy them.
+Account secrets are in it encrypted, without their key: keep secrets.key elsewhere, and put it into the copy to use them.
 
 Examples:
   jobrunner backup /var/backups/jobrunner-monday
@@ -64,6 +66,9 @@ func (b *backup) Run() (err error) {
 		return err
 	}
 	fmt.Fprintln(stdout, to)
+	if _, err := os.Stat(filepath.Join(dir, store.SecretKeyFile)); err == nil {
+		fmt.Fprintf(stderr, "Account secrets are encrypted, and their key is not in the copy: keep %s elsewhere, and put it into the copy to use them\n", filepath.Join(dir, store.SecretKeyFile))
+	}
 	return nil
 }
 

@@ -93,6 +93,7 @@ func TestBackup(t *testing.T) {
 	put(t, filepath.Join(data, "api-key"), "k\n")
 	p := serve(t, env, "--data="+data, "--limits=off")
 	key := run("keys", "add", "--data="+data, "other")
+	p.call("POST", "/v2/account/secrets", `{"name": "s", "value": "planted-secret"}`, nil)
 	endpoint, jobs := backedUp(t, p, func() {
 		if got := run("backup", "--data="+data, restored); got != restored {
 			t.Errorf("backup printed %q", got)
@@ -106,6 +107,12 @@ func TestBackup(t *testing.T) {
 	}
 	if info, err := os.Stat(restored); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the copy: %v, %v", info, err)
+	}
+	if found, err := exec.Command("grep", "-r", "planted-secret", restored).Output(); err == nil {
+		t.Errorf("the copy has a secret in clear: %s", found)
+	}
+	if _, err := os.Stat(filepath.Join(restored, "secrets.key")); err == nil {
+		t.Error("the copy has the key of the secrets")
 	}
 	if err := os.RemoveAll(data); err != nil {
 		t.Fatal(err)

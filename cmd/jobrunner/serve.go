@@ -29,6 +29,7 @@ type serve struct {
 	Ephemeral         bool     `help:"Keep the state in memory. It is lost when the process ends."`
 	APIKeyFile        string   `name:"api-key-file" placeholder:"FILE" env:"GPUCLOUD_API_KEY_FILE" help:"File with the deployment's API key. Default: GPUCLOUD_API_KEY, else api-key in the data folder, which the first start makes."`
 	Keys              string   `placeholder:"DIR" help:"Folder of further keys, which 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine the database takes them over, and has all keys from then on."`
+	SecretsKeyFile    string   `name:"secrets-key-file" placeholder:"FILE" env:"GPUCLOUD_SECRETS_KEY_FILE" help:"File with the key that encrypts account secrets: 32 bytes in base64. Nodes on one --engine need the same key. Default: secrets.key in the data folder, which the first secret makes."`
 	AllowRemote       bool     `help:"Allow an address that other machines can reach."`
 	Limits            string   `default:"on" enum:"on,off" help:"Enforce the job API's limits on rates, open requests and queue length (on, off)."`
 	ManagementLimits  string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
@@ -123,7 +124,7 @@ func (s *serve) Run() (err error) {
 	}
 	listener := httplimit.Listen(tcp, connections)
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
+		DataDir: dir, Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKey: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,

@@ -25,7 +25,7 @@ func pattern(f Field) string {
 
 func (o Operation) String() string { return fmt.Sprintf("%s %s %s", o.API, o.Method, o.Path) }
 
-var sourceForm = regexp.MustCompile(`^(description|v1 document|v2 document|field notes): \S`)
+var sourceForm = regexp.MustCompile(`^(description|v1 document|v2 document|changes of November 2026|field notes): \S`)
 
 func TestNoMemberIsListedTwiceForABody(t *testing.T) {
 	seen := map[string]Use{}
@@ -72,7 +72,7 @@ func TestFieldsAreWellFormed(t *testing.T) {
 		if f.Open && len(f.Enum) == 0 {
 			t.Errorf("%v: an open list without a value", f)
 		}
-		if f.Unit != "" && f.Type != "integer" && f.Type != "number" {
+		if f.Unit != "" && f.Type != "integer" && f.Type != "number" && f.Unit != "bytes" {
 			t.Errorf("%v: a unit on a %s", f, f.Type)
 		}
 		if !sourceForm.MatchString(f.Source) {

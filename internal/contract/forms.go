@@ -17,6 +17,8 @@ var (
 	ID           = Form{`^\P{C}*[^\p{C} ]\P{C}*$`, "an id"}
 	GPUTypeID    = Form{`^\s*[^-\s]`, "the id of a GPU type"}
 	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a line <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
+	SecretName   = Form{`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`, "letters, digits, _, ., - and /, and a letter or _ first"}
+	Visible      = Form{"[^\\p{Z}\\t-\\r\u0085]", "a character that is not white space"}
 	// ECRRepository is an ARN. AWS has no tag in one; here one may follow the repository, as
 	// in an image reference. The groups are partition, region, account, repository and tag.
 	ECRRepository = Form{

@@ -27,6 +27,7 @@ type Catalog struct {
 	Storage     StoragePrices
 	Fees        Fees
 
+	builds    map[string][]Build  // by the name of the endpoint
 	offers    map[string]Offer    // of GPU types, where the file says something of them
 	cpuPrices map[string]CPUPrice // of CPU flavours
 	removed   map[string]bool     // GPU types that the file takes away, also where the machine has them

@@ -21,6 +21,7 @@ type file struct {
 	Storage     fileStorage      `yaml:"storage"`
 	Fees        fileFees         `yaml:"fees"`
 	Stock       []fileStock      `yaml:"stock"`
+	Builds      []fileBuild      `yaml:"builds"`
 
 	name string
 }

@@ -47,7 +47,7 @@ func parse(name string, data []byte) (*schedule, error) {
 		GPUs: slices.Clone(GPUs), Pools: slices.Clone(Pools), CPUs: slices.Clone(CPUs), DataCenters: slices.Clone(DataCenters),
 		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removed: map[string]bool{}, closed: map[string]bool{},
 	}}
-	for _, step := range []func(*Catalog) error{f.remove, f.dataCenters, f.gpus, f.pools, f.cpus, f.storage} {
+	for _, step := range []func(*Catalog) error{f.remove, f.dataCenters, f.gpus, f.pools, f.cpus, f.storage, f.builds} {
 		if err := step(&s.catalog); err != nil {
 			return nil, err
 		}

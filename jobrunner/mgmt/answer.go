@@ -20,7 +20,13 @@ func (s *server) fail(c *call, err error) {
 		form = httpanswer.Message
 	}
 	var rule store.Refusal
+	var conflict store.Conflict
+	var key store.KeyError
 	switch {
+	case errors.As(err, &conflict):
+		err = httpanswer.Refuse(http.StatusConflict, "%s", conflict)
+	case errors.As(err, &key):
+		err = httpanswer.Refuse(http.StatusServiceUnavailable, "%s", key)
 	case errors.As(err, &rule):
 		err = httpanswer.Refuse(http.StatusBadRequest, "%s", rule)
 	case errors.Is(err, store.ErrOfficial):

@@ -40,13 +40,20 @@ type checker interface {
 	check(u contract.Use) []string // returns faults without a path
 }
 
+// largeBody is a wire type whose bodies may be larger than maxBody.
+type largeBody interface{ maxBody() int64 }
+
 // decode reads the body of a request into a wire type and checks it against
 // the type's rules. Absent members stay nil. The error lists all faults at once,
 // each with its path in the body.
 func decode[T any](c *call, u contract.Use) (T, error) {
 	var body T
 	c.operation.handle.mustTake(reflect.TypeFor[T](), u)
-	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), maxBody, treeFactor, false)
+	limit, factor := int64(maxBody), int64(treeFactor)
+	if large, ok := any(&body).(largeBody); ok {
+		limit, factor = large.maxBody(), 4 // of few strings: the text, the value, and its encrypted forms
+	}
+	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
 	defer hold.Release()
 	if err != nil {
 		return body, httpanswer.BodyRefused(c.ctx(), err)
@@ -244,13 +251,16 @@ func (d *decoder) decodeString(path string, in any, out reflect.Value, r *contra
 		return
 	}
 	out.SetString(s)
-	length := float64(utf8.RuneCountInString(s))
+	length, counted := float64(utf8.RuneCountInString(s)), "characters"
+	if r.Unit == "bytes" {
+		length, counted = float64(len(s)), "bytes"
+	}
 	switch {
 	case s == "" && r.Clear == `""` && u == contract.Update:
 	case r.Min != nil && length < *r.Min:
-		d.addFault(path, "got %v characters, want at least %v", length, *r.Min)
+		d.addFault(path, "got %s %s, want at least %s", formatNumber(length), counted, formatNumber(*r.Min))
 	case r.Max != nil && length > *r.Max:
-		d.addFault(path, "got %v characters, want at most %v", length, *r.Max)
+		d.addFault(path, "got %s %s, want at most %s", formatNumber(length), counted, formatNumber(*r.Max))
 	case r.Closed() && !slices.Contains(r.Enum, s):
 		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.Enum, "', '"))
 	case r.Form != nil && !matches(*r.Form, s):

@@ -96,7 +96,7 @@ type call struct {
 	writer  http.ResponseWriter
 	version int    // 1 or 2
 	id      string // first parameter of the path
-	worker  string // second parameter of the path
+	subID   string // second parameter of the path
 	owner   string // owner of the API key
 	bodies  *httplimit.Memory
 	// operation is what the request asks for, nil until it is found.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
@@ -27,15 +28,16 @@ type pageQuery struct {
 
 func readPageQuery(c *call) (pageQuery, error) {
 	q := newQuery(c)
-	p := q.page(c, "")
+	p := q.page(c, "", maxPage)
 	return p, q.err()
 }
 
-// page reads the parameters of a page. The other parameters of the list are in its name.
-func (q *query) page(c *call, parameters string) pageQuery {
+// page reads the parameters of a page of so many objects at most, which is also the
+// default. The other parameters of the list are in its name.
+func (q *query) page(c *call, parameters string, most int64) pageQuery {
 	p := pageQuery{store.Page{Before: math.MaxInt64}, c.http.URL.Path + "?" + parameters}
-	limit := &openapi.Schema{Type: "integer", Format: "int64", Minimum: new(1.0), Maximum: new(float64(maxPage))}
-	p.Limit = int(q.integerOf("limit", maxPage, "an integer from 1 to 1000", limit, func(n int64) bool { return n >= 1 && n <= maxPage }))
+	limit := &openapi.Schema{Type: "integer", Format: "int64", Minimum: new(1.0), Maximum: new(float64(most))}
+	p.Limit = int(q.integerOf("limit", most, fmt.Sprintf("an integer from 1 to %d", most), limit, func(n int64) bool { return n >= 1 && n <= most }))
 	q.declare(openapi.Parameter{
 		Name: "cursor", In: "query", Description: "pagination.nextCursor of the page before. It is valid for the same list alone.",
 		Schema: &openapi.Schema{Type: "string", MinLength: new(int64(1))},

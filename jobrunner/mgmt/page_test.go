@@ -38,6 +38,7 @@ func (d *deployment) walk(path, member, query string, between func(page int)) (i
 
 // pagedLists are the lists with pages, with a body that makes one object.
 var pagedLists = []struct{ path, member, body string }{
+	{"/v2/global-volumes", "globalVolumes", `{"name":"NAME"}`},
 	{"/v2/templates", "templates", `{"name":"NAME","image":"i"}`},
 	{"/v2/serverless", "endpoints", `{"name":"NAME","image":"i"}`},
 	{"/v2/pods", "pods", `{"name":"NAME","image":"i","cpu":{"id":"cpu3g","vcpuCount":2}}`},
@@ -113,7 +114,7 @@ func TestPageParameters(t *testing.T) {
 	}
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/pods?includeClusterPods=true&cursor="+cursors["/v2/pods"], "")
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/serverless/unknown/releases?cursor="+cursors[releases], "")
-	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters"} { // they have no pages
+	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters", "/v2/account/secrets"} { // they have no pages
 		if list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", ""); list.get("pagination") != nil {
 			t.Errorf("%s: %s", path, list.text)
 		}

@@ -199,7 +199,7 @@ func readPodsQuery(c *call) (out podsQuery, err error) {
 	q := newQuery(c)
 	members := q.boolean("includeClusterPods")
 	out.withMembers = members != nil && *members
-	out.pageQuery = q.page(c, fmt.Sprintf("includeClusterPods=%t", out.withMembers))
+	out.pageQuery = q.page(c, fmt.Sprintf("includeClusterPods=%t", out.withMembers), maxPage)
 	return out, q.err()
 }
 

@@ -100,6 +100,12 @@ var operations = []struct {
 	{"PATCH", "/v2/network-volumes/{id}", 200, writeHandler(contract.Update, updateNetworkVolumeV2, newNetworkVolumeV2)},
 	{"DELETE", "/v2/network-volumes/{id}", 204, deleteHandler((*store.Store).DeleteNetworkVolume)},
 
+	{"GET", "/v2/global-volumes", 200, asks(readPageQuery, answers[globalVolumesV2]((*server).listGlobalVolumesV2))},
+	{"POST", "/v2/global-volumes", 201, writeHandler(contract.Create, createGlobalVolumeV2, newGlobalVolumeV2)},
+	{"GET", "/v2/global-volumes/{id}", 200, readHandler((*store.Store).GlobalVolume, newGlobalVolumeV2)},
+	{"PATCH", "/v2/global-volumes/{id}", 200, writeHandler(contract.Update, updateGlobalVolumeV2, newGlobalVolumeV2)},
+	{"DELETE", "/v2/global-volumes/{id}", 204, deleteHandler((*store.Store).DeleteGlobalVolume)},
+
 	{"GET", "/v2/registries", 200, listHandler((*store.Store).RegistryAuths, newRegistryAuth, "registries")},
 	{"POST", "/v2/registries", 201, writeHandler(contract.Create, createRegistryAuthV2, newRegistryAuth)},
 	{"GET", "/v2/registries/{id}", 200, readHandler((*store.Store).RegistryAuth, newRegistryAuth)},
@@ -115,11 +121,19 @@ var operations = []struct {
 	{"PATCH", "/v2/serverless/{id}", 200, takes[endpointBodyV2](contract.Update, answers[endpointV2]((*server).updateEndpointV2))},
 	{"DELETE", "/v2/serverless/{id}", 204, deleteHandler((*store.Store).DeleteEndpoint)},
 	{"GET", "/v2/serverless/{id}/releases", 200, asks(readPageQuery, answers[releaseListV2]((*server).listReleasesV2))},
+	{"GET", "/v2/serverless/{id}/builds", 200, asks(readBuildsQuery, answers[buildsV2]((*server).listBuildsV2))},
+	{"GET", "/v2/serverless/{id}/builds/{buildId}", 200, answers[buildV2]((*server).getBuildV2)},
 	{"GET", "/v2/serverless/{id}/workers", 200, answers[workerListV2]((*server).listWorkersV2)},
 	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, asks(readLogQuery, streams(eventStream, (*server).workerLogsV2))},
 
 	{"GET", "/v2/account/ssh-keys", 200, answers[sshKeysV2]((*server).getSSHKeys)},
 	{"PUT", "/v2/account/ssh-keys", 200, takes[sshKeysV2](contract.Update, answers[sshKeysV2]((*server).replaceSSHKeys))},
+
+	{"GET", "/v2/account/secrets", 200, asks(readSecretsQuery, answers[secretsV2]((*server).listSecretsV2))},
+	{"POST", "/v2/account/secrets", 201, conflicts(writeHandler(contract.Create, createSecretV2, newSecretV2))},
+	{"GET", "/v2/account/secrets/{id}", 200, readHandler((*store.Store).Secret, newSecretV2)},
+	{"PATCH", "/v2/account/secrets/{id}", 200, writeHandler(contract.Update, updateSecretV2, newSecretV2)},
+	{"DELETE", "/v2/account/secrets/{id}", 204, deleteHandler((*store.Store).DeleteSecret)},
 
 	{"GET", "/v2/catalog/templates", 200, asks(readCatalogTemplatesQuery, answers[templatesV2]((*server).listCatalogTemplates))},
 	{"GET", "/v2/catalog/gpus", 200, asks(readGPUQuery, answers[gpuTypesV2]((*server).listGPUTypes))},
@@ -168,7 +182,7 @@ func findOperation(c *call) (operation, error) {
 	case match.Pattern == "":
 		return operation{}, httpanswer.NotAllowed(r, match.Allow...)
 	}
-	c.id, c.worker = match.Values[0], match.Values[1]
+	c.id, c.subID = match.Values[0], match.Values[1]
 	r.Pattern = match.Pattern
 	return match.Operation, nil
 }

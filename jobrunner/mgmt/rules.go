@@ -28,6 +28,8 @@ var wireTypes = map[reflect.Type]struct {
 	reflect.TypeFor[podActionBodyV2]():     {contract.V2, "podAction"},
 	reflect.TypeFor[clusterBodyV2]():       {contract.V2, "cluster"},
 	reflect.TypeFor[sshKeysV2]():           {contract.V2, "sshKeys"},
+	reflect.TypeFor[secretBodyV2]():        {contract.V2, "secret"},
+	reflect.TypeFor[globalVolumeBodyV2]():  {contract.V2, "globalVolume"},
 }
 
 // place is a place in a body of the contract.

@@ -179,9 +179,9 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 	if _, err := s.store.Endpoint(c.ctx(), c.id); err != nil {
 		return nil, err
 	}
-	log, ok := s.Workers.Log(c.id, c.worker)
+	log, ok := s.Workers.Log(c.id, c.subID)
 	if !ok {
-		return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it does not exist, or ended too long ago", c.id, c.worker)
+		return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it does not exist, or ended too long ago", c.id, c.subID)
 	}
 	return openLog(c, log)
 }

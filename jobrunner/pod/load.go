@@ -73,6 +73,9 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, l Left) bool {
 		}
 		r.devices = devices
 	}
+	if _, err := r.pods.Secrets.Env(ctx, environment(record, Spec{}), r.log.Log); err != nil { // hides them
+		r.pods.Logger.WarnContext(ctx, "the log of an adopted pod may show its account secrets", "pod", r.id, "error", err)
+	}
 	const text = "the jobrunner started anew, and adopted the pod's container, which ran on meanwhile"
 	r.log.Note(text)
 	r.pods.Logger.InfoContext(ctx, "a pod is adopted", "pod", r.id)

@@ -68,6 +68,7 @@ type Config struct {
 	RemoveVolume func(ctx context.Context, name string) error
 	// Credentials are those of a registry auth.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
+	Secrets     worker.Resolver
 	// Folder has a folder for each pod: its volume and its log.
 	Folder string
 	// Machine is the deployment's id, which a later run of it has, too. Pods of others

@@ -66,8 +66,9 @@ func (r *runner) spec(ctx context.Context, p store.Pod, program Program) (Spec, 
 		}
 		s.Ports = append(s.Ports, port)
 	}
-	s.Env = environment(p, s)
-	return s, nil
+	env, err := r.pods.Secrets.Env(ctx, environment(p, s), r.log.Log)
+	s.Env = env
+	return s, err
 }
 
 // environment is the pod's variables, and those that tell it what it is.

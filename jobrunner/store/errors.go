@@ -15,6 +15,11 @@ type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
+// Conflict is a refusal because of another object.
+type Conflict string
+
+func (c Conflict) Error() string { return string(c) }
+
 func refusef(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
 func notFound(k kind, id string) error { return fmt.Errorf("%s %q %w", k.label, id, ErrNotFound) }

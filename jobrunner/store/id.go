@@ -19,7 +19,7 @@ func IsID(text string) bool {
 // Reserved are the first path segments after /v2 that name resources of the
 // management API; what else stands there is the id of an endpoint.
 var Reserved = []string{
-	"account", "billing", "catalog", "clusters", "network-volumes", "openapi.json",
+	"account", "billing", "catalog", "clusters", "global-volumes", "network-volumes", "openapi.json",
 	"pods", "registries", "serverless", "templates",
 }
 

@@ -27,6 +27,8 @@ var (
 	pods           = kind{"pod", "pod"}
 	sshKeySets     = kind{"sshKeys", "set of SSH keys"}
 	clusters       = kind{"cluster", "cluster"}
+	secrets        = kind{"secret", "secret"}
+	globalVolumes  = kind{"globalVolume", "global volume"}
 )
 
 // Head holds the members of every record.
@@ -165,7 +167,10 @@ func (tx *Tx) save(r record) error {
 
 // nameConflict turns the violation of a unique name into a refusal.
 func nameConflict(r record, err error) error {
-	if sqldb.IsUnique(err) {
+	switch {
+	case sqldb.IsUnique(err) && r.kind() == secrets:
+		return Conflict(fmt.Sprintf("the name %q is taken by another secret: names of secrets are unique in any case", r.head().Name))
+	case sqldb.IsUnique(err):
 		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
 	}
 	return err

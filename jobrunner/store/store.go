@@ -1,5 +1,6 @@
 // Package store keeps the management objects of the jobrunner: templates,
-// network volumes, registry auths, delegations, serverless endpoints, pods and clusters.
+// network volumes, global volumes, registry auths, delegations, secrets, serverless
+// endpoints, pods and clusters.
 // It knows neither HTTP nor the two versions of the management API, which show the same
 // records.
 //
@@ -43,6 +44,12 @@ CREATE TABLE releases (
 	version  BIGINT NOT NULL,
 	doc      TEXT   NOT NULL,
 	PRIMARY KEY (endpoint, version)
+);`, `
+CREATE UNIQUE INDEX objects_secret ON objects (lower(name)) WHERE kind = 'secret';
+CREATE TABLE secret_values (
+	id     TEXT   NOT NULL PRIMARY KEY REFERENCES objects (id) ON DELETE CASCADE,
+	key_id TEXT   NOT NULL,
+	value  {blob} NOT NULL
 );`}
 
 // Store is the management objects of one deployment. Its methods may be called
@@ -51,6 +58,7 @@ type Store struct {
 	db      *sqldb.DB
 	clock   *clock.Clock
 	catalog *catalog.Source
+	key     secretKey
 
 	mu       sync.Mutex
 	hooks    []func(endpointID string)

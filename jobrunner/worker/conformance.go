@@ -26,6 +26,7 @@ type conformanceInput struct {
 	Output  json.RawMessage   // sleep, fail, stream, beacon: what it leaves
 	Outputs []json.RawMessage // stream: the chunks themselves
 	URL     string            // beacon: on this machine, called when it begins
+	Names   []string          // env: variables, whose values are the output
 	Every   int64             // beacon: milliseconds between further calls, for ms; 0: none
 }
 
@@ -34,7 +35,7 @@ type conformanceInput struct {
 func (o *conformanceInput) read(input []byte) error {
 	fields := map[string]any{
 		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
-		"output": &o.Output, "outputs": &o.Outputs, "url": &o.URL, "every": &o.Every,
+		"output": &o.Output, "outputs": &o.Outputs, "url": &o.URL, "names": &o.Names, "every": &o.Every,
 	}
 	names := slices.Collect(maps.Keys(fields))
 	members, ok := rawjson.Members(input, append(names, "openai_input")...)
@@ -71,6 +72,7 @@ var ops = map[string]func(ctx context.Context, job Job, o conformanceInput) ([]b
 	"bytes":  func(_ context.Context, _ Job, o conformanceInput) ([]byte, error) { return text(o.N), nil },
 	"crash":  crash,
 	"beacon": beacon,
+	"env":    environ,
 }
 
 // conformance does what its input says, for tests of a deployment.
@@ -142,6 +144,15 @@ func stream(ctx context.Context, job Job, o conformanceInput) ([]byte, error) {
 		return o.Output, errors.New(o.Message)
 	}
 	return o.Output, nil
+}
+
+// environ returns variables of the worker.
+func environ(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
+	values := map[string]string{}
+	for _, name := range o.Names {
+		values[name] = job.Spec.Env[name]
+	}
+	return json.Marshal(values)
 }
 
 // text is a JSON string of n characters.

@@ -115,6 +115,7 @@ type Config struct {
 	Volume func(ctx context.Context, id string) (Mount, error)
 	// Credentials are those of a registry auth; nil: there are none.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
+	Secrets     Resolver
 	// LogTo takes each line that a worker writes, behind its id; nil: none.
 	LogTo  io.Writer
 	Clock  *clock.Clock

@@ -47,8 +47,9 @@ func (w *worker) spec(ctx context.Context, program Program) (*Spec, error) {
 		w.log.Hide(login.Password)
 		s.Login = &Login{Username: login.Username, Password: login.Password}
 	}
-	s.Env = w.environment(*s, program.Start != nil)
-	return s, nil
+	env, err := c.Secrets.Env(ctx, w.environment(*s, program.Start != nil), w.log)
+	s.Env = env
+	return s, err
 }
 
 // FreePort finds a port on which nobody listens now.

@@ -1,0 +1,77 @@
+package catalog
+
+import (
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Build is a build of an endpoint's image by the operator, as a catalog file tells it.
+type Build struct {
+	ID, Status, CommitHash, CommitMessage, Branch, ImageName, Error string
+	CommitDate, StartedAt, CompletedAt                              *time.Time
+}
+
+// BuildStatuses are the states of a build.
+var BuildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
+
+// BuildsOf lists the builds of the endpoints with a name, the newest first.
+func (c *Catalog) BuildsOf(endpoint string) []Build { return c.builds[endpoint] }
+
+type fileBuild struct {
+	Endpoint      text  `yaml:"endpoint"` // its name
+	ID            text  `yaml:"id"`
+	Status        text  `yaml:"status"`
+	CommitHash    *text `yaml:"commit_hash"`
+	CommitMessage *text `yaml:"commit_message"`
+	Branch        *text `yaml:"branch"`
+	CommitDate    *text `yaml:"commit_date"`
+	ImageName     *text `yaml:"image_name"`
+	StartedAt     *text `yaml:"started_at"`
+	CompletedAt   *text `yaml:"completed_at"`
+	Error         *text `yaml:"error"`
+	line          int
+}
+
+func (b *fileBuild) UnmarshalYAML(node ast.Node) error {
+	type plain fileBuild
+	return decodeEntry(node, (*plain)(b), &b.line)
+}
+
+// builds takes the file's builds, whose order is that of the lists.
+func (f *file) builds(c *Catalog) error {
+	seen := map[string]int{}
+	for _, e := range f.Builds {
+		if e.Endpoint.Missing() {
+			return f.errorf(e.line, "this build has no endpoint: it is the name of one")
+		}
+		if err := f.checkID(e.ID, e.line, "build", idForm, seen); err != nil {
+			return err
+		}
+		if !slices.Contains(BuildStatuses, e.Status.Value) {
+			return f.unknown(e.Status, "status of a build", BuildStatuses)
+		}
+		b := Build{ID: e.ID.Value, Status: e.Status.Value}
+		setText(&b.CommitHash, e.CommitHash)
+		setText(&b.CommitMessage, e.CommitMessage)
+		setText(&b.Branch, e.Branch)
+		setText(&b.ImageName, e.ImageName)
+		setText(&b.Error, e.Error)
+		for field, said := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
+			if said == nil {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339, said.Value)
+			if err != nil {
+				return f.errorf(said.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", said.Value)
+			}
+			*field = &at
+		}
+		if c.builds == nil {
+			c.builds = map[string][]Build{}
+		}
+		c.builds[e.Endpoint.Value] = append(c.builds[e.Endpoint.Value], b)
+	}
+	return nil
+}

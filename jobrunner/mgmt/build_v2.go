@@ -1,0 +1,82 @@
+package mgmt
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+)
+
+// maxBuildPage is the most builds of a page.
+const maxBuildPage = 100
+
+// buildV2 is a build of an endpoint's image. The jobrunner builds none: they are those of a
+// catalog file.
+type buildV2 struct {
+	ID            string     `json:"id"`
+	Status        string     `json:"status"`
+	CommitHash    *string    `json:"commitHash"`
+	CommitMessage *string    `json:"commitMessage"`
+	Branch        *string    `json:"branch"`
+	CommitDate    *time.Time `json:"commitDate"`
+	ImageName     *string    `json:"imageName"`
+	StartedAt     *time.Time `json:"startedAt"`
+	CompletedAt   *time.Time `json:"completedAt"`
+	Error         *string    `json:"error"`
+}
+
+func newBuildV2(b catalog.Build) buildV2 {
+	return buildV2{
+		ID: b.ID, Status: b.Status, CommitHash: nilIfEmpty(b.CommitHash), CommitMessage: nilIfEmpty(b.CommitMessage), Branch: nilIfEmpty(b.Branch),
+		CommitDate: b.CommitDate, ImageName: nilIfEmpty(b.ImageName), StartedAt: b.StartedAt, CompletedAt: b.CompletedAt, Error: nilIfEmpty(b.Error),
+	}
+}
+
+type buildsV2 struct {
+	Builds     []buildV2    `json:"builds"`
+	Pagination paginationV2 `json:"pagination"`
+}
+
+func readBuildsQuery(c *call) (pageQuery, error) {
+	q := newQuery(c)
+	p := q.page(c, "", maxBuildPage)
+	return p, q.err()
+}
+
+// builds lists the builds of the path's endpoint, the newest first.
+func (s *server) builds(c *call) ([]catalog.Build, error) {
+	e, err := s.store.Endpoint(c.ctx(), c.id)
+	return s.Catalog.Now().BuildsOf(e.Name), err
+}
+
+// listBuildsV2 shows a page. The position of a build counts from the oldest one, 1.
+func (s *server) listBuildsV2(c *call) (any, error) {
+	p, err := readBuildsQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.builds(c)
+	first := 0
+	if int64(len(all)) >= p.Before {
+		first = len(all) - int(p.Before) + 1
+	}
+	part, next := all[first:], int64(0)
+	if len(part) > p.Limit {
+		part, next = part[:p.Limit], int64(len(all)-first-p.Limit+1)
+	}
+	return buildsV2{convertAll(part, newBuildV2), p.pagination(next)}, err
+}
+
+func (s *server) getBuildV2(c *call) (any, error) {
+	all, err := s.builds(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		if b.ID == c.subID {
+			return newBuildV2(b), nil
+		}
+	}
+	return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no build %q", c.id, c.subID)
+}

@@ -1,0 +1,53 @@
+package mgmt
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// globalVolumeBodyV2 is the body of a create or an update. The name is trimmed.
+type globalVolumeBodyV2 struct {
+	Name *string `json:"name"`
+}
+
+func (b *globalVolumeBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
+
+func (b *globalVolumeBodyV2) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
+
+// globalVolumeV2 is a global volume in an answer.
+type globalVolumeV2 struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy *string   `json:"createdByUserId"`
+}
+
+func newGlobalVolumeV2(v store.GlobalVolume) globalVolumeV2 {
+	return globalVolumeV2{ID: v.ID, Name: v.Name, CreatedAt: v.Created, CreatedBy: nilIfEmpty(v.Owner)}
+}
+
+type globalVolumesV2 struct {
+	GlobalVolumes []globalVolumeV2 `json:"globalVolumes"`
+	Pagination    paginationV2     `json:"pagination"`
+}
+
+func (s *server) listGlobalVolumesV2(c *call) (any, error) {
+	p, err := readPageQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := s.store.GlobalVolumePage(c.ctx(), p.Page)
+	return globalVolumesV2{convertAll(part, newGlobalVolumeV2), p.pagination(next)}, err
+}
+
+func createGlobalVolumeV2(s *server, c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
+	return s.store.CreateGlobalVolume(c.ctx(), store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
+}
+
+func updateGlobalVolumeV2(s *server, c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
+	return s.store.RenameGlobalVolume(c.ctx(), c.id, strings.TrimSpace(*body.Name))
+}

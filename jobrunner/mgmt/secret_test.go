@@ -1,0 +1,99 @@
+package mgmt_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const secretsPath = "/v2/account/secrets"
+
+func TestSecrets(t *testing.T) {
+	d := deploy(t)
+	if list := d.mustSend(200, "GET", secretsPath, ""); list.text != `{"secrets":[]}`+"\n" {
+		t.Errorf("listed %s", list.text)
+	}
+	made := d.mustSend(201, "POST", secretsPath, `{"name":"Token","value":"planted-1","description":"of the registry"}`)
+	d.expectMembers(made, map[string]string{"name": `"Token"`, "description": `"of the registry"`})
+	at := secretsPath + "/" + made.get("id").(string)
+	if _, err := time.Parse(time.RFC3339, made.get("createdAt").(string)); err != nil || made.get("createdAt") != made.get("valueLastUpdatedAt") {
+		t.Errorf("created %s", made.text)
+	}
+	if got := d.mustSend(200, "GET", at, ""); got.text != made.text {
+		t.Errorf("read %s, created %s", got.text, made.text)
+	}
+	other := d.mustSend(201, "POST", secretsPath, `{"name":"token2","value":"planted-2"}`)
+	d.expectMembers(other, map[string]string{"description": ""})
+
+	time.Sleep(2 * time.Millisecond) // the clock counts milliseconds
+	changed := d.mustSend(200, "PATCH", at, `{"value":"planted-3","description":""}`)
+	d.expectMembers(changed, map[string]string{"name": `"Token"`, "description": ""})
+	if changed.get("valueLastUpdatedAt") == made.get("valueLastUpdatedAt") || changed.get("createdAt") != made.get("createdAt") {
+		t.Errorf("changed to %s, was %s", changed.text, made.text)
+	}
+	described := d.mustSend(200, "PATCH", at, `{"description":"again"}`)
+	d.expectMembers(described, map[string]string{"description": `"again"`})
+	if described.get("valueLastUpdatedAt") != changed.get("valueLastUpdatedAt") {
+		t.Errorf("a new description changed the time of the value: %s", described.text)
+	}
+
+	for name, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
+		if list := d.mustSend(200, "GET", secretsPath+name, ""); len(list.get("secrets").([]any)) != want {
+			t.Errorf("%q listed %s", name, list.text)
+		}
+	}
+	d.expectRefusal(409, `TOKEN\" is taken`, "POST", secretsPath, `{"name":"TOKEN","value":"planted-4"}`)
+	d.mustSend(204, "DELETE", at, "")
+	for _, method := range []string{"GET", "DELETE"} {
+		d.expectRefusal(404, "not found", method, at, "")
+	}
+	d.expectRefusal(404, "not found", "PATCH", at, `{"value":"planted-5"}`)
+	d.mustSend(201, "POST", secretsPath, `{"name":"TOKEN","value":"planted-6"}`)
+	if strings.Contains(d.transcript.String(), "planted") {
+		t.Errorf("an answer has a value:\n%s", d.transcript.String())
+	}
+}
+
+// Bounds count bytes, not characters.
+func TestSecretRules(t *testing.T) {
+	d := deploy(t)
+	at := secretsPath + "/" + d.create(secretsPath, `{"name":"s","value":"planted"}`)
+	text := func(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
+	for body, want := range map[string]string{
+		`{}`:                                                "missing property 'name'",
+		`{"name":"a"}`:                                      "missing property 'value'",
+		`{"value":"planted"}`:                               "missing property 'name'",
+		`{"name":"","value":"planted"}`:                     "$.name",
+		`{"name":"1a","value":"planted"}`:                   "$.name",
+		`{"name":"a b","value":"planted"}`:                  "$.name",
+		`{"name":"ä","value":"planted"}`:                    "$.name",
+		`{"name":"a\n","value":"planted"}`:                  "$.name",
+		`{"name":"RUNPOD_A","value":"planted"}`:             "must not begin with RUNPOD",
+		`{"name":"runPod","value":"planted"}`:               "must not begin with RUNPOD",
+		`{"name":` + text("a", 192) + `,"value":"planted"}`: "got 192 characters, want at most 191",
+		`{"name":"a","value":""}`:                           "at least 1",
+		`{"name":"a","value":null}`:                         "got null, want string",
+		`{"name":"a","value":{"planted":1}}`:                "got object, want string",
+		`{"name":"a","value":"planted","description":null}`: "got null, want string",
+		`{"name":"a","value":"planted","description":` + text("é", 32768) + `}`: "got 65536 bytes, want at most 65535",
+		`{"name":"a","value":"planted","id":"x"}`:                               "'id' not allowed",
+		`{"name":"a","value":` + text("é", 1<<23) + `}`:                         "got 16777216 bytes, want at most 16777215",
+	} {
+		d.expectRefusal(422, want, "POST", secretsPath, body)
+	}
+	for body, want := range map[string]string{
+		`{}`:             "got no properties",
+		`{"name":"b"}`:   "'name' not allowed",
+		`{"value":""}`:   "at least 1",
+		`{"value":null}`: "got null",
+		`{"description":` + text("é", 32768) + `}`: "got 65536 bytes",
+	} {
+		d.expectRefusal(422, want, "PATCH", at, body)
+	}
+	d.mustSend(201, "POST", secretsPath, `{"name":"_a.b-c/D9","value":`+text("x", 1<<24-1)+`,"description":`+text("d", 65535)+`}`)
+	d.mustSend(201, "POST", secretsPath, `{"name":`+text("b", 191)+`,"value":"`+strings.Repeat(`\n`, 1<<22)+`"}`)
+	d.expectRefusal(413, "", "POST", secretsPath, `{"name":"c","value":`+text("x", 33<<20)+`}`)
+	if strings.Contains(d.transcript.String(), "planted") {
+		t.Error("an answer has a value")
+	}
+}

@@ -1,0 +1,87 @@
+package mgmt
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// secretBodyV2 is the body of a create or an update.
+type secretBodyV2 struct {
+	Name        *string `json:"name"`
+	Value       *string `json:"value"`
+	Description *string `json:"description"`
+}
+
+// maxSecretBody is the largest body with a value, in bytes: JSON may escape characters.
+const maxSecretBody = 32 << 20
+
+func (b *secretBodyV2) maxBody() int64 { return maxSecretBody }
+
+// reservedPrefix starts the names of the deployment's own variables.
+const reservedPrefix = "RUNPOD"
+
+func (b *secretBodyV2) check(u contract.Use) []string {
+	if b.Name != nil && strings.HasPrefix(strings.ToUpper(*b.Name), reservedPrefix) {
+		return []string{"invalid 'name': it must not begin with " + reservedPrefix + ", in any case"}
+	}
+	return requireChange(u, b)
+}
+
+func (b *secretBodyV2) describe(u contract.Use, s *openapi.Schema) {
+	atLeastOne(u, s)
+	if u == contract.Create {
+		s.Not = required("name")
+		s.Not.Properties = map[string]*openapi.Schema{"name": {Type: "string", Pattern: "^[Rr][Uu][Nn][Pp][Oo][Dd]"}}
+	}
+}
+
+// secretV2 is a secret in an answer, which never has its value.
+type secretV2 struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name"`
+	Description  *string   `json:"description"`
+	CreatedAt    time.Time `json:"createdAt"`
+	ValueUpdated time.Time `json:"valueLastUpdatedAt"`
+}
+
+func newSecretV2(s store.Secret) secretV2 {
+	return secretV2{ID: s.ID, Name: s.Name, Description: nilIfEmpty(s.Description), CreatedAt: s.Created, ValueUpdated: s.ValueUpdated}
+}
+
+type secretsV2 struct {
+	Secrets []secretV2 `json:"secrets"`
+}
+
+func readSecretsQuery(c *call) (name string, err error) {
+	q := newQuery(c)
+	return q.text("name"), q.err()
+}
+
+func (s *server) listSecretsV2(c *call) (any, error) {
+	name, err := readSecretsQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.store.Secrets(c.ctx())
+	out := secretsV2{Secrets: []secretV2{}}
+	for _, secret := range all {
+		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {
+			out.Secrets = append(out.Secrets, newSecretV2(secret))
+		}
+	}
+	return out, err
+}
+
+func createSecretV2(s *server, c *call, body secretBodyV2) (store.Secret, error) {
+	secret := store.Secret{Head: store.Head{Name: *body.Name}}
+	setIfPresent(&secret.Description, body.Description)
+	return s.store.CreateSecret(c.ctx(), secret, *body.Value)
+}
+
+func updateSecretV2(s *server, c *call, body secretBodyV2) (store.Secret, error) {
+	return s.store.UpdateSecret(c.ctx(), c.id, store.SecretChange{Value: body.Value, Description: body.Description})
+}

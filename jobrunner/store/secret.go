@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Secret is an account secret without its value. Its name is unique in any case and never
+// changes.
+type Secret struct {
+	Head
+	Description  string    `json:"description,omitempty"`
+	ValueUpdated time.Time `json:"valueUpdated"`
+}
+
+func (s *Secret) kind() kind     { return secrets }
+func (s *Secret) refs() []string { return nil }
+
+// SecretKey names the file of the key that encrypts the values of secrets, which the first
+// secret makes. Without a file the key is in memory. It is set before the first write.
+func (s *Store) SecretKey(path string) { s.key.path = path }
+
+// Secret reads one secret. The error wraps ErrNotFound if it doesn't exist.
+func (s *Store) Secret(ctx context.Context, id string) (Secret, error) {
+	return get[Secret](ctx, s, id)
+}
+
+// Secrets lists the secrets, the oldest first.
+func (s *Store) Secrets(ctx context.Context) ([]Secret, error) {
+	return list[Secret](ctx, s)
+}
+
+// CreateSecret stores a secret. The error is a Conflict if the name is taken.
+func (s *Store) CreateSecret(ctx context.Context, secret Secret, value string) (Secret, error) {
+	now := s.clock.Wall()
+	secret.ValueUpdated = now.UTC().Truncate(time.Millisecond)
+	err := s.write(ctx, func(tx *Tx) error {
+		if err := tx.insert(&secret, now); err != nil {
+			return err
+		}
+		return tx.saveValue(&secret, value)
+	})
+	return secret, err
+}
+
+// SecretChange is an update of a secret; nil leaves a member as it is.
+type SecretChange struct {
+	Value       *string
+	Description *string
+}
+
+// UpdateSecret changes a secret: its value first, then its description, both or neither.
+func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange) (Secret, error) {
+	now := s.clock.Wall()
+	var out Secret
+	err := s.write(ctx, func(tx *Tx) error {
+		out = Secret{}
+		if err := load(tx.tx, &out, id); err != nil {
+			return err
+		}
+		if change.Value != nil {
+			out.ValueUpdated = now.UTC().Truncate(time.Millisecond)
+			if err := tx.saveValue(&out, *change.Value); err != nil {
+				return err
+			}
+		}
+		if change.Description != nil {
+			out.Description = *change.Description
+		}
+		return tx.save(&out)
+	})
+	return out, err
+}
+
+// DeleteSecret deletes a secret. Nothing refuses it: placeholders for it resolve to
+// nothing afterwards.
+func (s *Store) DeleteSecret(ctx context.Context, id string) error {
+	return s.delete(ctx, func(tx *Tx) error { return tx.remove(secrets, id) })
+}
+
+// saveValue encrypts the value of a secret. All values of a database have the same key.
+func (tx *Tx) saveValue(secret *Secret, value string) error {
+	var other string
+	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&other)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	sealed, keyID, err := tx.store.key.seal(secret.ID, value, other)
+	if err != nil {
+		return err
+	}
+	_, err = tx.tx.Exec(`INSERT INTO secret_values (id, key_id, value) VALUES (?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, value = excluded.value`, secret.ID, keyID, sealed)
+	return err
+}
+
+// ResolveSecrets replaces the placeholders of secrets in environment variables, and
+// returns the values that it put there. A secret that doesn't exist is the empty string.
+func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error) {
+	known := map[string]string{}
+	for _, text := range env {
+		for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+			known[strings.ToLower(match[1])] = ""
+		}
+	}
+	if len(known) == 0 {
+		return env, nil, nil
+	}
+	for name := range known {
+		if known[name], err = s.secretValue(ctx, name); err != nil {
+			return nil, nil, err
+		}
+		values = append(values, known[name])
+	}
+	resolved = make(map[string]string, len(env))
+	for name, text := range env {
+		resolved[name] = placeholder.ReplaceAllStringFunc(text, func(match string) string {
+			return known[strings.ToLower(placeholder.FindStringSubmatch(match)[1])]
+		})
+	}
+	return resolved, values, nil
+}
+
+// secretValue decrypts the value of the secret with a name in lower case; "" without one.
+func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
+	var id, keyID string
+	var sealed []byte
+	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT o.id, v.key_id, v.value FROM objects o JOIN secret_values v ON v.id = o.id WHERE o.kind = 'secret' AND lower(o.name) = ?", name).Scan(&id, &keyID, &sealed)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.key.open(id, keyID, sealed)
+}

@@ -1,0 +1,176 @@
+package store_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+const planted = "planted-value-of-a-secret"
+
+// openSecrets opens a store with the key in its folder.
+func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
+	t.Helper()
+	s, shut := open(t, dir)
+	s.SecretKey(filepath.Join(dir, store.SecretKeyFile))
+	return s, shut
+}
+
+func resolve(t *testing.T, s *store.Store, env map[string]string) map[string]string {
+	t.Helper()
+	out, _, err := s.ResolveSecrets(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestResolveSecrets(t *testing.T) {
+	s, _ := openSecrets(t, t.TempDir())
+	a := must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A.b-c/d"}}, planted))
+	must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "nested"}}, "{{ RUNPOD_SECRET_A.b-c/d }}"))
+	env := map[string]string{
+		"WHOLE": "{{ RUNPOD_SECRET_A.b-c/d }}", "PART": "a={{RUNPOD_SECRET_A.b-c/d}};b={{\tRUNPOD_SECRET_a.B-C/D  }}", "ABSENT": "x{{ RUNPOD_SECRET_absent }}y",
+		"NESTED": "{{ RUNPOD_SECRET_nested }}", "OTHER": "{{ A.b-c/d }} {{ RUNPOD_SECRET_ }} { RUNPOD_SECRET_nested } {{ runpod_secret_nested }}", "PLAIN": "1",
+	}
+	before := maps.Clone(env)
+	want := map[string]string{
+		"WHOLE": planted, "PART": "a=" + planted + ";b=" + planted, "ABSENT": "xy", "NESTED": "{{ RUNPOD_SECRET_A.b-c/d }}", "OTHER": env["OTHER"], "PLAIN": "1",
+	}
+	if got := resolve(t, s, env); !maps.Equal(got, want) || !maps.Equal(env, before) {
+		t.Errorf("resolved %v, want %v", got, want)
+	}
+	if _, values, _ := s.ResolveSecrets(t.Context(), env); !slices.Contains(values, planted) {
+		t.Errorf("the values are %q", values)
+	}
+	if err := s.DeleteSecret(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := resolve(t, s, env)["WHOLE"]; got != "" {
+		t.Errorf("a deleted secret resolves to %q", got)
+	}
+}
+
+// Neither the database nor a backup shows a value, in any state of it.
+func TestSecretsAreEncrypted(t *testing.T) {
+	dir := t.TempDir()
+	s, shut := openSecrets(t, dir)
+	secret := must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))
+	must[store.Secret](t)(s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted + "2")}))
+	expectNowhere(t, dir)
+	copied := t.TempDir()
+	if err := sqldb.Backup(dir, copied); err != nil {
+		t.Fatal(err)
+	}
+	expectNowhere(t, copied)
+	shut()
+	expectNowhere(t, dir)
+	info, err := os.Stat(filepath.Join(dir, store.SecretKeyFile))
+	if err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the key file: %v %v", info, err)
+	}
+	s, _ = openSecrets(t, dir)
+	if got := resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"]; got != planted+"2" {
+		t.Errorf("after a restart it resolves to %q", got)
+	}
+}
+
+func expectNowhere(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))[:28]} {
+			if bytes.Contains(text, []byte(form)) {
+				t.Errorf("%s has a value", filepath.Base(file))
+			}
+		}
+	}
+}
+
+// Without the right key nothing is resolved, nothing is overwritten, and the error says
+// where the key belongs. Deleting is possible.
+func TestSecretsNeedTheirKey(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"another": func(path string) error {
+			return os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600)
+		},
+		"unreadable": func(path string) error { return os.WriteFile(path, []byte("short"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, shut := openSecrets(t, dir)
+			secret := must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))
+			shut()
+			if err := damage(filepath.Join(dir, store.SecretKeyFile)); err != nil {
+				t.Fatal(err)
+			}
+			s, _ = openSecrets(t, dir)
+			_, _, err := s.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
+			expectKeyError(t, err)
+			_, err = s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "b"}}, planted)
+			expectKeyError(t, err)
+			_, err = s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted)})
+			expectKeyError(t, err)
+			if all := must[[]store.Secret](t)(s.Secrets(t.Context())); len(all) != 1 {
+				t.Errorf("there are %v", all)
+			}
+			if err := s.DeleteSecret(t.Context(), secret.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func expectKeyError(t *testing.T, err error) {
+	t.Helper()
+	var key store.KeyError
+	if !errors.As(err, &key) || !strings.Contains(err.Error(), store.SecretKeyFile) || strings.Contains(err.Error(), planted) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Nodes on one database read each other's secrets if they have the same key.
+func TestSecretsOfSeveralNodes(t *testing.T) {
+	url := pgtest.Start(t)
+	node := func(key string) *store.Store {
+		db := must[*sqldb.DB](t)(sqldb.Open(t.Context(), sqldb.Config{URL: url}))
+		t.Cleanup(func() { _ = db.Close() }) // nothing is lost with it
+		s := must[*store.Store](t)(store.Open(t.Context(), db, new(clock.Clock)))
+		s.SecretKey(key)
+		return s
+	}
+	path := filepath.Join(t.TempDir(), store.SecretKeyFile)
+	a, b, other := node(path), node(path), node(filepath.Join(t.TempDir(), store.SecretKeyFile))
+	must[store.Secret](t)(a.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))
+	if got := resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"]; got != planted {
+		t.Errorf("another node resolves it to %q", got)
+	}
+	_, err := b.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A"}}, planted)
+	var conflict store.Conflict
+	if !errors.As(err, &conflict) {
+		t.Errorf("a name in another case: %v", err)
+	}
+	_, _, err = other.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
+	expectKeyError(t, err)
+	_, err = other.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "c"}}, planted)
+	expectKeyError(t, err)
+}

@@ -1,0 +1,39 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Resolver replaces the placeholders of account secrets in environment variables, and
+// returns the values that it put there.
+type Resolver func(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error)
+
+// shortestHidden is the length of the shortest line of a secret that a log hides.
+const shortestHidden = 4
+
+// Env resolves variables, and keeps the values out of a log. A nil Resolver resolves
+// nothing.
+func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map[string]string, error) {
+	if r == nil {
+		return env, nil
+	}
+	resolved, values, err := r(ctx, env)
+	if err != nil {
+		return nil, fmt.Errorf("its account secrets: %w", err)
+	}
+	for _, value := range values {
+		if strings.Contains(value, "\x00") {
+			return nil, errors.New("its account secrets: one has a NUL character, which no environment variable can have: set it again without")
+		}
+		log.Hide(value)
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); len(line) >= shortestHidden {
+				log.Hide(line)
+			}
+		}
+	}
+	return resolved, nil
+}
