@@ -48,7 +48,7 @@ $(TESTING): test-programs
 $(TESTING): export GOGC ?= 400
 $(TESTING): export GOMEMLIMIT ?= 3GiB
 
-.PHONY: help quickstart test test-ci test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants schemathesis fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
+.PHONY: help quickstart test test-ci test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants schemathesis contract-diff fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
@@ -124,6 +124,13 @@ schemathesis: ## A jobrunner judged by schemathesis, by both documents that it s
 	go build $(LAZY) -o bin/ ./cmd/jobrunner
 	python3 -m venv bin/schemathesis && bin/schemathesis/bin/pip install -q schemathesis==4.32.5
 	bin/schemathesis/bin/python tools/schemathesis/run.py bin/jobrunner
+
+# Exit status 2 if a change breaks clients or deployments.
+contract-diff: ## DOC=openapi.json, a document of version 2 from the operator: what it changes beside the document that the jobrunner serves, and whom that breaks.
+	@test -f "$(DOC)" || { echo "usage: make contract-diff DOC=openapi.json"; exit 1; }
+	@go build $(LAZY) -o bin/ ./cmd/jobrunner
+	@cd tools && go build -o ../bin/ ./contract-diff
+	@bin/contract-diff bin/jobrunner internal/test/openapi/testdata/v2.json "$(DOC)"
 
 # Each target has so long. What it finds is in testdata/fuzz, where plain go test
 # fails for it; an engine that was only busy when its time was up found nothing. FUZZ is a part of its name: make fuzz FUZZ=FuzzBodies FUZZTIME=10m

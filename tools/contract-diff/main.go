@@ -1,0 +1,156 @@
+// Command contract-diff compares an operator's newer OpenAPI document of version 2 with the
+// one that the jobrunner serves:
+//
+//	contract-diff JOBRUNNER KNOWN DOCUMENT
+//
+// JOBRUNNER is the program, or a document in its place. KNOWN is the operator's document
+// that this project follows: differences that it has, too, aren't reported. The exit
+// status is 1 if a change breaks somebody.
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/oasdiff/oasdiff/checker"
+	"github.com/oasdiff/oasdiff/diff"
+	"github.com/oasdiff/oasdiff/load"
+)
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: contract-diff JOBRUNNER KNOWN DOCUMENT")
+		os.Exit(2)
+	}
+	ours, err := served(os.Args[1])
+	var breaks bool
+	if err == nil {
+		breaks, err = run(os.Stdout, ours, os.Args[2], os.Args[3])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "contract-diff:", err)
+		os.Exit(2)
+	}
+	if breaks {
+		os.Exit(1)
+	}
+}
+
+// run prints what the document changes, and reports whether that breaks anybody.
+func run(out io.Writer, ours, known, document string) (breaks bool, err error) {
+	before, err := changes(ours, known)
+	if err != nil {
+		return false, err
+	}
+	after, err := changes(ours, document)
+	if err != nil {
+		return false, err
+	}
+	total := 0
+	for _, g := range groups {
+		var lines []string
+		for _, line := range slices.Sorted(maps.Keys(after[g.audience])) {
+			if !before[g.audience][line] {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		total += len(lines)
+		breaks = breaks || g.breaks
+		fmt.Fprintf(out, "%s (%d)\n", g.title, len(lines))
+		heading := ""
+		for _, line := range lines {
+			operation, text, _ := strings.Cut(line, "\t")
+			if operation != heading {
+				heading = operation
+				fmt.Fprintf(out, "  %s\n", operation)
+			}
+			fmt.Fprintf(out, "    %s\n", text)
+		}
+		fmt.Fprintln(out)
+	}
+	if total == 0 {
+		fmt.Fprintln(out, "The document changes nothing that this project doesn't know.")
+	}
+	return breaks, nil
+}
+
+// An audience is who a change matters to.
+type audience int
+
+const (
+	clients     audience = iota // written for what the jobrunner serves, used with the operator
+	deployments                 // the jobrunner, used with clients written for the document
+	nobody
+)
+
+var groups = []struct {
+	audience audience
+	title    string
+	breaks   bool
+}{
+	{clients, "Breaks clients: the provider, and others that follow our document", true},
+	{deployments, "Breaks deployments: what the jobrunner lacks for clients of the document (as changes from the document to ours)", true},
+	{nobody, "Breaks nobody", false},
+}
+
+// changes compares two documents in both directions: a change from ours to theirs that
+// isn't compatible breaks clients, and one from theirs to ours breaks deployments.
+func changes(ours, theirs string) (map[audience]map[string]bool, error) {
+	forward, err := compare(ours, theirs)
+	if err != nil {
+		return nil, err
+	}
+	backward, err := compare(theirs, ours)
+	if err != nil {
+		return nil, err
+	}
+	found := map[audience]map[string]bool{clients: {}, deployments: {}, nobody: {}}
+	for _, c := range backward {
+		if c.IsBreaking() {
+			found[deployments][line(c)] = true
+		}
+	}
+	for _, c := range forward {
+		switch {
+		case c.IsBreaking():
+			found[clients][line(c)] = true
+		default:
+			found[nobody][line(c)] = true
+		}
+	}
+	return found, nil
+}
+
+func operation(c checker.Change) string { return c.GetOperation() + " " + c.GetPath() }
+
+func line(c checker.Change) string {
+	return operation(c) + "\t" + strings.ReplaceAll(c.GetUncolorizedText(checker.NewDefaultLocalizer()), "\n", " ")
+}
+
+func compare(base, revision string) (checker.Changes, error) {
+	config := diff.NewConfig()
+	for _, prose := range []string{diff.ExcludeExamplesOption, diff.ExcludeDescriptionOption, diff.ExcludeTitleOption, diff.ExcludeSummaryOption, diff.ExcludeTagsOption} {
+		config.ExcludeElements.Add(prose)
+	}
+	specs := make([]*load.SpecInfo, 2)
+	for i, file := range []string{base, revision} {
+		var err error
+		specs[i], err = load.NewSpecInfo(openapi3.NewLoader(), load.NewSource(file), load.WithFlattenAllOf(), load.WithFlattenParams())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	report, sources, err := diff.GetWithOperationsSourcesMap(config, specs[0], specs[1])
+	if err != nil {
+		return nil, fmt.Errorf("comparing %s with %s: %w", base, revision, err)
+	}
+	return checker.CheckBackwardCompatibilityUntilLevel(checker.NewConfig(checker.GetAllChecks()), report, sources, checker.INFO), nil
+}
