@@ -295,7 +295,7 @@ func unknownJobID(c *suite.C) string {
 // requireOpenAIRoute skips a case where /openai/v1 has no such route, which the
 // description does not show. It returns how many requests it sent.
 func requireOpenAIRoute(c *suite.C) int {
-	if a := c.Post("/openai/v1/x", nil); a.Code == http.StatusNotFound || a.Code == http.StatusMethodNotAllowed {
+	if a := c.Post("/openai/v1/x", nil); isMissing(a) {
 		c.Skip("POST /openai/v1/x is answered %d: which paths are below /openai, the description does not show", a.Code)
 	}
 	return 1

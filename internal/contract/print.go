@@ -23,6 +23,9 @@ func Markdown() string {
 	} {
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
 		writeOperations(&doc, api.api)
+		if api.api == V2 {
+			writeUnserved(&doc)
+		}
 		for _, resource := range inTableOrder(api.api) {
 			writeFields(&doc, api.api, resource)
 		}
@@ -60,6 +63,17 @@ func writeOperations(doc *strings.Builder, api API) {
 			notes := slices.DeleteFunc([]string{codes(o.Query), o.Note}, func(s string) bool { return s == "" })
 			row(doc, code(o.Method+" "+o.Path), o.Resource, numbers(append(slices.Clone(o.Success), own...)), strings.Join(notes, "; "))
 		}
+	}
+}
+
+func writeUnserved(doc *strings.Builder) {
+	doc.WriteString("\n### Operations that the jobrunner lacks\n\nThe operator has them. The jobrunner answers 501 with a problem that says so. Paths that no page prints are guesses.\n\n| Operation | Path | Source |\n|---|---|---|\n")
+	for _, o := range UnservedOperations {
+		path := "printed"
+		if o.Guess {
+			path = "a guess"
+		}
+		row(doc, code(o.Method+" "+strings.TrimPrefix(o.Path, "/v2")), path, o.Source)
 	}
 }
 

@@ -286,7 +286,7 @@ func TestServedPathsAreReserved(t *testing.T) {
 		}
 	}
 	for _, segment := range store.Reserved {
-		if got := d.send("GET", "/v2/"+url.PathEscape(segment), ""); !served[segment] && got.status != 404 {
+		if got := d.send("GET", "/v2/"+url.PathEscape(segment), ""); !served[segment] && got.status != 404 && got.status != 501 {
 			t.Errorf("%s: %d", segment, got.status)
 		}
 	}

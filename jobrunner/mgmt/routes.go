@@ -24,6 +24,9 @@ var routes = func() (t httproute.Table[operation]) {
 	for _, o := range operations {
 		t.Add(o.method, o.path, operation{o.success, o.handle})
 	}
+	for _, o := range contract.UnservedOperations {
+		t.Add(o.Method, o.Path, operation{handle: handler{serve: refuseUnserved}})
+	}
 	return t
 }()
 
@@ -153,6 +156,10 @@ var operations = []struct {
 	{"GET", "/v2/billing/endpoints", 200, asksServer((*server).readPeriod, answers[publicBillingV2]((*server).publicBilling))},
 	{"GET", "/v2/billing/network-volumes", 200, asksServer(readOwner("networkVolumeId"), answers[volumeBillingV2]((*server).volumeBilling))},
 	{"GET", "/v2/billing/clusters", 200, asksServer(readOwner("clusterId"), answers[clusterBillingV2]((*server).clusterBilling))},
+}
+
+func refuseUnserved(_ *server, c *call) (any, error) {
+	return nil, httpanswer.Refuse(http.StatusNotImplemented, "the operator has %s, and the jobrunner doesn't serve it (docs/reference/contract.md, Operations that the jobrunner lacks)", c.http.Pattern)
 }
 
 // publicOperation finds an operation that needs no API key.

@@ -26,6 +26,16 @@ func TestContractIsServed(t *testing.T) {
 			t.Errorf("%s %s, an operation of the contract, is unknown: %s", op.Method, path, got.text)
 		}
 	}
+	for _, o := range contract.UnservedOperations {
+		path := parameter.ReplaceAllString(o.Path, "x")
+		got := d.send(o.Method, path, "")
+		if got.status != 501 || got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.text, "the jobrunner doesn't serve it") || !strings.Contains(got.text, o.Method+" "+o.Path) {
+			t.Errorf("%s %s, which the jobrunner lacks: %d %s", o.Method, path, got.status, got.text)
+		}
+		if got := d.send("PUT", path, "{}"); got.status != 405 || got.header.Get("Allow") == "" {
+			t.Errorf("PUT %s: %d %s", path, got.status, got.text)
+		}
+	}
 	for _, path := range []string{"/v2/podz", "/v1/billing/nothing", "/v2/pods/x/nothing"} {
 		if got := d.send("GET", path, ""); got.status != 404 || !strings.Contains(got.text, "there is nothing at") {
 			t.Error(path, got.status, got.text)

@@ -20,7 +20,7 @@ func IsID(text string) bool {
 // management API; what else stands there is the id of an endpoint.
 var Reserved = []string{
 	"account", "billing", "catalog", "clusters", "global-volumes", "network-volumes", "openapi.json",
-	"pods", "registries", "serverless", "templates",
+	"organization", "pods", "registries", "serverless", "templates",
 }
 
 // newID makes an id that no other object has (62 random bits) and that no path
