@@ -54,7 +54,13 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GPUCLOUD_API_KEY=" + key}
+	temp := t.TempDir()
+	t.Cleanup(func() {
+		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+			t.Errorf("%v left temporary files: %v, %v", args, left, err)
+		}
+	})
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + temp, "GPUCLOUD_API_KEY=" + key}
 	return cmd
 }
 

@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	os.Setenv("TMPDIR", dir) // a jobrunner that is killed leaves its temporary files
 	binary = filepath.Join(dir, "jobrunner")
 	if err := gobuild.Programs(context.Background(), dir, "."); err != nil {
 		fmt.Fprintln(os.Stderr, err)

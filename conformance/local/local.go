@@ -92,7 +92,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	if err := os.WriteFile(prices, []byte(catalog), 0o600); err != nil {
 		return err
 	}
-	environment = append(environment, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
+	// It is killed in the end, and leaves its temporary files to Stop.
+	environment = append(environment, "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
 	for _, k := range []struct {
 		name string
 		key  *string

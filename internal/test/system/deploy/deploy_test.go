@@ -68,7 +68,7 @@ func start(t *testing.T, env, args []string) *jobrunner {
 		t.Fatalf("expected --listen with the port 8420 among %q", args)
 	}
 	j := &jobrunner{t: t, cmd: exec.Command(program(t), args...)}
-	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...), &j.stderr
+	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}, env...), &j.stderr
 	out, err := j.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
