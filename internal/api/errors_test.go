@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,13 +46,21 @@ func TestErrorsTellWhatTheAPISaid(t *testing.T) {
 		"text":            {404, nil, "404 page\x1b[31m\n\tnot   found", "404 Not Found: 404 page not found." + notTheAPI("a server that answers in plain text")},
 		"HTML": {404, []string{"Server", "nginx"}, "<html><title>404 &amp; gone</title><body>nginx</body></html>",
 			"404 Not Found: an HTML page, so this may not be the address of the API." + notTheAPI(`a web site (page title "404 & gone"), served by nginx`)},
-		"absence":           {404, nil, `{"title":"Not Found","status":404,"detail":"no such volume"}`, "404 Not Found: no such volume"},
-		"array":             {400, nil, `[{"error":"bad"}]`, `400 Bad Request: [{"error":"bad"}]`},
-		"long text":         {404, nil, strings.Repeat("ü", 300), "404 Not Found: " + strings.Repeat("ü", 200) + "…." + notTheAPI("a server that answers in plain text")},
-		"401":               {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have."},
-		"403":               {403, nil, `{"message":"no."}`, "403 Forbidden: no. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
+		"absence":   {404, nil, `{"title":"Not Found","status":404,"detail":"no such volume"}`, "404 Not Found: no such volume"},
+		"array":     {400, nil, `[{"error":"bad"}]`, `400 Bad Request: [{"error":"bad"}]`},
+		"long text": {404, nil, strings.Repeat("ü", 300), "404 Not Found: " + strings.Repeat("ü", 200) + "…." + notTheAPI("a server that answers in plain text")},
+		"401":       {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have."},
+		"403":       {403, nil, `{"message":"no."}`, "403 Forbidden: no. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
+		"403, a scope": {403, nil, `{"title":"Forbidden","status":403,"detail":"no.","requiredScope":"billing:read"}`,
+			"403 Forbidden: no. The API key from GPUCLOUD_API_KEY lacks the scope billing:read: add it to the key, or use a key that has it."},
+		"403, scopes": {403, nil, `{"error":{"message":"no.","required_scopes":["b:read","a:write","b:read"],"scope":7}}`,
+			"403 Forbidden: no. The API key from GPUCLOUD_API_KEY lacks the scope a:write, b:read: add it to the key, or use a key that has it."},
+		"403, a challenge": {403, []string{"WWW-Authenticate", `Bearer realm="x", error="insufficient_scope", scope="account:read pods:write"`}, `{"title":"Forbidden","status":403,"scope":"other"}`,
+			"403 Forbidden. The API key from GPUCLOUD_API_KEY lacks the scope account:read, pods:write: add it to the key, or use a key that has it."},
+		"403, no scope": {403, nil, `{"title":"Forbidden","status":403,"scope":"<b>none</b>"}`,
+			"403 Forbidden. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
 		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s; 5m0s is the longest that is waited for. Apply again after that."},
-		"501":               {501, nil, ``, "501 Not Implemented. The deployment failed: try again later."},
+		"501":               {501, nil, ``, "501 Not Implemented. The deployment doesn't have this operation."},
 		"unreadable":        {200, nil, `<html>`, "200 OK: the answer is not what this API answers: invalid character '<' looking for beginning of value." + looksLike("a web site")},
 		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the answer is not what this API answers: it has no id." + looksLike("another API")},
 		"success, no body":  {204, nil, ``, "204 No Content: the answer is not what this API answers: unexpected end of JSON input." + looksLike("a server that answers without a body")},
@@ -349,6 +358,31 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 		} {
 			if strings.Contains(shown, form) {
 				t.Errorf("%s: the secret is shown: %s", name, shown)
+			}
+		}
+	}
+}
+
+// X-Team-Id selects a team for sessions of the operator's console: an API key acts for the
+// team that it was made in.
+func TestRequestsHaveNoOtherHeaders(t *testing.T) {
+	known := []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent"}
+	for _, version := range []api.Version{api.V1, api.V2} {
+		client, d := deploy(t, version, answer(200, `{"id":"a","name":"n"}`))
+		ctx := t.Context()
+		_, _ = client.NetworkVolumes.List(ctx) // the requests matter, not the answers
+		_, _ = client.NetworkVolumes.Get(ctx, "a")
+		_, _ = client.Templates.Create(ctx, api.Template{})
+		_ = client.Endpoints.Delete(ctx, "a")
+		_, _ = client.Jobs.StartFailure(ctx, "a")
+		if n := len(d.requests()); n < 5 {
+			t.Errorf("%d requests", n)
+		}
+		for _, r := range d.requests() {
+			for name := range r.header {
+				if !slices.Contains(known, name) {
+					t.Errorf("%s %s has the header %s", r.method, r.path, name)
+				}
 			}
 		}
 	}

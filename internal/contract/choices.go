@@ -131,6 +131,8 @@ var choicesOnV2 = []Choice{
 	{"Answer to a delegation", "The document: `dockerRegistryUri` need not stand, `delegatorUserId` is a user.", "`dockerRegistryUri` stands for the partitions aws, aws-cn and aws-us-gov. `delegatorUserId` is the owner of the API key. An empty name is no name, which is shown as null."},
 	{"What a delegation does", "All sources are silent, also on two of one repository.", "The jobrunner keeps, lists and revokes delegations, any number of one repository and of one name; it has no account of AWS and pulls nothing with them. A restricted key is refused, as everywhere in the management API."},
 	{"Path parameters", "The description calls all of them `{id}`, and has `{workerId}` beside it.", "The first parameter of a path is `{id}`."},
+	{"Scopes of keys", "Pages of 18 November 2026 name the required scopes `account:read` and `billing:read`; no page says how a 403 names a missing one.", "A client's error names the scope from `WWW-Authenticate` (RFC 6750) or from a member such as `requiredScope`. The jobrunner's keys have `--management` and `--jobs` instead."},
+	{"Team of a request", "Pages of October 2026: `X-Team-Id` selects a team for console sessions; an API key acts for the team that it was made in.", "Clients don't send it, and the jobrunner ignores it."},
 }
 
 var choicesOnJobs = []Choice{

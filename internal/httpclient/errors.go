@@ -19,6 +19,7 @@ type Error struct {
 	Detail string
 	Fields []string // what is wrong with members of the body, such as "$.size: …"
 
+	Scope      string        // that the API key lacks, where a 403 says so
 	RequestID  string        // X-Request-Id of the answer
 	RetryAfter time.Duration // that the answer asked for, 0 for none
 	Tries      int
@@ -118,6 +119,8 @@ func (e *Error) Remedy() string {
 		return "A list that is missing doesn't mean that an object is gone: check base_url, and that the deployment has this list."
 	case e.Status == http.StatusUnauthorized:
 		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have.", e.keySource)
+	case e.Status == http.StatusForbidden && e.Scope != "":
+		return fmt.Sprintf("The API key from %s lacks the scope %s: add it to the key, or use a key that has it.", e.keySource, e.Scope)
 	case e.Status == http.StatusForbidden:
 		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:
@@ -126,6 +129,8 @@ func (e *Error) Remedy() string {
 		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform or tofu apply -parallelism=2).", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:
 		return "The rate limit is exceeded: try again later, or send fewer requests at a time (terraform or tofu apply -parallelism=2)."
+	case e.Status == http.StatusNotImplemented:
+		return "The deployment doesn't have this operation."
 	case e.Status >= 500:
 		return "The deployment failed: try again later."
 	}

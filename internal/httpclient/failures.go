@@ -55,6 +55,9 @@ func (c *Client) refused(call Call, a answer) *Error {
 	for _, field := range body.fields[:min(len(body.fields), maxFields)] {
 		e.Fields = append(e.Fields, c.sanitize(call, field, maxDetail))
 	}
+	if e.Status == http.StatusForbidden {
+		e.Scope = c.sanitize(call, missingScope(a.resp.Header, a.body), maxExcerpt)
+	}
 	if to, err := a.resp.Location(); err == nil {
 		to.User, to.RawQuery, to.Fragment = nil, "", ""
 		e.Detail = "redirected to " + c.sanitize(call, to.String(), maxDetail)
