@@ -43,7 +43,6 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	os.Setenv("TMPDIR", dir) // a jobrunner that is killed leaves its temporary files
 	binary = filepath.Join(dir, "jobrunner")
 	if err := gobuild.Programs(context.Background(), dir, "."); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,9 +63,10 @@ type process struct {
 	stderr  bytes.Buffer // to be read once the process has ended
 }
 
-// environment is that of a user who has set nothing but home.
+// environment is that of a user who has set nothing but home. Temporary files of a
+// jobrunner that is killed are deleted with the program.
 func environment(home string, more ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir()}, more...)
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Dir(binary)}, more...)
 }
 
 // serve starts a jobrunner and waits until it listens.

@@ -111,21 +111,26 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 // Values are an attribute's value in the state and in the plan so far.
 func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after attr.Value) {
 	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
-	if after = member(p.Plan, attribute); after == nil {
-		p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	switch v := member(p.Plan, attribute).(type) {
+	case nil:
+	case attr.Value:
+		after = v
+	default:
+		if kind, diags := p.resp.Plan.Schema.TypeAtPath(ctx, diagnostics.Path(attribute)); !diags.HasError() {
+			tfsdk.ValueFrom(ctx, v, kind, &after)
+		}
 	}
 	return before, after
 }
 
-// member is the value of a model's attribute where the model has it as the framework
-// does; nil where it must be converted. To convert a whole model takes the framework a
-// hundred times as long, and a rule asks for many attributes.
-func member(model any, attribute string) attr.Value {
+// member returns the value of a model's attribute, nil if the model doesn't have it. To
+// convert a whole model takes the framework a hundred times as long, and a rule asks for
+// many attributes.
+func member(model any, attribute string) any {
 	m := reflect.ValueOf(model).Elem()
-	for i := range m.NumField() {
-		if f := m.Type().Field(i); f.Tag.Get("tfsdk") == attribute {
-			v, _ := m.Field(i).Interface().(attr.Value)
-			return v
+	for _, f := range reflect.VisibleFields(m.Type()) {
+		if f.Tag.Get("tfsdk") == attribute {
+			return m.FieldByIndex(f.Index).Interface()
 		}
 	}
 	return nil
