@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // webServers are programs that serve HTTP at their PORT, within this process.
@@ -26,18 +26,18 @@ type webServers struct {
 	address string
 }
 
-func (s *webServers) Program(image string) (worker.Program, error) {
+func (s *webServers) Program(image string) (run.Program, error) {
 	if image != "test/web" {
-		return worker.Program{}, errors.New("no such image: " + image)
+		return run.Program{}, errors.New("no such image: " + image)
 	}
-	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
+	return run.Program{Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", spec.Port))
 		if err != nil {
 			return nil, err
 		}
 		p := &webServer{done: make(chan struct{}), address: s.address}
 		p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Worker", spec.Worker)
+			w.Header().Set("X-Worker", spec.ID)
 			if r.URL.Path == "/up" && s.sick.Load() {
 				w.WriteHeader(http.StatusInternalServerError)
 			} else if r.URL.Path != "/up" {
@@ -60,9 +60,9 @@ type webServer struct {
 
 func (p *webServer) Address() string       { return p.address }
 func (p *webServer) Done() <-chan struct{} { return p.done }
-func (p *webServer) Exit() string          { return "killed" }
-func (p *webServer) Usage() worker.Usage   { return worker.Usage{} }
-func (p *webServer) Kill() {
+func (p *webServer) Exit() run.Exit        { return run.Exit{Text: "killed"} }
+func (p *webServer) Usage() run.Usage      { return run.Usage{} }
+func (p *webServer) Stop(time.Duration) {
 	p.once.Do(func() { _ = p.server.Close(); close(p.done) })
 }
 

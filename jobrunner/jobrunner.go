@@ -28,6 +28,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
@@ -92,12 +93,12 @@ type Config struct {
 	URL string
 	// NodeURL is where other deployments on the same database reach this one; "": at URL.
 	NodeURL string
-	// Programs say what the images mean that are not built in; nil: nothing.
-	Programs worker.Programs
-	// Pods say what these images mean where pods are made of them; nil: nothing.
-	Pods pod.Programs
-	// Volumes keeps volumes where the programs run; nil: they are folders of this machine.
-	Volumes VolumeKeeper
+	// Programs resolves images that aren't built in. Nil resolves none.
+	Programs run.Programs
+	// Pods resolves the images of pods that aren't built in. Nil resolves none.
+	Pods run.PodPrograms
+	// Volumes keeps volumes where the programs run. If nil, they are folders of this machine.
+	Volumes run.VolumeKeeper
 	// LogWorkers takes each line that a worker or a pod writes, behind its id; nil: none.
 	LogWorkers io.Writer
 	// OnJob is told of each change of a job's state, and must not wait; nil: not.

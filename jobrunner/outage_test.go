@@ -21,8 +21,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // outage is a deployment on a PostgreSQL that the test may stop.
@@ -153,11 +153,11 @@ type sdkWorkers struct {
 	answered chan<- int
 }
 
-func (s sdkWorkers) Program(image string) (worker.Program, error) {
+func (s sdkWorkers) Program(image string) (run.Program, error) {
 	if image != "sdk/worker" {
-		return worker.Program{}, errors.New("nothing runs it")
+		return run.Program{}, errors.New("nothing runs it")
 	}
-	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
+	return run.Program{Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
 		w := &sdkWorker{sdkWorkers: s, spec: spec, done: make(chan struct{})}
 		w.life, w.end = context.WithCancel(context.Background())
 		go w.work()
@@ -167,19 +167,20 @@ func (s sdkWorkers) Program(image string) (worker.Program, error) {
 
 type sdkWorker struct {
 	sdkWorkers
-	spec worker.Spec
+	spec run.Spec
 	life context.Context
 	end  context.CancelFunc
 	done chan struct{}
 }
 
 func (w *sdkWorker) Done() <-chan struct{} { return w.done }
-func (w *sdkWorker) Exit() string          { return "killed" }
-func (w *sdkWorker) Kill()                 { w.end(); <-w.done }
-func (w *sdkWorker) Usage() worker.Usage   { return worker.Usage{} }
+func (w *sdkWorker) Exit() run.Exit        { return run.Exit{Text: "killed"} }
+func (w *sdkWorker) Stop(time.Duration)    { w.end(); <-w.done }
+func (w *sdkWorker) Address() string       { return "" }
+func (w *sdkWorker) Usage() run.Usage      { return run.Usage{} }
 
 func (w *sdkWorker) url(variable, job string) string {
-	return strings.NewReplacer("$RUNPOD_POD_ID", w.spec.Worker, "$ID", job).Replace(w.spec.Env[variable])
+	return strings.NewReplacer("$RUNPOD_POD_ID", w.spec.ID, "$ID", job).Replace(w.spec.Env[variable])
 }
 
 func (w *sdkWorker) work() {
@@ -193,7 +194,7 @@ func (w *sdkWorker) work() {
 				Output json.RawMessage
 			}
 		}
-		status, body := w.send(http.MethodGet, w.url("RUNPOD_WEBHOOK_GET_JOB", w.spec.Worker)+"&job_in_progress=0", "")
+		status, body := w.send(http.MethodGet, w.url("RUNPOD_WEBHOOK_GET_JOB", w.spec.ID)+"&job_in_progress=0", "")
 		if status != http.StatusOK || json.Unmarshal(body, &job) != nil {
 			if status == 0 {
 				sleep(w.life, 10*time.Millisecond) // the deployment ends

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 func (s pageSource) Objects(ctx context.Context) (out page.Objects, err error) {
@@ -83,7 +83,7 @@ func (s pageSource) PodLog(id string) ([]page.Line, bool) {
 	return pageLines(log), true
 }
 
-func pageLines(log *worker.Log) []page.Line {
+func pageLines(log *run.Log) []page.Line {
 	lines, _ := log.Lines(0)
 	out := make([]page.Line, len(lines))
 	for i, line := range lines {

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // PageCode is for a link to the page, /#code=…: it lets one browser in, once,
@@ -131,7 +131,7 @@ func (s metricsSource) Endpoints(ctx context.Context) ([]metrics.Endpoint, error
 		}
 		out[i] = metrics.Endpoint{ID: id, Jobs: s.engine.Counts(id), Oldest: load.Oldest, Workers: s.states(id)}
 		for _, w := range s.pools.Workers(id) {
-			if w.Usage != (worker.Usage{}) { // it is a process
+			if w.Usage != (run.Usage{}) { // it is a process
 				out[i].Each = append(out[i].Each, metrics.Worker{ID: w.ID, CPU: w.Usage.CPU, Memory: w.Usage.Memory})
 			}
 		}

@@ -31,7 +31,7 @@ func (j *Jobrunner) startPods(ctx context.Context, c Config, clk *clock.Clock) e
 	}
 	config := pod.Config{
 		Store: j.store, Programs: c.Pods, Devices: j.gpus, Driver: c.GPUs.Driver, Sample: c.GPUs.Sample, Volume: j.mount,
-		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: filepath.Join(folder, podsFolder), Machine: j.machine, Lasting: c.DataDir != "",
+		Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Folder: filepath.Join(folder, podsFolder), Machine: j.machine, Persistent: c.DataDir != "",
 		Catalog: j.catalog, Meter: billed{j}, Price: billed{j}.podPrice, LogTo: c.LogWorkers, Clock: clk, Logger: c.Logger,
 	}
 	if c.Volumes != nil {

@@ -10,25 +10,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// VolumeKeeper keeps volumes elsewhere than in folders of this machine, by their names.
-// What it lacks it has neither to resize nor to remove.
-type VolumeKeeper interface {
-	ResizeVolume(ctx context.Context, name string, size int64) error
-	RemoveVolume(ctx context.Context, name string) error
-}
-
-// mount is a network volume, to be seen nowhere yet.
-func (j *Jobrunner) mount(ctx context.Context, id string) (worker.Mount, error) {
+// mount returns a network volume without a mount path.
+func (j *Jobrunner) mount(ctx context.Context, id string) (run.Mount, error) {
 	v, err := j.store.NetworkVolume(ctx, id)
 	if err != nil {
-		return worker.Mount{}, err
+		return run.Mount{}, err
 	}
 	dir, err := j.volumes.dir(id)
-	return worker.Mount{Dir: dir, Name: worker.NetworkVolumeName + id, Size: v.Size}, err
+	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: v.Size}, err
 }
 
 // retryVolume is the pause after a call of a keeper that failed, in real time.
@@ -36,8 +29,8 @@ const retryVolume = time.Second
 
 // keepVolume has the keeper follow a change of a network volume. It tries until the
 // keeper answers, or the deployment ends.
-func (j *Jobrunner) keepVolume(ctx context.Context, keeper VolumeKeeper, id string) {
-	name := worker.NetworkVolumeName + id
+func (j *Jobrunner) keepVolume(ctx context.Context, keeper run.VolumeKeeper, id string) {
+	name := run.NetworkVolumePrefix + id
 	for logged := false; ; {
 		v, err := j.store.NetworkVolume(ctx, id)
 		switch {
@@ -63,7 +56,7 @@ func (j *Jobrunner) keepVolume(ctx context.Context, keeper VolumeKeeper, id stri
 
 // followVolumes makes the keeper follow all changes, and the deletions of those that it
 // still has, until stop is called.
-func (j *Jobrunner) followVolumes(ctx context.Context, keeper VolumeKeeper, deleted []string) (stop func()) {
+func (j *Jobrunner) followVolumes(ctx context.Context, keeper run.VolumeKeeper, deleted []string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var mu sync.Mutex // no call starts once stop waits
 	var running sync.WaitGroup
@@ -87,7 +80,7 @@ func (j *Jobrunner) followVolumes(ctx context.Context, keeper VolumeKeeper, dele
 }
 
 // keepVolumes starts the watch over network volumes. Without a keeper they are folders.
-func (j *Jobrunner) keepVolumes(ctx context.Context, keeper VolumeKeeper) (err error) {
+func (j *Jobrunner) keepVolumes(ctx context.Context, keeper run.VolumeKeeper) (err error) {
 	var deleted []string
 	if keeper == nil {
 		if deleted, err = j.deletedVolumes(ctx); err != nil {
@@ -140,7 +133,7 @@ func (folderKeeper) ResizeVolume(context.Context, string, int64) error { return 
 // symbolic link instead of what it points to, and nothing while a file system is mounted
 // in the folder.
 func (k folderKeeper) RemoveVolume(_ context.Context, name string) error {
-	id := strings.TrimPrefix(name, worker.NetworkVolumeName)
+	id := strings.TrimPrefix(name, run.NetworkVolumePrefix)
 	if k.j.pools.Mounts(id) || k.j.pods.Mounts(id) {
 		return errMounted
 	}

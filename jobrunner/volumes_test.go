@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // holding runs jobs that hold their volume until they may end.
@@ -19,8 +19,8 @@ type holding struct {
 	end    chan struct{}
 }
 
-func (h holding) Program(string) (worker.Program, error) {
-	return worker.Program{Handle: func(_ context.Context, job worker.Job) ([]byte, error) {
+func (h holding) Program(string) (run.Program, error) {
+	return run.Program{Handle: func(_ context.Context, job run.Job) ([]byte, error) {
 		dir := job.Spec.Mounts[0].Dir
 		h.folder <- dir
 		<-h.end

@@ -132,7 +132,7 @@ func (d *dev) run() (err error) {
 	}
 	serveErr := make(chan error, 1)
 	go func() {
-		serveErr <- run(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
+		serveErr <- serveHTTP(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
 	}()
 	files, watchErr := d.watchFiles(handler.File) // before a worker reads them
 	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // terminal shows the output of workers and the log of the jobrunner for people: time,
@@ -41,7 +41,7 @@ func now() string { return time.Now().Format(time.TimeOnly) }
 
 // showLine shows a line of a worker's log, of a time.
 func (t *terminal) showLine(at, id, text string) {
-	if message, ok := strings.CutPrefix(text, worker.SystemPrefix); ok {
+	if message, ok := strings.CutPrefix(text, run.SystemPrefix); ok {
 		t.showAt(at, "INFO", id, "jobrunner: "+message)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -39,7 +40,7 @@ func (r *repeats) write(id, text string, show func(string)) {
 		s = &workerStart{lines: []string{}}
 		r.starts[id] = s
 	}
-	end, ended := strings.CutPrefix(text, worker.SystemPrefix+"the process ended with ")
+	end, ended := strings.CutPrefix(text, run.SystemPrefix+"the process ended with ")
 	if ended {
 		delete(r.starts, id)
 	}
@@ -53,7 +54,7 @@ func (r *repeats) write(id, text string, show func(string)) {
 	switch {
 	case failure && same && n == len(r.failed):
 		if n-s.shown > 1 {
-			show(worker.SystemPrefix + "the same error again")
+			show(run.SystemPrefix + "the same error again")
 		} else {
 			show(text)
 		}

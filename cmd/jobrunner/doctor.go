@@ -204,7 +204,7 @@ func (d *doctor) images(ctx context.Context) finding {
 		return fail("set --data", "%s", err)
 	}
 	file := (&serve{Config: d.Config}).configFile(dir)
-	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.OpenForExecutor, Logger: logger(io.Discard, "text")})
+	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.Open, Logger: logger(io.Discard, "text")})
 	if err != nil {
 		return fail("correct the configuration (docs/reference/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
 	}

@@ -18,7 +18,7 @@ const configFile = "jobrunner.yaml"
 // executors opens the executor of images that aren't built in. That ends the processes
 // and containers that a killed run recorded in the data folder.
 func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
-	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.OpenForExecutor, Logger: log}
+	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.Open, Logger: log}
 	if s.Ephemeral {
 		c.DataDir, c.Optional = registerFolder(), true
 	}

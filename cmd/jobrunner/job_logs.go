@@ -10,7 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 type jobLogs struct {
@@ -91,7 +91,7 @@ func (l *jobLogs) print(lines []api.LogLine) error {
 			continue
 		}
 		if line.Source == "system" {
-			line.Text = worker.SystemPrefix + line.Text
+			line.Text = run.SystemPrefix + line.Text
 		}
 		people.showLine(line.Time, "", line.Text)
 	}

@@ -129,13 +129,13 @@ func (s *serve) Run() (err error) {
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   bodies, StateMemory: s.stateMemory(),
-		URL: localURL(listener.Addr()), Programs: programs, Pods: programs.Pods(), Volumes: programs.Volumes(), LogWorkers: s.workerLogs(),
+		URL: localURL(listener.Addr()), Programs: programs, Pods: programs, Volumes: programs.Volumes(), LogWorkers: s.workerLogs(),
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Engines())
-	return errors.Join(run(ctx, stop, listener, j, log), j.Close())
+	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
 }
 
 // stopSignals are the signals that stop a deployment. A closed terminal sends SIGHUP, which
@@ -164,9 +164,9 @@ func (s *serve) workerLogs() io.Writer {
 	return stderr
 }
 
-// run serves until ctx ends. A second signal ends what still runs at once; a third one
-// the process, as signals do by default.
-func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
+// serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one
+// ends the process, as signals do by default.
+func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(httplimit.ErrStopping)
 	server := &http.Server{

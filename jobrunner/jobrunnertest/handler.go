@@ -10,8 +10,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // Handler runs a job. What it returns is the job's output, as JSON; an error fails the
@@ -86,7 +86,7 @@ func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.
 				t.Errorf("closing the jobrunner: %s", err)
 			}
 		})
-		p.next, c.Pods = e, e.Pods()
+		p.next, c.Pods = e, e
 	}
 	if needed || len(p.handlers) > 0 {
 		c.Programs = p
@@ -97,25 +97,25 @@ func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.
 // programs are the functions, and behind them what files say.
 type programs struct {
 	handlers []goHandler
-	next     worker.Programs // nil: nothing
+	next     run.Programs // nil: nothing
 }
 
-func (p programs) Program(image string) (worker.Program, error) {
+func (p programs) Program(image string) (run.Program, error) {
 	for _, h := range p.handlers {
 		if h.matches(image) {
-			return worker.Program{Handle: h.run, FollowsClock: true}, nil
+			return run.Program{Handle: h.run, FollowsClock: true}, nil
 		}
 	}
 	if p.next == nil {
-		return worker.Program{}, fmt.Errorf("no option of the test says what runs the image %s", image)
+		return run.Program{}, fmt.Errorf("no option of the test says what runs the image %s", image)
 	}
 	return p.next.Program(image)
 }
 
 // run runs a job of a worker.
-func (h goHandler) run(ctx context.Context, j worker.Job) ([]byte, error) {
+func (h goHandler) run(ctx context.Context, j run.Job) ([]byte, error) {
 	job := Job{
-		ID: j.ID, Endpoint: j.Endpoint, Worker: j.Worker, Attempt: j.Attempt, Input: j.Input, Env: j.Spec.Env,
+		ID: j.ID, Endpoint: j.Spec.Endpoint, Worker: j.Spec.ID, Attempt: j.Attempt, Input: j.Input, Env: j.Spec.Env,
 		chunk: j.Chunk, clock: j.Clock,
 	}
 	for _, d := range j.Spec.Devices {

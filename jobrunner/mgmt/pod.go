@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // Pods are the pods of the deployment, as they run.
@@ -18,14 +18,14 @@ type Pods interface {
 	// Live is how a pod does now that runs here.
 	Live(id string) (pod.Live, bool)
 	// Log is false for a pod that is not there.
-	Log(id string) (*worker.Log, bool)
+	Log(id string) (*run.Log, bool)
 }
 
 // noPods are those of a deployment that runs none.
 type noPods struct{}
 
 func (noPods) Live(string) (live pod.Live, ok bool) { return live, false }
-func (noPods) Log(string) (*worker.Log, bool)       { return nil, false }
+func (noPods) Log(string) (*run.Log, bool)          { return nil, false }
 
 // Variables that the flags of a create set, where nobody else does. Images of the
 // platform read them.

@@ -8,6 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -118,7 +119,7 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 		w.Cluster = &podClusterV2{ID: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
 	}
 	if p.NetworkIP != "" {
-		w.GlobalNetworking.InternalDNS = pod.InternalName(p.ID)
+		w.GlobalNetworking.InternalDNS = run.InternalName(p.ID)
 	}
 	if !p.StartedAt.IsZero() {
 		w.StartedAt = new(timestamp(p.StartedAt))

@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -18,14 +19,14 @@ import (
 type Workers interface {
 	Workers(endpoint string) []worker.Info
 	// Log returns false for a worker that does not exist or ended too long ago.
-	Log(endpoint, worker string) (*worker.Log, bool)
+	Log(endpoint, worker string) (*run.Log, bool)
 }
 
 // noWorkers is a deployment without workers.
 type noWorkers struct{}
 
-func (noWorkers) Workers(string) []worker.Info        { return nil }
-func (noWorkers) Log(_, _ string) (*worker.Log, bool) { return nil, false }
+func (noWorkers) Workers(string) []worker.Info     { return nil }
+func (noWorkers) Log(_, _ string) (*run.Log, bool) { return nil, false }
 
 type workerV2 struct {
 	ID            string     `json:"id"`
@@ -91,7 +92,7 @@ func (s *server) newWorkerV2(w worker.Info) workerV2 {
 	if w.Reason != "" {
 		out.Reason = &w.Reason
 	}
-	if w.Usage != (worker.Usage{}) { // the worker is a process
+	if w.Usage != (run.Usage{}) { // the worker is a process
 		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
 	}
 	for _, d := range w.Devices {
@@ -168,7 +169,7 @@ const (
 // logStream sends a worker's log as server-sent events until the worker ends or
 // the reader leaves.
 type logStream struct {
-	log       *worker.Log
+	log       *run.Log
 	firstLine int64     // number of the first line
 	since     time.Time // omits older lines
 	source    string    // omits lines of other sources; "": both sources
@@ -238,7 +239,7 @@ func readLogQuery(c *call) (out logQuery, err error) {
 }
 
 // openLog opens a log at the position that a call asks for.
-func openLog(c *call, log *worker.Log) (any, error) {
+func openLog(c *call, log *run.Log) (any, error) {
 	q, err := readLogQuery(c)
 	if err != nil {
 		return nil, err
@@ -248,14 +249,14 @@ func openLog(c *call, log *worker.Log) (any, error) {
 		return out, nil
 	}
 	lines, _ := log.Lines(0)
-	lines = slices.DeleteFunc(lines, func(l worker.Line) bool { return !out.includes(l) })
+	lines = slices.DeleteFunc(lines, func(l run.Line) bool { return !out.includes(l) })
 	if n := int64(len(lines)); n > q.tail {
 		out.firstLine = lines[n-q.tail-1].Number + 1
 	}
 	return out, nil
 }
 
-func lineSource(l worker.Line) string {
+func lineSource(l run.Line) string {
 	if l.System {
 		return fromSystem
 	}
@@ -263,13 +264,13 @@ func lineSource(l worker.Line) string {
 }
 
 // includes reports whether a line is of a source that the reader asked for.
-func (l logStream) includes(line worker.Line) bool {
+func (l logStream) includes(line run.Line) bool {
 	return l.source == "" || l.source == lineSource(line)
 }
 
 // lineID is the event id from which a client resumes: the line's time, and its
 // number, because lines can have the same time.
-func lineID(l worker.Line) string {
+func lineID(l run.Line) string {
 	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
 }
 

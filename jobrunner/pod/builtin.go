@@ -6,46 +6,52 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/kballard/go-shellquote"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// builtinImages are those that need no set-up. As pods they do what their args say.
+// builtinImages need no set-up. As pods they execute their args.
 var builtinImages = []string{"builtin/echo", "builtin/conformance"}
 
-// Program finds what runs an image; no configuration changes what is built in.
-func (p programs) Program(image string) (Program, error) {
+// programs resolves built-in images, and other ones with next.
+type programs struct {
+	next  run.PodPrograms // may be nil
+	clock *clock.Clock
+}
+
+// Program implements run.Programs. No configuration changes a built-in image.
+func (p programs) Program(image string) (program run.Program, err error) {
 	switch {
 	case slices.Contains(builtinImages, image):
-		return Program{Start: startBuiltin(p.clock)}, nil
+		return run.Program{Start: startBuiltin(p.clock)}, nil
 	case p.next == nil:
-		return Program{}, fmt.Errorf("no executor on this machine runs the image %s", image)
+		return program, fmt.Errorf("no executor on this machine runs the image %s", image)
 	}
-	return p.next.Program(image)
+	program, err = p.next.Program(image)
+	if err == nil && program.Start == nil {
+		err = fmt.Errorf("the rule for the image %s is a command, which runs a job: a pod needs a process or a container", image)
+	}
+	return program, err
 }
 
-// Left are the containers of an earlier run.
-func (p programs) Left(ctx context.Context, deployment string) []Left {
+func (p programs) Orphans(ctx context.Context, deployment string) []run.Orphan {
 	if p.next == nil {
 		return nil
 	}
-	return p.next.Left(ctx, deployment)
+	return p.next.Orphans(ctx, deployment)
 }
 
-// LeftNetworks are those that an earlier run made for clusters.
-func (p programs) LeftNetworks(ctx context.Context, deployment string) []string {
+func (p programs) OrphanNetworks(ctx context.Context, deployment string) []string {
 	if p.next == nil {
 		return nil
 	}
-	return p.next.LeftNetworks(ctx, deployment)
+	return p.next.OrphanNetworks(ctx, deployment)
 }
 
-// RemoveNetwork removes a cluster's network.
 func (p programs) RemoveNetwork(ctx context.Context, name string) error {
 	if p.next == nil {
 		return nil
@@ -53,24 +59,21 @@ func (p programs) RemoveNetwork(ctx context.Context, name string) error {
 	return p.next.RemoveNetwork(ctx, name)
 }
 
-// builtin is a pod that is a part of the jobrunner. It listens at no port.
+// builtin is a pod that runs in the jobrunner. It listens on no port.
 type builtin struct {
-	stop   context.CancelFunc
-	done   chan struct{}
-	mu     sync.Mutex
-	status int
-	killed bool
+	stop context.CancelFunc
+	done chan struct{}
+	exit run.Exit // once done is closed
 }
 
-// startBuiltin does what the args say, one after the other, and then nothing until it is
-// stopped:
+// startBuiltin executes the args in order, and then waits until it is stopped:
 //
 //	print TEXT   writes a line
 //	env NAME     writes the value of a variable
 //	sleep MS     waits
 //	exit N       ends
-func startBuiltin(c *clock.Clock) func(context.Context, Spec) (Process, error) {
-	return func(_ context.Context, s Spec) (Process, error) {
+func startBuiltin(c *clock.Clock) func(context.Context, run.Spec) (run.Process, error) {
+	return func(_ context.Context, s run.Spec) (run.Process, error) {
 		words, err := shellquote.Split(s.Args)
 		if err != nil {
 			return nil, fmt.Errorf("the pod's args can't be split into words: %w", err)
@@ -80,34 +83,35 @@ func startBuiltin(c *clock.Clock) func(context.Context, Spec) (Process, error) {
 		go func() {
 			defer close(b.done)
 			defer stop()
-			status, err := perform(ctx, c, s, words)
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.status, b.killed = status, err != nil
+			status, err := execute(ctx, c, s, words)
+			if err != nil {
+				b.exit.Text = run.Stopped
+				return
+			}
+			b.exit = run.Exit{Text: "exit status " + strconv.Itoa(status), OK: status == 0}
 		}()
 		return b, nil
 	}
 }
 
-// perform answers the status with which the program ends. The error is that it was
-// stopped.
-func perform(ctx context.Context, c *clock.Clock, s Spec, words []string) (status int, err error) {
+// execute returns the exit status. The error means that the program was stopped.
+func execute(ctx context.Context, c *clock.Clock, s run.Spec, words []string) (status int, err error) {
 	for ; len(words) > 1; words = words[2:] {
-		what, with := words[0], words[1]
-		n, failed := strconv.Atoi(with)
+		command, value := words[0], words[1]
+		n, failed := strconv.Atoi(value)
 		switch {
-		case what == "print":
-			s.Line(with, "")
-		case what == "env":
-			s.Line(with+"="+s.Env[with], "")
-		case what == "sleep" && failed == nil:
+		case command == "print":
+			s.Log.WriteLine(value, "")
+		case command == "env":
+			s.Log.WriteLine(value+"="+s.Env[value], "")
+		case command == "sleep" && failed == nil:
 			if err := c.Sleep(ctx, time.Duration(n)*time.Millisecond); err != nil {
 				return 0, err
 			}
-		case what == "exit" && failed == nil:
+		case command == "exit" && failed == nil:
 			return n, nil
 		default:
-			s.Line(fmt.Sprintf("invalid args: expected print, env, sleep or exit with its value, got %q", what+" "+with), "")
+			s.Log.WriteLine(fmt.Sprintf("invalid args: expected print, env, sleep or exit with its value, got %q", command+" "+value), "")
 			return 2, nil
 		}
 	}
@@ -117,26 +121,11 @@ func perform(ctx context.Context, c *clock.Clock, s Spec, words []string) (statu
 
 func (b *builtin) Done() <-chan struct{} { return b.done }
 
-func (b *builtin) Succeeded() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.status == 0 && !b.killed
-}
+func (b *builtin) Exit() run.Exit   { return b.exit }
+func (b *builtin) Usage() run.Usage { return run.Usage{} }
+func (b *builtin) Address() string  { return "" }
 
-func (b *builtin) Exit() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.killed {
-		return "stopped by the jobrunner"
-	}
-	return "exit status " + strconv.Itoa(b.status)
-}
-
-func (b *builtin) Kill() {
+func (b *builtin) Stop(time.Duration) {
 	b.stop()
 	<-b.done
 }
-
-func (b *builtin) Stop(time.Duration)  { b.Kill() }
-func (b *builtin) Usage() worker.Usage { return worker.Usage{} }
-func (b *builtin) Address() string     { return "" }

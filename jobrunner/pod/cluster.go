@@ -11,62 +11,50 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// A cluster's members are pods that get their GPUs in one step, and share a network: one
-// of the container engine, the machine's loopback where they are processes, or that of all
-// Pods in Kubernetes (cluster_primary.go). A member
-// keeps its GPUs while its start is tried again, so that the cluster stays placed.
-
-// ClusterRole is the role of a cluster's pod by its rank, "" in a type that has none. The
-// deployment gives it no other meaning: the image brings what plays it.
+// ClusterRole returns the role of a cluster's pod, or "" if the type has no roles. Only the
+// image gives it a meaning.
 func ClusterRole(clusterType string, rank int) string {
 	roles := map[string][2]string{"SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"}, "RAY": {"RAY_HEAD", "RAY_WORKER"}}[clusterType]
 	return roles[min(rank, 1)]
 }
 
-// Placed tells whether a pod has had GPUs.
+// Placed reports whether a pod has had GPUs.
 func Placed(p store.Pod) bool { return p.GPUTypeID != "" }
 
-// Network is a private network of an engine's containers.
-type Network struct {
-	Name, Cluster string
-	// Deployment is as in Spec.
-	Deployment string
-	// CIDR is the block that it had before, "" for none.
-	CIDR string
-}
-
-// cluster is the members of a cluster that this deployment knows.
+// cluster is the members of a cluster that this deployment runs. They get their GPUs
+// together, and share a network: one of the container engine, the machine's loopback for
+// processes, or Kubernetes' Pod network (cluster_primary.go). A member keeps its GPUs while
+// its start is retried, so that the cluster stays placed.
 type cluster struct {
 	pods *Pods
 	id   string
 
-	mu      sync.Mutex // of all below; taken before a runner's
-	members map[string]*runner
-	waiting map[string]bool       // members that ask for GPUs
-	network *store.ClusterNetwork // provisioned in this run of the deployment
-	port    int                   // of the primary
-	// engine says that a container engine may have the network.
-	engine  bool
-	primary primary // where pods get their addresses as they start
+	mu            sync.Mutex // guards the rest; locked before a runner's
+	members       map[string]*runner
+	waiting       map[string]bool       // members that wait for GPUs
+	network       *store.ClusterNetwork // nil before it is provisioned in this run
+	port          int                   // of the primary
+	engineNetwork bool                  // a container engine may have the network
+	primary       primary               // if members have their own addresses
 }
 
-// primaryPort is that of a primary with an address of its own.
+// primaryPort is the port of a primary with its own address.
 const primaryPort = 29400
 
-// The loopback of the machine, which its processes share.
+// The network of processes.
 const (
-	loopback     = PublicIP
+	loopback     = run.PublicIP
 	loopbackCIDR = "127.0.0.0/8"
 )
 
-// networkName is the name of a cluster's network with the engine.
+// networkName returns the engine's name of a cluster's network.
 func networkName(clusterID string) string { return "gpucloud-cluster-" + clusterID }
 
-// join notes a member. The others wait for the last one.
+// join adds a member. The others wait until all have joined.
 func (p *Pods) join(r *runner, record store.Pod) {
 	if record.Cluster == nil {
 		return
@@ -86,26 +74,26 @@ func (p *Pods) join(r *runner, record store.Pod) {
 	if _, known := c.members[r.id]; known {
 		return
 	}
-	c.engine = c.engine || record.Cluster.Network != ""
+	c.engineNetwork = c.engineNetwork || record.Cluster.Network != ""
 	c.members[r.id] = r
 	c.retry()
 }
 
-// retry is called with mu held.
+// retry wakes all members. It is called with mu held.
 func (c *cluster) retry() {
 	for _, member := range c.members {
 		notify.Signal(member.retry)
 	}
 }
 
-// clusterOf is the cluster of a runner, nil for a pod of its own.
+// clusterOf returns the runner's cluster, or nil.
 func (r *runner) clusterOf() *cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cluster
 }
 
-// leave forgets a member that is deleted, and with the last one the network.
+// leave removes a deleted member. With the last member it removes the network.
 func (p *Pods) leave(ctx context.Context, r *runner) {
 	c := r.clusterOf()
 	if c == nil {
@@ -113,7 +101,7 @@ func (p *Pods) leave(ctx context.Context, r *runner) {
 	}
 	c.mu.Lock()
 	delete(c.members, r.id)
-	last, engine := len(c.members) == 0, c.engine
+	last, engine := len(c.members) == 0, c.engineNetwork
 	c.mu.Unlock()
 	if !last {
 		return
@@ -126,12 +114,13 @@ func (p *Pods) leave(ctx context.Context, r *runner) {
 	}
 }
 
-// removeAllNetworks is for the end of the deployment: the next one makes them again.
+// removeAllNetworks removes the networks when the deployment ends. The next run creates them
+// again.
 func (p *Pods) removeAllNetworks() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.clusters {
-		if c.engine {
+		if c.engineNetwork {
 			p.removeNetwork(context.Background(), networkName(c.id))
 		}
 	}
@@ -143,15 +132,15 @@ func (p *Pods) removeNetwork(ctx context.Context, name string) {
 	}
 }
 
-// errMembersUnknown passes once all members are read.
+// errMembersUnknown is temporary: it ends when all members have joined.
 var errMembersUnknown = errors.New("the cluster's pods are not all known yet")
 
-// errNotWanted says that the pod was stopped or deleted meanwhile, which ends its run.
-var errNotWanted = errors.New("the pod is not wanted any more")
+// errInactive says that the pod has been stopped or deleted.
+var errInactive = errors.New("the pod is not wanted any more")
 
-// ask asks the allocator for a pod's GPUs: for the member of a cluster with those of all
-// members that have none.
-func (r *runner) ask(p store.Pod) ([]gpu.Device, error) {
+// allocate allocates a pod's GPUs. For the member of a cluster it allocates those of all
+// members without GPUs.
+func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	want := gpu.Request{Types: p.GPU.TypeIDs, Count: int(p.GPU.Count), CUDA: p.GPU.AllowedCUDAVersions, MinimumCUDA: p.GPU.MinCUDAVersion, Pod: true}
 	c := r.clusterOf()
 	if c == nil {
@@ -166,28 +155,29 @@ func (r *runner) ask(p store.Pod) ([]gpu.Device, error) {
 	if len(c.members) < int(p.Cluster.Size) {
 		return nil, errMembersUnknown
 	}
-	lacking := c.lacking()
-	if !slices.Contains(lacking, r) {
-		return nil, errNotWanted
+	members := c.membersWithoutGPUs()
+	if !slices.Contains(members, r) {
+		return nil, errInactive
 	}
-	assigned, err := r.pods.Devices.AcquireForMembers(want, c.id, ids(lacking))
+	assigned, err := r.pods.Devices.AcquireForMembers(want, c.id, ids(members))
 	if err != nil {
 		return nil, err
 	}
-	for i, member := range lacking {
-		member.give(assigned[i])
+	for i, member := range members {
+		member.assign(assigned[i])
 	}
 	clear(c.waiting)
 	c.retry()
 	return r.held(), nil
 }
 
-// lacking are the members that need GPUs, by rank. It is called with mu held.
-func (c *cluster) lacking() (all []*runner) {
+// membersWithoutGPUs returns the active members without GPUs by rank. It is called with mu
+// held.
+func (c *cluster) membersWithoutGPUs() (all []*runner) {
 	rank := map[*runner]int64{}
 	for _, member := range c.members {
 		member.mu.Lock()
-		if p := member.want; member.active() && member.devices == nil {
+		if p := member.desired; member.isActive() && member.devices == nil {
 			rank[member] = *p.Cluster.Rank
 			all = append(all, member)
 		}
@@ -204,8 +194,8 @@ func ids(members []*runner) (all []string) {
 	return all
 }
 
-// active tells whether something is to run. It is called with mu held.
-func (r *runner) active() bool { return r.want != nil && r.want.Status.Active() }
+// isActive reports whether the pod should run. It is called with mu held.
+func (r *runner) isActive() bool { return r.desired != nil && r.desired.Status.Active() }
 
 func (r *runner) held() []gpu.Device {
 	r.mu.Lock()
@@ -213,20 +203,20 @@ func (r *runner) held() []gpu.Device {
 	return r.devices
 }
 
-// give gives a runner the GPUs that another member asked for, unless it is not wanted any
-// more: then it may have released them already.
-func (r *runner) give(devices []gpu.Device) {
+// assign assigns GPUs that another member allocated. If the pod is no longer active, it may
+// have called release already, so they are released here.
+func (r *runner) assign(devices []gpu.Device) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.active() {
+	if r.isActive() {
 		r.devices = devices
 		return
 	}
 	r.pods.Devices.Release(r.id)
 }
 
-// stopAsking takes the cluster out of the line when no member waits any more.
-func (r *runner) stopAsking() {
+// stopWaiting removes the cluster from the allocator's queue when no member waits.
+func (r *runner) stopWaiting() {
 	c := r.clusterOf()
 	if c == nil {
 		return
@@ -239,18 +229,18 @@ func (r *runner) stopAsking() {
 	}
 }
 
-// joinNetwork gives a member its address, and tells it of the cluster.
-func (r *runner) joinNetwork(run context.Context, p store.Pod, program Program) (store.Pod, error) {
+// joinNetwork sets a member's address and variables.
+func (r *runner) joinNetwork(ctx context.Context, p store.Pod, program run.Program) error {
 	c := r.clusterOf()
 	if c == nil {
-		return p, nil
+		return nil
 	}
 	if program.OwnAddress {
-		return r.joinPrimary(run, c, p)
+		return r.joinPrimary(ctx, c, p)
 	}
-	network, port, err := c.provision(run, program)
+	network, port, err := c.provision(ctx, program)
 	if err != nil {
-		return p, err
+		return err
 	}
 	primary, own := loopback, loopback
 	if network.Name != "" {
@@ -258,21 +248,17 @@ func (r *runner) joinNetwork(run context.Context, p store.Pod, program Program) 
 			own, err = address(network.CIDR, *p.Cluster.Rank)
 		}
 		if err != nil {
-			return p, err
+			return err
 		}
 	}
-	joined, ok := r.report(run, p.Run, placed, func(p *store.Pod) {
+	_, err = r.report(ctx, p.Run, placed, func(p *store.Pod) {
 		p.Cluster.Network, p.Cluster.IP = network.Name, own
 		p.HiddenEnv = rankEnvironment(*p, primary, own, port)
 	})
-	if !ok {
-		return p, context.Canceled
-	}
-	return joined, nil
+	return err
 }
 
-// rankEnvironment are the variables by which a member finds the others. Those of the
-// primary have two names each.
+// rankEnvironment returns the variables with which a member finds the others.
 func rankEnvironment(p store.Pod, primary, own string, port int) map[string]string {
 	portText := strconv.Itoa(port)
 	return map[string]string{
@@ -283,7 +269,7 @@ func rankEnvironment(p store.Pod, primary, own string, port int) map[string]stri
 	}
 }
 
-// address is that of a rank in a network, whose first one is the gateway's.
+// address returns the address of a rank in a network. The first address is the gateway's.
 func address(cidr string, rank int64) (string, error) {
 	block, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -299,10 +285,9 @@ func address(cidr string, rank int64) (string, error) {
 	return ip.String(), nil
 }
 
-// provision makes the network that the members share, once in a run of the deployment:
-// the block of addresses stays, and the port of a process that is the primary is a new
-// one.
-func (c *cluster) provision(ctx context.Context, program Program) (store.ClusterNetwork, int, error) {
+// provision creates the network once in a run of the deployment. Its block of addresses is the
+// same in every run. The port of a primary that is a process is not.
+func (c *cluster) provision(ctx context.Context, program run.Program) (store.ClusterNetwork, int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.network != nil {
@@ -313,7 +298,7 @@ func (c *cluster) provision(ctx context.Context, program Program) (store.Cluster
 	if program.Network != nil {
 		network, err = c.makeNetwork(ctx, program)
 	} else {
-		port, err = worker.FreePort(ctx)
+		port, err = run.FreePort(ctx)
 	}
 	if err != nil {
 		return network, 0, fmt.Errorf("the cluster's network: %w", err)
@@ -326,24 +311,24 @@ func (c *cluster) provision(ctx context.Context, program Program) (store.Cluster
 	return network, port, nil
 }
 
-func (c *cluster) makeNetwork(ctx context.Context, program Program) (network store.ClusterNetwork, err error) {
+func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network store.ClusterNetwork, err error) {
 	record, err := c.pods.Store.Cluster(ctx, c.id)
 	if err != nil {
 		return network, err
 	}
-	network.Name, c.engine = networkName(c.id), true
-	wanted := Network{Name: network.Name, Cluster: c.id}
-	if c.pods.Lasting {
-		wanted.Deployment = c.pods.Machine
+	network.Name, c.engineNetwork = networkName(c.id), true
+	config := run.Network{Name: network.Name, Cluster: c.id}
+	if c.pods.Persistent {
+		config.Deployment = c.pods.Machine
 	}
 	if record.Network != nil && record.Network.Name != "" {
-		wanted.CIDR = record.Network.CIDR
+		config.CIDR = record.Network.CIDR
 	}
-	network.CIDR, err = program.Network(ctx, wanted)
+	network.CIDR, err = program.Network(ctx, config)
 	return network, err
 }
 
-// removeNetworks removes those of clusters whose deletion was cut short.
+// removeNetworks removes the networks of clusters whose deletion was interrupted.
 func (p *Pods) removeNetworks(ctx context.Context, all []store.Pod) {
 	known := map[string]bool{}
 	for _, record := range all {
@@ -351,7 +336,7 @@ func (p *Pods) removeNetworks(ctx context.Context, all []store.Pod) {
 			known[networkName(record.Cluster.ID)] = true
 		}
 	}
-	for _, name := range p.Programs.LeftNetworks(ctx, p.Machine) {
+	for _, name := range p.Programs.OrphanNetworks(ctx, p.Machine) {
 		if !known[name] {
 			p.removeNetwork(ctx, name)
 		}

@@ -4,19 +4,19 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Where a pod gets its address as it starts, the primary of a cluster starts first: the
-// others are told of its address, and start anew should it get another one.
-
-// primary is the address of a cluster's primary; its zero value is not known yet.
+// primary is the address of a cluster's primary. If pods get their address when they start, the
+// primary starts first. The other members get its address as a variable, and restart if it
+// changes.
 type primary struct {
-	address string
-	changed chan struct{} // closed with the next change
+	address string        // "" if unknown
+	changed chan struct{} // closed at the next change
 }
 
-// announce notes the address of the primary; "": it is to get one.
+// announce sets the address of the primary; "" while it starts.
 func (c *cluster) announce(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *cluster) announce(address string) {
 	c.primary = primary{address: address, changed: make(chan struct{})}
 }
 
-// primaryNow is the address, and what tells of its next change.
+// primaryNow returns the address. changed is closed at its next change.
 func (c *cluster) primaryNow() (address string, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,49 +39,45 @@ func (c *cluster) primaryNow() (address string, changed <-chan struct{}) {
 	return c.primary.address, c.primary.changed
 }
 
-// isPrimary tells whether a pod is the primary of a cluster whose pods have addresses of
-// their own.
-func isPrimary(p store.Pod, program Program) bool {
+// isPrimary reports whether a pod is the primary of a cluster whose members have their own
+// addresses.
+func isPrimary(p store.Pod, program run.Program) bool {
 	return program.OwnAddress && p.Cluster != nil && *p.Cluster.Rank == 0
 }
 
-// joinPrimary tells a member of the cluster once the primary has an address. The primary
-// itself has nothing to wait for.
-func (r *runner) joinPrimary(run context.Context, c *cluster, p store.Pod) (store.Pod, error) {
+// joinPrimary waits for the primary's address and sets a member's variables. The primary itself
+// doesn't wait.
+func (r *runner) joinPrimary(ctx context.Context, c *cluster, p store.Pod) error {
 	address := ""
 	if *p.Cluster.Rank == 0 {
 		c.announce("")
 	} else {
 		var changed <-chan struct{}
-		for noted := false; ; noted = true {
+		for logged := false; ; logged = true {
 			if address, changed = c.primaryNow(); address != "" {
 				break
 			}
-			if !noted {
+			if !logged {
 				r.log.Note("the pod waits for the cluster's primary to start")
 			}
 			select {
 			case <-changed:
-			case <-run.Done():
-				return p, run.Err()
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
 	}
-	joined, ok := r.report(run, p.Run, placed, func(p *store.Pod) {
+	_, err := r.report(ctx, p.Run, placed, func(p *store.Pod) {
 		p.Cluster.Network, p.Cluster.IP = "", ""
 		p.HiddenEnv = rankEnvironment(*p, address, "", primaryPort)
 		for name := range ownAddress(*p) {
 			delete(p.HiddenEnv, name)
 		}
 	})
-	if !ok {
-		return p, context.Canceled
-	}
-	return joined, nil
+	return err
 }
 
-// ownAddress are the variables of a member that have its own address, with what follows
-// that.
+// ownAddress maps the variables with a member's own address to their suffix.
 func ownAddress(p store.Pod) map[string]string {
 	own := map[string]string{"NODE_ADDR": ""}
 	if *p.Cluster.Rank == 0 {
@@ -90,9 +86,9 @@ func ownAddress(p store.Pod) map[string]string {
 	return own
 }
 
-// primaryMoved returns once the primary has another address than a member was told, which
-// then can't reach it; false: the member ended, or is not wanted any more.
-func (r *runner) primaryMoved(run context.Context, p store.Pod, process Process) bool {
+// primaryMoved waits until the primary has another address than a member knows. It returns false
+// if the process or ctx ends before.
+func (r *runner) primaryMoved(ctx context.Context, p store.Pod, process run.Process) bool {
 	for {
 		address, changed := r.clusterOf().primaryNow()
 		if address != "" && address != p.HiddenEnv["PRIMARY_ADDR"] {
@@ -102,7 +98,7 @@ func (r *runner) primaryMoved(run context.Context, p store.Pod, process Process)
 		case <-changed:
 		case <-process.Done():
 			return false
-		case <-run.Done():
+		case <-ctx.Done():
 			return false
 		}
 	}

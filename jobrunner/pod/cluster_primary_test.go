@@ -5,12 +5,13 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// aProcess is one that ends when its channel is closed.
+// aProcess ends when its channel is closed.
 type aProcess struct {
-	Process
+	run.Process
 	done chan struct{}
 }
 

@@ -5,32 +5,26 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// PublicIP is where the ports of pods are published that have no address of their own:
-// this machine alone reaches them.
-const PublicIP = "127.0.0.1"
+// IPOf returns the address where a port is published.
+func IPOf(p store.PodPort) string { return cmp.Or(p.IP, run.PublicIP) }
 
-// IPOf is where a port is published.
-func IPOf(p store.PodPort) string { return cmp.Or(p.IP, PublicIP) }
-
-// InternalName is the name of a pod in the global network.
-func InternalName(id string) string { return id + ".runpod.internal" }
-
-// Live is how a pod does that runs, in percent. What is not known is -1.
+// Live is the utilization of a running pod, in percent; -1 is unknown.
 type Live struct {
 	CPU    int
 	Memory int
 	GPUs   []GPU
 }
 
-// GPU is how a pod's GPU does.
+// GPU is the utilization of a pod's GPU.
 type GPU struct {
 	Util, MemoryUtil int
 }
 
-// Live is how a pod does that runs here.
+// Live returns the utilization of a pod, and false if it doesn't run here.
 func (p *Pods) Live(id string) (Live, bool) {
 	r := p.find(id)
 	if r == nil {
@@ -39,10 +33,10 @@ func (p *Pods) Live(id string) (Live, bool) {
 	return r.live()
 }
 
-// live compares what the process has used since it started with what it could have.
+// live compares the use of the process since its start with its limits.
 func (r *runner) live() (Live, bool) {
 	r.mu.Lock()
-	process, devices, record, began := r.process, r.devices, r.want, r.began
+	process, devices, record, began := r.process, r.devices, r.desired, r.since
 	r.mu.Unlock()
 	if process == nil || record == nil {
 		return Live{}, false
@@ -53,7 +47,7 @@ func (r *runner) live() (Live, bool) {
 		cores = min(cores, record.CPU.VCPUCount)
 	}
 	used := process.Usage()
-	if passed := time.Since(began); used.CPU > 0 && passed > 0 { // real time, as processes have it
+	if passed := time.Since(began); used.CPU > 0 && passed > 0 { // processes live in real time
 		out.CPU = int(100 * used.CPU / passed / time.Duration(max(1, cores)))
 	}
 	if record.CPU != nil && used.Memory > 0 {
@@ -74,7 +68,7 @@ func (r *runner) live() (Live, bool) {
 	return out, true
 }
 
-// Mounts reports whether a pod that runs has a network volume.
+// Mounts reports whether a running pod mounts a network volume.
 func (p *Pods) Mounts(volume string) bool {
 	for _, r := range p.all() {
 		r.mu.Lock()

@@ -5,50 +5,50 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Load goes on with the pods of an earlier run of the deployment: it adopts the
-// containers that still are what is wanted, removes the others, and starts the rest
-// anew. Each pod's log says which.
+// Load continues the pods of an earlier run of the deployment. It adopts containers that match
+// their record, removes the others, and starts the remaining pods again. Each pod's log says
+// what happened.
 func (p *Pods) Load(ctx context.Context) error {
 	all, err := p.Store.Pods(ctx)
 	if err != nil {
 		return err
 	}
-	left := map[string]Left{}
-	if p.Lasting {
-		for _, l := range p.Programs.Left(ctx, p.Machine) {
-			if _, again := left[l.Pod]; again {
-				l.Remove()
+	orphans := map[string]run.Orphan{}
+	if p.Persistent {
+		for _, o := range p.Programs.Orphans(ctx, p.Machine) {
+			if _, duplicate := orphans[o.Pod]; duplicate {
+				o.Remove()
 				continue
 			}
-			left[l.Pod] = l
+			orphans[o.Pod] = o
 		}
 	}
 	for _, record := range all {
-		if !p.ours(record) {
+		if !p.isOurs(record) {
 			continue
 		}
 		r := newRunner(p, record.ID)
-		if l, there := left[record.ID]; there && record.Status == store.PodRunning && l.Run == record.Run {
-			if r.adopt(ctx, record, l) {
-				delete(left, record.ID)
+		if o, found := orphans[record.ID]; found && record.Status == store.PodRunning && o.Run == record.Run {
+			if r.adopt(ctx, record, o) {
+				delete(orphans, record.ID)
 			}
 		}
-		if r.left == nil && (record.Status == store.PodRunning || record.Status == store.PodStarting) {
+		if r.process == nil && (record.Status == store.PodRunning || record.Status == store.PodStarting) {
 			r.restore(ctx, record)
 		}
 		p.mu.Lock()
 		p.runners[record.ID] = r
 		p.mu.Unlock()
 	}
-	for _, l := range left {
-		l.Remove()
+	for _, o := range orphans {
+		o.Remove()
 	}
 	p.removeFolders(ctx, all)
-	if p.Lasting {
+	if p.Persistent {
 		p.removeNetworks(ctx, all)
 	}
 	for _, r := range p.all() {
@@ -58,13 +58,13 @@ func (p *Pods) Load(ctx context.Context) error {
 	return nil
 }
 
-// ours tells whether this deployment runs a pod.
-func (p *Pods) ours(record store.Pod) bool {
+// isOurs reports whether this deployment runs a pod.
+func (p *Pods) isOurs(record store.Pod) bool {
 	return record.Machine == "" || record.Machine == p.Machine
 }
 
-// adopt goes on with a container, with the GPUs that it has.
-func (r *runner) adopt(ctx context.Context, record store.Pod, l Left) bool {
+// adopt continues with a container and its GPUs.
+func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) bool {
 	if len(record.Devices) > 0 {
 		devices, err := r.pods.Devices.Claim(record.Devices, r.id)
 		if err != nil {
@@ -73,21 +73,24 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, l Left) bool {
 		}
 		r.devices = devices
 	}
-	if _, err := r.pods.Secrets.Env(ctx, environment(record, Spec{}), r.log.Log); err != nil { // hides them
+	if _, err := r.pods.Secrets.Env(ctx, environment(record, run.Spec{Pod: &run.Pod{}}), r.log.Log); err != nil { // hides them
 		r.pods.Logger.WarnContext(ctx, "the log of an adopted pod may show its account secrets", "pod", r.id, "error", err)
 	}
 	const text = "the jobrunner started anew, and adopted the pod's container, which ran on meanwhile"
 	r.log.Note(text)
 	r.pods.Logger.InfoContext(ctx, "a pod is adopted", "pod", r.id)
-	r.left = l.Adopt(Spec{Run: l.Run, Line: r.log.line}, r.log.after())
-	r.report(ctx, record.Run, up, func(p *store.Pod) { change(p, "Adopted: "+text, r.pods.Clock.Wall()) })
+	process := o.Adopt(r.log, r.log.Mark())
+	if p, err := r.report(ctx, record.Run, up, func(p *store.Pod) { change(p, "Adopted: "+text, r.pods.Clock.Wall()) }); err == nil {
+		record = p
+	}
+	r.hold(record, process)
 	return true
 }
 
-// restore has a pod start anew of which nothing is left.
+// restore starts a pod again whose container no longer exists.
 func (r *runner) restore(ctx context.Context, record store.Pod) {
 	const text = "the jobrunner started anew, nothing of the pod ran any more, and it is started again"
-	if _, ok := r.report(ctx, record.Run, restored, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); ok {
+	if _, err := r.report(ctx, record.Run, restored, func(p *store.Pod) { r.note(p, "Restarted: "+text, "") }); err == nil {
 		r.log.Note(text)
 		r.pods.Logger.InfoContext(ctx, "a pod is started again", "pod", r.id)
 		if !record.StartedAt.IsZero() && record.Status == store.PodRunning {
@@ -96,16 +99,7 @@ func (r *runner) restore(ctx context.Context, record store.Pod) {
 	}
 }
 
-// takeLeft is the process that was adopted, once.
-func (r *runner) takeLeft() Process {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	process := r.left
-	r.left = nil
-	return process
-}
-
-// removeFolders removes those of pods whose deletion was cut short.
+// removeFolders removes the folders of pods whose deletion was interrupted.
 func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
 	known := map[string]bool{}
 	for _, record := range all {
@@ -113,7 +107,7 @@ func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
 	}
 	folders, err := os.ReadDir(p.Folder)
 	if err != nil {
-		return // there is none yet
+		return // it doesn't exist yet
 	}
 	for _, f := range folders {
 		if f.IsDir() && !known[f.Name()] {
@@ -122,8 +116,8 @@ func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
 	}
 }
 
-// removeFolder removes what is kept of a deleted pod. The folder is the last: with it the
-// next start knows that something may be left.
+// removeFolder removes the volume and folder of a deleted pod. The folder goes last: it tells
+// the next start that something may be left.
 func (p *Pods) removeFolder(ctx context.Context, id string) {
 	err := p.removeVolume(ctx, id)
 	if err == nil {
@@ -134,10 +128,10 @@ func (p *Pods) removeFolder(ctx context.Context, id string) {
 	}
 }
 
-// removeVolume removes a pod's volume that is not in its folder.
+// removeVolume removes a pod's volume if it is kept outside its folder.
 func (p *Pods) removeVolume(ctx context.Context, id string) error {
 	if p.RemoveVolume == nil {
 		return nil
 	}
-	return p.RemoveVolume(context.WithoutCancel(ctx), worker.PodVolumeName+id)
+	return p.RemoveVolume(context.WithoutCancel(ctx), run.PodVolumePrefix+id)
 }

@@ -12,15 +12,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// What is kept of what a pod writes.
+// Limits of a pod's log. A reader can ask for at most logLines.
 const (
-	logFile  = "log.jsonl"
-	logLines = 5000    // as many as a reader may ask for
-	logBytes = 4 << 20 // of all lines
-	fileMost = 4 * logBytes
+	logFile      = "log.jsonl"
+	logLines     = 5000
+	logBytes     = 4 << 20
+	maxFileBytes = 4 * logBytes
 )
 
 // record is a line in the file of a log.
@@ -29,79 +29,59 @@ type record struct {
 	Time   time.Time `json:"t"`
 	Text   string    `json:"x"`
 	System bool      `json:"s,omitempty"`
-	Mark   string    `json:"m,omitempty"` // where to go on after it
+	Mark   string    `json:"m,omitempty"`
 }
 
-// keptLog is the log of a pod, in memory and in a file, from which the next run of the
-// deployment goes on.
-type keptLog struct {
-	*worker.Log
+// fileLog is a log that is also written to a file. The next run of the deployment continues
+// it.
+type fileLog struct {
+	*run.Log
 	path   string
 	logger *slog.Logger
 
-	mu   sync.Mutex // of what follows; taken while the log is locked, and never the other way round
-	file *os.File   // nil where nothing can be kept
-	size int        // of the file
-	mark string
-	last []record // that the file is made anew of
+	mu     sync.Mutex // guards the rest. It is locked while run.Log is locked, never the other way round
+	file   *os.File   // nil if it can't be written
+	size   int        // of the file
+	latest []record   // for the next rewrite of the file
 }
 
-// openLog reads what a pod wrote before. A line that was cut short by the end of the
-// deployment is dropped.
-func openLog(folder string, c worker.LogConfig, logger *slog.Logger) *keptLog {
-	l := &keptLog{path: filepath.Join(folder, logFile), logger: logger}
+// openLog reads the log of an earlier run. It skips a line that is incomplete because the
+// deployment was killed.
+func openLog(folder string, c run.LogConfig, logger *slog.Logger) *fileLog {
+	l := &fileLog{path: filepath.Join(folder, logFile), logger: logger}
 	text, err := os.ReadFile(l.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.failed(err)
+		l.warn(err)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var r record
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			continue
-		}
-		l.last = append(l.last, r)
-		if r.Mark != "" {
-			l.mark = r.Mark
+		if json.Unmarshal(lines.Bytes(), &r) == nil {
+			l.latest = append(l.latest, r)
 		}
 	}
-	l.last = l.last[max(0, len(l.last)-logLines):]
-	for _, r := range l.last {
-		c.From = append(c.From, worker.Line{Number: r.Number, Time: r.Time, Text: r.Text, System: r.System})
+	l.latest = l.latest[max(0, len(l.latest)-logLines):]
+	for _, r := range l.latest {
+		c.Earlier = append(c.Earlier, run.Line{Number: r.Number, Time: r.Time, Text: r.Text, System: r.System, Mark: r.Mark})
 	}
-	c.Most, c.Bytes, c.Keep = logLines, logBytes, l.keep
-	l.Log = worker.NewLog(c)
+	c.MaxLines, c.MaxBytes, c.OnLine = logLines, logBytes, l.append
+	l.Log = run.NewLog(c)
 	l.rewrite()
 	return l
 }
 
-func (l *keptLog) failed(err error) {
+func (l *fileLog) warn(err error) {
 	l.logger.Warn("the log of a pod can't be kept over the next start", "file", l.path, "error", err)
 }
 
-// line takes a line that the pod wrote.
-func (l *keptLog) line(text, mark string) {
-	l.mu.Lock()
-	l.mark = mark
-	l.mu.Unlock()
-	_, _ = l.Write(append([]byte(text), '\n')) // a log does not fail
-}
-
-// after is where to go on.
-func (l *keptLog) after() string {
+// append writes a line to the file, and rewrites the file if it's too large.
+func (l *fileLog) append(line run.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mark
-}
-
-// keep writes a line to the file, which is made anew when it has grown too large.
-func (l *keptLog) keep(line worker.Line) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := record{line.Number, line.Time, line.Text, line.System, l.mark}
-	if l.last = append(l.last, r); len(l.last) > 2*logLines {
-		l.last = append([]record(nil), l.last[len(l.last)-logLines:]...)
+	r := record{line.Number, line.Time, line.Text, line.System, line.Mark}
+	if l.latest = append(l.latest, r); len(l.latest) > 2*logLines {
+		l.latest = append([]record(nil), l.latest[len(l.latest)-logLines:]...)
 	}
 	if l.file == nil {
 		return
@@ -111,28 +91,28 @@ func (l *keptLog) keep(line worker.Line) {
 		_, err = l.file.Write(append(text, '\n'))
 	}
 	if l.size += len(text) + 1; err != nil {
-		l.failed(err)
+		l.warn(err)
 		l.closeFile()
-	} else if l.size > fileMost {
+	} else if l.size > maxFileBytes {
 		l.rewrite()
 	}
 }
 
-// rewrite makes the file of the lines that are kept.
-func (l *keptLog) rewrite() {
+// rewrite replaces the file with the latest lines.
+func (l *fileLog) rewrite() {
 	l.closeFile()
-	l.last = l.last[max(0, len(l.last)-logLines):]
+	l.latest = l.latest[max(0, len(l.latest)-logLines):]
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	size := 0
-	for i := len(l.last) - 1; i >= 0; i-- {
-		if size += len(l.last[i].Text); size > logBytes {
-			l.last = l.last[i+1:]
+	for i := len(l.latest) - 1; i >= 0; i-- {
+		if size += len(l.latest[i].Text); size > logBytes {
+			l.latest = l.latest[i+1:]
 			break
 		}
 	}
-	for _, r := range l.last {
-		_ = encoder.Encode(r) // a record always has a JSON form
+	for _, r := range l.latest {
+		_ = encoder.Encode(r) // never fails
 	}
 	fresh := l.path + ".new"
 	err := os.WriteFile(fresh, text.Bytes(), 0o600)
@@ -143,19 +123,19 @@ func (l *keptLog) rewrite() {
 		l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0o600)
 	}
 	if l.size = text.Len(); err != nil {
-		l.failed(err)
+		l.warn(err)
 	}
 }
 
-func (l *keptLog) closeFile() {
+func (l *fileLog) closeFile() {
 	if l.file != nil {
-		_ = l.file.Close() // each line was written
+		_ = l.file.Close() // every line has been written
 		l.file = nil
 	}
 }
 
-// end says that nothing more comes.
-func (l *keptLog) end() {
+// close ends the log: no line follows.
+func (l *fileLog) close() {
 	l.Finish()
 	l.mu.Lock()
 	defer l.mu.Unlock()

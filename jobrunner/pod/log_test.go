@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-func openTestLog(t *testing.T, folder string) *keptLog {
+func openTestLog(t *testing.T, folder string) *fileLog {
 	t.Helper()
-	return openLog(folder, worker.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 // A log goes on after the end of the deployment, with its numbers and its mark; a line
@@ -22,9 +22,9 @@ func openTestLog(t *testing.T, folder string) *keptLog {
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)
-	l.line("one", "2026-06-01T12:00:00Z")
+	l.WriteLine("one", "2026-06-01T12:00:00Z")
 	l.Note("the pod runs")
-	l.line("two", "2026-06-01T12:00:01Z")
+	l.WriteLine("two", "2026-06-01T12:00:01Z")
 	// The deployment is killed while it writes a line.
 	f, err := os.OpenFile(filepath.Join(folder, logFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -34,7 +34,7 @@ func TestLogIsKept(t *testing.T) {
 	_ = f.Close()
 
 	l = openTestLog(t, folder)
-	l.line("three", "2026-06-01T12:00:02Z")
+	l.WriteLine("three", "2026-06-01T12:00:02Z")
 	lines, _ := l.Lines(0)
 	var text []string
 	for _, line := range lines {
@@ -43,15 +43,15 @@ func TestLogIsKept(t *testing.T) {
 	if got := strings.Join(text, "\n"); got != "0 false one\n1 true the pod runs\n2 false two\n3 false three" {
 		t.Errorf("%s", got)
 	}
-	if l.after() != "2026-06-01T12:00:02Z" {
-		t.Errorf("the mark is %s", l.after())
+	if l.Mark() != "2026-06-01T12:00:02Z" {
+		t.Errorf("the mark is %s", l.Mark())
 	}
 	for n := range 3 * logLines {
-		l.line(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
+		l.WriteLine(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
 	}
-	l.end()
+	l.close()
 	info, err := os.Stat(filepath.Join(folder, logFile))
-	if err != nil || info.Size() > fileMost+logBytes {
+	if err != nil || info.Size() > maxFileBytes+logBytes {
 		t.Errorf("the file has %d bytes, %v", info.Size(), err)
 	}
 	l = openTestLog(t, folder)

@@ -6,24 +6,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Meter counts what pods hold. Its methods may be called from many goroutines.
+// Meter meters pods. It is safe for concurrent use.
 type Meter interface {
-	// Started says that a pod runs from now on. It may say so again of a span that it
-	// told of before the deployment started anew: Pod.ID and From are the same.
+	// Started reports that a pod runs. After a restart of the deployment it may report the
+	// same span again, with the same Pod.ID and From.
 	Started(s Span)
-	// Stopped says that a pod gave its compute back. Where the deployment was killed
-	// meanwhile, the end is when it started anew.
+	// Stopped reports that a pod released its compute. If the deployment was killed, To is
+	// its next start.
 	Stopped(s Span)
 }
 
-// Span is for how long a pod held its compute.
+// Span is the time during which a pod held its compute.
 type Span struct {
 	Pod         store.Pod // as it was at the start
-	From, To    time.Time // To is zero until it stopped
+	From, To    time.Time // To is zero until it stops
 	HourlyPrice float64
 }
 
-// noMeter counts nothing.
+// noMeter ignores all reports.
 type noMeter struct{}
 
 func (noMeter) Started(Span) {}

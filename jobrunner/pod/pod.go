@@ -1,10 +1,9 @@
-// Package pod runs pods: each is a container, the process of a rule, or a part of the
-// jobrunner, with GPUs of its own, a volume that outlasts it, ports and a log.
+// Package pod runs pods. A pod is a container, a local process or built in. It has its own
+// GPUs, a volume that survives a restart, ports and a log.
 //
 // # The life of a pod
 //
-// The record of a pod (store.Pod) has its state. What its user asks for, and what the
-// deployment finds, changes the state so, and not otherwise (state.go):
+// The record of a pod (store.Pod) has its state. These are the only transitions (state.go):
 //
 //	              start         stop    restart   reset         replace       waits         placed    up       exited  failed  restored
 //	PROVISIONING                EXITED            PROVISIONING  PROVISIONING  PROVISIONING  STARTING  RUNNING                  PROVISIONING
@@ -14,15 +13,15 @@
 //	ERROR         PROVISIONING                    EXITED
 //	TERMINATED
 //
-// A user's event changes the record in one transaction (Do), and the runner of the pod
-// follows: it ends what runs, and starts what is to run. Each such event is another Run
-// of the pod; what the deployment finds counts for the run that it was found in alone.
+// A user's event changes the record in one transaction (Do). The pod's runner then reconciles
+// what runs with the record. Each such event starts another Run (generation) of the pod. An
+// event of the deployment counts only for the generation in which it happened.
 //
-// # Who locks what
+// # Locking
 //
-// Pods knows the runners, a cluster its members, a runner what it is to do: each has one
-// lock, which are taken in this order. A runner reads and writes its record with syncing held, so that what is
-// read last is known last.
+// Pods, clusters and runners have one lock each, which are taken in this order. A runner reads
+// and writes its record with syncing held, so that it never replaces a newer record with an
+// older one.
 package pod
 
 import (
@@ -35,60 +34,58 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Devices are the machine's GPUs, each for one owner at a time.
+// Devices assigns the machine's GPUs, each to one owner at a time.
 type Devices interface {
 	Acquire(want gpu.Request, owner string) ([]gpu.Device, error)
-	// AcquireForMembers gives each member of a cluster its own, or none of them any.
+	// AcquireForMembers assigns GPUs to all members of a cluster, or to none.
 	AcquireForMembers(want gpu.Request, cluster string, members []string) ([][]gpu.Device, error)
-	// Claim gives an owner what it had before the deployment started anew.
+	// Claim assigns the GPUs that an owner had before the deployment was restarted.
 	Claim(uuids []string, owner string) ([]gpu.Device, error)
 	Release(owner string)
-	// Watch is a hint that a request that was refused may be met now.
+	// Watch signals that a rejected request may succeed now.
 	Watch() <-chan struct{}
 }
 
-// Config is what pods stand on.
+// Config configures Pods.
 type Config struct {
 	Store *store.Store
-	// Programs say what images mean that are not built in; nil: nothing.
-	Programs Programs
+	// Programs resolves images that aren't built in. Nil resolves none.
+	Programs run.PodPrograms
 	Devices  Devices
-	// Driver is that of the GPUs.
+	// Driver returns the GPU driver.
 	Driver func() gpu.Driver
-	// Sample tells how a device does; nil: nobody can.
+	// Sample returns the utilization of a device; may be nil.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Volume is a network volume, to be seen nowhere yet; nil: there are none.
-	Volume func(ctx context.Context, id string) (worker.Mount, error)
-	// RemoveVolume removes a pod's volume that is kept elsewhere than in its folder, by
-	// its name; nil: there is none.
+	// Volume returns a network volume without a mount path; nil if there are none.
+	Volume func(ctx context.Context, id string) (run.Mount, error)
+	// RemoveVolume removes a pod's volume by name if it is kept outside the pod's folder; nil
+	// if none is.
 	RemoveVolume func(ctx context.Context, name string) error
-	// Credentials are those of a registry auth.
+	// Credentials returns the credentials of a registry auth.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
-	Secrets     worker.Resolver
-	// Folder has a folder for each pod: its volume and its log.
+	Secrets     run.Resolver
+	// Folder has a folder for each pod, with its volume and log.
 	Folder string
-	// Machine is the deployment's id, which a later run of it has, too. Pods of others
-	// that share the store are theirs.
+	// Machine is the deployment's id. Other deployments may share the store; each runs its own
+	// pods.
 	Machine string
-	// Lasting says that the folder and the id are there for a later run.
-	Lasting bool
-	// Catalog is what pods are chosen from; nil: what is built in.
-	Catalog *catalog.Source
-	// Meter counts what pods hold; nil: nobody does.
-	Meter Meter
-	// Price is the price per hour of a pod; nil: 0.
+	// Persistent says that a later run has the same Folder and Machine.
+	Persistent bool
+	Catalog    *catalog.Source // nil is the built-in one
+	Meter      Meter           // may be nil
+	// Price returns the price of a pod per hour; nil is 0.
 	Price func(store.Pod) float64
-	// LogTo takes each line that a pod writes, behind its id; nil: none.
+	// LogTo receives each line of a pod, after the pod's id; may be nil.
 	LogTo  io.Writer
 	Clock  *clock.Clock
 	Logger *slog.Logger
 }
 
-// Pods are the pods that this deployment runs.
+// Pods runs the pods of this deployment.
 type Pods struct {
 	Config
 	ctx     context.Context // ends with Stop
@@ -100,7 +97,7 @@ type Pods struct {
 	clusters map[string]*cluster
 }
 
-// New runs no pod yet.
+// New returns Pods without any pod. Load and Sync add them.
 func New(c Config) *Pods {
 	c.Programs = programs{c.Programs, c.Clock}
 	if c.Meter == nil {
@@ -113,7 +110,7 @@ func New(c Config) *Pods {
 	return p
 }
 
-// forwardFreed passes the hint that devices may be free on to all that wait for some.
+// forwardFreed wakes all runners that wait for devices.
 func (p *Pods) forwardFreed(freed <-chan struct{}) {
 	for {
 		select {
@@ -143,14 +140,14 @@ func (p *Pods) find(id string) *runner {
 	return p.runners[id]
 }
 
-// Sync makes what the store says of a pod count. It does not wait for what runs.
+// Sync reads a pod's record, and has its runner reconcile it. It doesn't wait for the runner.
 func (p *Pods) Sync(ctx context.Context, id string) {
 	p.mu.Lock()
 	r := p.runners[id]
 	if r == nil && p.ctx.Err() == nil {
 		r = newRunner(p, id)
 		p.runners[id] = r
-		defer p.running.Go(func() { p.keep(r) }) // once it knows what is wanted
+		defer p.running.Go(func() { p.keep(r) }) // once it has read the record
 	}
 	p.mu.Unlock()
 	if r != nil {
@@ -158,28 +155,28 @@ func (p *Pods) Sync(ctx context.Context, id string) {
 	}
 }
 
-// SyncKnown is Sync for a pod that this deployment knows, and nothing for another one.
+// SyncKnown is Sync for a pod that already has a runner, and a no-op for another one.
 func (p *Pods) SyncKnown(ctx context.Context, id string) {
 	if r := p.find(id); r != nil {
 		r.sync(ctx)
 	}
 }
 
-// SyncAll makes count what other deployments changed that share the store, which has
-// all these pods.
+// SyncAll syncs the pods that other deployments on the same store changed. all are all pods of
+// the store.
 func (p *Pods) SyncAll(ctx context.Context, all []store.Pod) {
 	records := make(map[string]*store.Pod, len(all))
 	for i := range all {
 		records[all[i].ID] = &all[i]
 	}
 	for _, r := range p.all() {
-		if !r.knows(records[r.id]) {
+		if !r.isUpToDate(records[r.id]) {
 			r.sync(ctx)
 		}
 	}
 }
 
-// keep runs a runner, and forgets it when its pod is deleted.
+// keep runs a runner, and removes it when its pod is deleted.
 func (p *Pods) keep(r *runner) {
 	r.serve(p.ctx)
 	p.mu.Lock()
@@ -189,28 +186,21 @@ func (p *Pods) keep(r *runner) {
 	}
 }
 
-// Stop has all pods end, and does not wait for it. Those that ran start again with the
-// next run of the deployment.
+// Stop stops all pods without waiting. The next run of the deployment starts them again.
 func (p *Pods) Stop() { p.stop() }
 
-// Close ends all pods and waits until they are gone.
+// Close stops all pods and waits until they are gone.
 func (p *Pods) Close() {
 	p.stop()
 	p.running.Wait()
 	p.removeAllNetworks()
 }
 
-// Log is what a pod wrote; false for one that is not here.
-func (p *Pods) Log(id string) (*worker.Log, bool) {
+// Log returns the log of a pod, and false if the pod isn't here.
+func (p *Pods) Log(id string) (*run.Log, bool) {
 	r := p.find(id)
 	if r == nil {
 		return nil, false
 	}
 	return r.log.Log, true
-}
-
-// programs are the built-in ones, and behind them those of this machine.
-type programs struct {
-	next  Programs
-	clock *clock.Clock
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // balance is what an endpoint behind a load balancer has in place of a queue. It
@@ -127,13 +129,9 @@ const healthPath = "HEALTH_CHECK_PATH"
 // loopback is where processes of this machine listen.
 const loopback = "127.0.0.1"
 
-// addressOf is where a process serves HTTP, host:port.
-func addressOf(process Process, port int) string {
-	host := loopback
-	if p, ok := process.(Addressed); ok && p.Address() != "" {
-		host = p.Address()
-	}
-	return net.JoinHostPort(host, strconv.Itoa(port))
+// addressOf returns host:port of a process that serves HTTP.
+func addressOf(process run.Process, port int) string {
+	return net.JoinHostPort(cmp.Or(process.Address(), loopback), strconv.Itoa(port))
 }
 
 // probe asks a worker for its health until ctx ends: 200 is ready, 204 is not

@@ -13,12 +13,14 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // beacon calls a URL at its start, and then at regular intervals while it runs: a test
 // that listens there counts executions, and sees them stop. It calls only this
 // machine, on which the test runs.
-func beacon(ctx context.Context, job Job, input conformanceInput) ([]byte, error) {
+func beacon(ctx context.Context, job run.Job, input conformanceInput) ([]byte, error) {
 	if u, err := url.Parse(input.URL); err != nil || u.Scheme != "http" || u.Host == "" {
 		return nil, errors.New("invalid url: expected an http address of this machine")
 	}
@@ -42,7 +44,7 @@ func beacon(ctx context.Context, job Job, input conformanceInput) ([]byte, error
 }
 
 // callBeacon makes the nth call. The job ignores a failed call.
-func callBeacon(ctx context.Context, job Job, to string, n int) error {
+func callBeacon(ctx context.Context, job run.Job, to string, n int) error {
 	defer job.Clock.Work()()
 	body, err := json.Marshal(map[string]any{"id": job.ID, "attempt": job.Attempt, "n": n})
 	if err != nil {

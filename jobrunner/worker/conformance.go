@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // conformanceInput is the input of builtin/conformance: what the handler has to do.
@@ -64,19 +65,19 @@ const (
 )
 
 // ops are what builtin/conformance can do.
-var ops = map[string]func(ctx context.Context, job Job, o conformanceInput) ([]byte, error){
-	"echo":   func(_ context.Context, job Job, _ conformanceInput) ([]byte, error) { return job.Input, nil },
+var ops = map[string]func(ctx context.Context, job run.Job, o conformanceInput) ([]byte, error){
+	"echo":   func(_ context.Context, job run.Job, _ conformanceInput) ([]byte, error) { return job.Input, nil },
 	"sleep":  sleep,
 	"fail":   fail,
 	"stream": stream,
-	"bytes":  func(_ context.Context, _ Job, o conformanceInput) ([]byte, error) { return text(o.N), nil },
+	"bytes":  func(_ context.Context, _ run.Job, o conformanceInput) ([]byte, error) { return text(o.N), nil },
 	"crash":  crash,
 	"beacon": beacon,
 	"env":    environ,
 }
 
 // conformance does what its input says, for tests of a deployment.
-func conformance(ctx context.Context, job Job) ([]byte, error) {
+func conformance(ctx context.Context, job run.Job) ([]byte, error) {
 	var o conformanceInput
 	if err := o.read(job.Input); err != nil {
 		return nil, fmt.Errorf("invalid input of builtin/conformance: %w", err)
@@ -92,15 +93,15 @@ func conformance(ctx context.Context, job Job) ([]byte, error) {
 	return op(ctx, job, o)
 }
 
-func sleep(ctx context.Context, job Job, o conformanceInput) ([]byte, error) {
+func sleep(ctx context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	return o.Output, pause(ctx, job, o)
 }
 
-func pause(ctx context.Context, job Job, o conformanceInput) error {
+func pause(ctx context.Context, job run.Job, o conformanceInput) error {
 	return job.Clock.Sleep(ctx, time.Duration(o.MS)*time.Millisecond)
 }
 
-func fail(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
+func fail(_ context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	if o.succeedsNow(job) {
 		return job.Input, nil
 	}
@@ -113,7 +114,7 @@ func fail(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
 	return o.Output, errors.New(o.Message)
 }
 
-func crash(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
+func crash(_ context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	if o.succeedsNow(job) {
 		return job.Input, nil
 	}
@@ -122,9 +123,11 @@ func crash(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
 
 // succeedsNow tells that the job was dispatched often enough to go on, by its
 // worker's death or by a client's retry.
-func (o conformanceInput) succeedsNow(job Job) bool { return o.Times != nil && job.Attempt > *o.Times }
+func (o conformanceInput) succeedsNow(job run.Job) bool {
+	return o.Times != nil && job.Attempt > *o.Times
+}
 
-func stream(ctx context.Context, job Job, o conformanceInput) ([]byte, error) {
+func stream(ctx context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	for i := range o.N {
 		if err := pause(ctx, job, o); err != nil {
 			return nil, err
@@ -147,7 +150,7 @@ func stream(ctx context.Context, job Job, o conformanceInput) ([]byte, error) {
 }
 
 // environ returns variables of the worker.
-func environ(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
+func environ(_ context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	values := map[string]string{}
 	for _, name := range o.Names {
 		values[name] = job.Spec.Env[name]

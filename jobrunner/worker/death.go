@@ -6,15 +6,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // noteExit notes the end of a process that ended by itself: in its log, in the
 // jobrunner's, in its reason, and, through that, in the errors of its jobs.
-func (w *worker) noteExit(exit string) {
+func (w *worker) noteExit(end run.Exit) {
+	exit := end.Text
 	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.jobs))
 	asked, unfit := w.state != Initializing, w.state == Unhealthy
-	leaves := !w.takesJobs() && len(jobs) == 0 && exit == exitOK // as it was to
+	leaves := !w.takesJobs() && len(jobs) == 0 && end.OK // as it was to
 	if w.death == "" {
 		w.death = exit
 	}
@@ -25,7 +28,7 @@ func (w *worker) noteExit(exit string) {
 		w.reason, w.crashed = "it ended right after its start, with "+exit, true
 	case starts:
 		w.apply(failed)
-		w.reason, w.crashed = w.startFailure(exit), exit != exitOK // what ends well has no cause in its log
+		w.reason, w.crashed = w.startFailure(end), !end.OK // a successful exit leaves no cause in the log
 	case w.state != Unhealthy:
 		w.reason = "its process ended with " + exit + describeJobs(jobs)
 	}
@@ -36,16 +39,14 @@ func (w *worker) noteExit(exit string) {
 	}
 }
 
-// exitOK is how a process ends that found nothing wrong.
-const exitOK = "exit status 0"
-
 // startFailure is why a worker did not start whose process has ended. The worker is
 // locked.
-func (w *worker) startFailure(exit string) string {
+func (w *worker) startFailure(end run.Exit) string {
+	exit := end.Text
 	switch {
-	case exit == exitOK && w.settings.Balanced:
+	case end.OK && w.settings.Balanced:
 		return "it ended right after its start, with " + exit + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
-	case exit == exitOK:
+	case end.OK:
 		return "it ended with " + exit + " and never asked for a job: does its program call serverless.start({\"handler\": …})? One that reads a job's input from stdin is run by command, not by process"
 	case w.pool.clock.Now().Sub(w.started) > startWindow:
 		return "it ended before it was ready, with " + exit
@@ -83,7 +84,7 @@ func (w *worker) lossReason() string {
 	}
 	reason := "its worker died with " + w.death
 	// What a worker wrote last is often the cause of an end of its own.
-	if tail := w.log.tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedByUs) {
+	if tail := w.log.Tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedByUs) {
 		reason += "; the last line of its log: " + tail[strings.LastIndexByte(tail, '\n')+1:]
 	}
 	return reason
@@ -102,7 +103,7 @@ func (w *worker) failure() string {
 	}
 	const end = ". The end of its log:\n"
 	reason := w.reason
-	if tail := w.log.tail(max(0, maxReason-len(reason)-len(end))); tail != "" && w.crashed {
+	if tail := w.log.Tail(max(0, maxReason-len(reason)-len(end))); tail != "" && w.crashed {
 		return strings.TrimSuffix(reason, ".") + end + tail
 	}
 	return reason

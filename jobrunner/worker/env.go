@@ -5,12 +5,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // environment is what a worker is started with: the template's variables, and
 // those of the worker protocol, which no template changes (worker protocol,
 // Environment that the worker reads).
-func (w *worker) environment(s Spec, speaks bool) map[string]string {
+func (w *worker) environment(s run.Spec, speaks bool) map[string]string {
 	env := map[string]string{}
 	kind := "CPU"
 	if len(s.Devices) == 0 {
@@ -21,7 +23,7 @@ func (w *worker) environment(s Spec, speaks bool) map[string]string {
 		kind = s.Devices[0].TypeID
 	}
 	maps.Copy(env, s.Env)
-	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = s.Endpoint, s.Worker
+	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = s.Endpoint, s.ID
 	if len(s.Devices) > 0 {
 		var uuids []string
 		for _, d := range s.Devices {

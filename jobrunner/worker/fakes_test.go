@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -34,7 +35,7 @@ type fakes struct {
 // fake is one such worker.
 type fake struct {
 	of    *fakes
-	spec  worker.Spec
+	spec  run.Spec
 	life  context.Context
 	end   context.CancelCauseFunc
 	done  chan struct{}
@@ -58,11 +59,11 @@ var errKilled = errors.New("killed")
 func newFakes(max int) *fakes { return &fakes{max: max, runs: map[string]int{}} }
 
 // Program takes each image for one of these workers.
-func (f *fakes) Program(string) (worker.Program, error) {
-	return worker.Program{Start: f.start}, nil
+func (f *fakes) Program(string) (run.Program, error) {
+	return run.Program{Start: f.start}, nil
 }
 
-func (f *fakes) start(_ context.Context, spec worker.Spec) (worker.Process, error) {
+func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 1
@@ -114,9 +115,9 @@ func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 		}
 		<-free
 		if w.idle() {
-			_ = w.of.pools.Idle(w.life, "ep", w.spec.Worker) // it may have ended
+			_ = w.of.pools.Idle(w.life, "ep", w.spec.ID) // it may have ended
 		}
-		jobs, err := w.of.pools.Take(w.life, "ep", w.spec.Worker, slots-len(free))
+		jobs, err := w.of.pools.Take(w.life, "ep", w.spec.ID, slots-len(free))
 		if err != nil && w.life.Err() == nil {
 			w.of.t.Errorf("a worker can't take jobs: %s", err)
 			return
@@ -164,8 +165,8 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 			w.end(errors.New("signal: segmentation fault"))
 			return
 		}
-		output := fmt.Appendf(nil, `%q`, w.spec.Worker+" in "+w.spec.Env["COLOR"])
-		if err := w.of.pools.Report(w.life, "ep", w.spec.Worker, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
+		output := fmt.Appendf(nil, `%q`, w.spec.ID+" in "+w.spec.Env["COLOR"])
+		if err := w.of.pools.Report(w.life, "ep", w.spec.ID, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
 			w.of.t.Errorf("a result is refused: %s", err)
 		}
 	case <-ctx.Done():
@@ -178,7 +179,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 // stops stops the jobs that the worker is told to.
 func (w *fake) stops() {
 	for w.life.Err() == nil {
-		ids, err := w.of.pools.Stops(w.life, "ep", w.spec.Worker)
+		ids, err := w.of.pools.Stops(w.life, "ep", w.spec.ID)
 		if err != nil {
 			return
 		}
@@ -201,7 +202,7 @@ func (w *fake) pings() {
 		w.of.mu.Lock()
 		has := slices.Collect(maps.Keys(w.jobs))
 		w.of.mu.Unlock()
-		_ = w.of.pools.Ping(w.life, "ep", w.spec.Worker, has) // it may have ended
+		_ = w.of.pools.Ping(w.life, "ep", w.spec.ID, has) // it may have ended
 	}
 }
 
@@ -213,15 +214,16 @@ func (w *fake) idle() bool {
 
 func (w *fake) Done() <-chan struct{} { return w.done }
 
-func (w *fake) Exit() string { return context.Cause(w.life).Error() }
+func (w *fake) Exit() run.Exit  { return run.Exit{Text: context.Cause(w.life).Error()} }
+func (w *fake) Address() string { return "" }
 
-func (w *fake) Kill() {
+func (w *fake) Stop(time.Duration) {
 	w.of.set(func() { w.killed = true })
 	w.end(errKilled)
 	<-w.done
 }
 
-func (w *fake) Usage() worker.Usage { return worker.Usage{} }
+func (w *fake) Usage() run.Usage { return run.Usage{} }
 
 // alive are those that live, the oldest first.
 func (f *fakes) alive() (all []*fake) {

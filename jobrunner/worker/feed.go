@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // feed passes jobs to a handler, one after the other, until the worker is to
 // leave or dies of a job.
-func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
+func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	w.noteStart(nil)
 	w.noteReady()
 	var reports sync.WaitGroup // under way
@@ -35,7 +36,7 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 		taken := jobs
 		jobs = nil
 		for _, job := range taken {
-			lives, next := w.do(ctx, run, job, spec, taker, &reports)
+			lives, next := w.do(ctx, handle, job, spec, taker, &reports)
 			if !lives {
 				return
 			}
@@ -47,7 +48,7 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 // do runs a job and reports what came of it. It tells whether the worker lives
 // on, and which jobs it took with its report: these may be there before the
 // report is recorded.
-func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
+func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
 	var inHand *held
 	w.hold([]engine.Taken{job}, func(h *held) { inHand = h })
 	letGo := func(outcome string) {
@@ -57,14 +58,14 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	running, stop := context.WithCancel(ctx)
 	endWatch := w.watchSoon(running, job.Ref, stop)
 	streamed := w.chunks(running, job)
-	w.log.runs(job.ID)
-	output, failure := run(running, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
+	w.log.SetJob(job.ID)
+	output, failure := handle(running, run.Job{ID: job.ID, Attempt: job.Attempt, Input: job.Input, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		if running.Err() != nil {
 			return running.Err()
 		}
 		return streamed.add(output)
 	}})
-	w.log.runs("")
+	w.log.SetJob("")
 	if err := streamed.flush(); failure == nil {
 		failure = err
 	}

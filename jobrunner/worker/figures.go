@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // stopped is how a job ends that its worker was told to stop, or was killed for.
@@ -32,7 +33,7 @@ func (w *worker) logJobEnd(ctx context.Context, h *held, outcome string) {
 		slog.Duration("ran", w.pool.clock.Now().Sub(h.takenAt)),
 	}
 	if process != nil {
-		if used := process.Usage(); used != (Usage{}) {
+		if used := process.Usage(); used != (run.Usage{}) {
 			attrs = append(attrs, slog.Duration("cpu", used.CPU), slog.Int64("memory_bytes", used.Memory))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // Info is a worker as it stands.
@@ -21,7 +22,7 @@ type Info struct {
 	StartedAt time.Time // zero before its start
 	Devices   []gpu.Device
 	Placement Placement // once it has one
-	Usage     Usage
+	Usage     run.Usage
 	Jobs      int // that it holds
 }
 
@@ -35,7 +36,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 	type shown struct {
 		Info
 		number int64
-		runs   Process
+		runs   run.Process
 	}
 	one.mu.Lock()
 	var all []shown
@@ -88,7 +89,7 @@ func (p *Pools) Died(endpoint string) (infos []Info) {
 	return infos
 }
 
-func (w *worker) info() (Info, Process) {
+func (w *worker) info() (Info, run.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Info{
@@ -113,7 +114,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 
 // Log is what a worker wrote; false: there is no such worker, or it ended too
 // long ago.
-func (p *Pools) Log(endpoint, worker string) (*Log, bool) {
+func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
 	one := p.pool(endpoint)
 	if one == nil {
 		return nil, false

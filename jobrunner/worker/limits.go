@@ -1,6 +1,8 @@
 package worker
 
-import "time"
+import (
+	"time"
+)
 
 // How long is waited for a worker. All go by the deployment's clock.
 const (
@@ -37,13 +39,7 @@ const (
 	startWindow = time.Minute
 )
 
-// What is kept of what workers write.
 const (
-	maxLines  = 5000     // as many as a reader may ask for
-	maxText   = 1 << 20  // bytes of all lines
-	maxLine   = 8 << 10  // bytes; a longer one is cut
-	maxRead   = 64 << 10 // bytes of a line that are looked at before it is cut
-	lastLines = 20       // that a failure shows, at least: a traceback is shown whole
-	maxReason = 2000     // bytes of a failure's text
-	keptPast  = 10       // workers that ended whose logs can be read, of an endpoint
+	maxReason = 2000 // bytes of a failure's text
+	keptPast  = 10   // ended workers of an endpoint whose logs can be read
 )

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -21,9 +22,9 @@ type silent struct {
 	processes chan *mute // nil: nobody asks for them
 }
 
-func (s silent) Program(string) (worker.Program, error) {
-	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
-		s.started <- spec.Worker
+func (s silent) Program(string) (run.Program, error) {
+	return run.Program{Start: func(_ context.Context, spec run.Spec) (run.Process, error) {
+		s.started <- spec.ID
 		p := &mute{done: make(chan struct{})}
 		p.end = sync.OnceFunc(func() { close(p.done) })
 		if s.processes != nil {
@@ -39,9 +40,10 @@ type mute struct {
 }
 
 func (p *mute) Done() <-chan struct{} { return p.done }
-func (p *mute) Exit() string          { return "killed" }
-func (p *mute) Kill()                 { p.end() }
-func (p *mute) Usage() worker.Usage   { return worker.Usage{} }
+func (p *mute) Exit() run.Exit        { return run.Exit{Text: "killed"} }
+func (p *mute) Stop(time.Duration)    { p.end() }
+func (p *mute) Address() string       { return "" }
+func (p *mute) Usage() run.Usage      { return run.Usage{} }
 
 // A worker that begins anew is given the job that it lost once more, and then
 // must not hear that it is to stop it.

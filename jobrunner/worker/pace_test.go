@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -18,7 +19,7 @@ type mutes struct {
 	folder string
 }
 
-func (m mutes) Program(image string) (worker.Program, error) {
+func (m mutes) Program(image string) (run.Program, error) {
 	p, err := m.silent.Program(image)
 	p.Folder = m.folder
 	return p, err

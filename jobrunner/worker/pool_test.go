@@ -241,7 +241,7 @@ func TestACrashLoopOfSlowEnds(t *testing.T) {
 		pass(time.Second)
 		f.counts(worker.Counts{Idle: 2})
 		one := fakes.alive()[0]
-		if err := f.pools.Unhealthy(f.t.Context(), "ep", one.spec.Worker, "no model"); err != nil {
+		if err := f.pools.Unhealthy(f.t.Context(), "ep", one.spec.ID, "no model"); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
@@ -249,7 +249,7 @@ func TestACrashLoopOfSlowEnds(t *testing.T) {
 		pass(2500 * time.Millisecond) // its end takes 3 s, and the pause 1 s
 		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
 		for _, info := range f.pools.Workers("ep") {
-			if info.ID == one.spec.Worker && info.Reason != "no model" {
+			if info.ID == one.spec.ID && info.Reason != "no model" {
 				t.Errorf("%q", info.Reason)
 			}
 		}

@@ -38,6 +38,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -94,8 +95,8 @@ type Endpoint struct {
 // Config is what pools stand on.
 type Config struct {
 	Queue Queue
-	// Programs say what images mean that are not built in; nil: nothing.
-	Programs Programs
+	// Programs resolves images that aren't built in. Nil resolves none.
+	Programs run.Programs
 	// URL is the deployment's, as workers reach it. Empty: no worker can be a
 	// process.
 	URL string
@@ -111,11 +112,11 @@ type Config struct {
 	Meter Meter
 	// Sample tells how a device does, for the log of a job's end; nil: not.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Volume is a network volume, to be seen nowhere yet; nil: there are none.
-	Volume func(ctx context.Context, id string) (Mount, error)
+	// Volume returns a network volume without a mount path; nil: there are none.
+	Volume func(ctx context.Context, id string) (run.Mount, error)
 	// Credentials are those of a registry auth; nil: there are none.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
-	Secrets     Resolver
+	Secrets     run.Resolver
 	// LogTo takes each line that a worker writes, behind its id; nil: none.
 	LogTo  io.Writer
 	Clock  *clock.Clock
@@ -132,6 +133,18 @@ type Pools struct {
 	mu      sync.Mutex
 	pools   map[string]*pool
 	drained bool // there are to be no workers any more
+}
+
+// serialized is an io.Writer for concurrent use.
+type serialized struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (s *serialized) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(b)
 }
 
 // New has no workers yet.

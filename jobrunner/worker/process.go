@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // noteStart notes that the worker runs.
-func (w *worker) noteStart(process Process) {
+func (w *worker) noteStart(process run.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.process, w.started = process, w.pool.clock.Now()
@@ -38,7 +39,7 @@ func (w *worker) noteReady() {
 
 // serve runs a process that takes its jobs over the worker protocol, until it
 // ends or has to, and answers why it could not work.
-func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (Process, error), spec *Spec) (failure string) {
+func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {
 	process, err := start(w.taking, *spec)
 	if err != nil {
 		if !w.takesJobs() { // its start was broken off
@@ -65,7 +66,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 	if ended {
 		w.giveBackJobs(ctx)
 	}
-	process.Kill() // with all that a process that ended leaves behind
+	process.Stop(0) // with its children, even if it has ended
 	w.giveBackJobs(ctx)
 	w.end()
 	w.watching.Wait()
@@ -99,7 +100,7 @@ func (w *worker) noteUnready(reason string) {
 }
 
 // wait ends when the process has ended, which it tells, or is to be killed.
-func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
+func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	done := process.Done()
 	select {
 	case <-done:

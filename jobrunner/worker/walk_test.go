@@ -68,14 +68,14 @@ func (w *walk) step() {
 	case n < 8:
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]
-			what = "crash of " + one.spec.Worker
+			what = "crash of " + one.spec.ID
 			one.end(errors.New("exit status 9"))
 		}
 	case n < 9:
 		if alive := w.fakes.alive(); len(alive) > 0 {
 			one := alive[w.dice.IntN(len(alive))]
-			what = "unhealthy " + one.spec.Worker
-			_ = w.pools.Unhealthy(w.t.Context(), "ep", one.spec.Worker, "no model") // it may be about to end
+			what = "unhealthy " + one.spec.ID
+			_ = w.pools.Unhealthy(w.t.Context(), "ep", one.spec.ID, "no model") // it may be about to end
 		}
 	case n < 10:
 		for id := range w.jobs {
@@ -147,18 +147,18 @@ func (w *walk) check() {
 		w.fakes.mu.Lock()
 		jobs, killed := len(one.jobs), one.killed
 		w.fakes.mu.Unlock()
-		info, ok := told[one.spec.Worker]
+		info, ok := told[one.spec.ID]
 		switch {
 		case killed: // its end is under way
 			if ok && info.State != worker.Unhealthy {
 				w.t.Errorf("%s is killed and %s", info.ID, info.State)
 			}
 		case !ok:
-			w.t.Errorf("%s lives and is not told of", one.spec.Worker)
+			w.t.Errorf("%s lives and is not told of", one.spec.ID)
 		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
 			w.t.Errorf("%s is %s and works on %d jobs", info.ID, info.State, jobs)
 		}
-		delete(told, one.spec.Worker)
+		delete(told, one.spec.ID)
 	}
 	for id, info := range told {
 		if info.State != worker.Unhealthy {

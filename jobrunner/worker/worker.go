@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // worker is one from its start to its end; who takes its place is another one.
@@ -19,7 +20,7 @@ type worker struct {
 	number   int64  // in the order of the starts
 	settings Endpoint
 	pool     *home
-	log      *Log
+	log      *run.Log
 
 	taking    context.Context    // ends when it is to take no more jobs, and to leave when it holds none
 	endTaking context.CancelFunc // of taking; drain calls it
@@ -44,7 +45,7 @@ type worker struct {
 	death        string           // what became of its process, for people; "" for the end of its own accord
 	devices      []gpu.Device
 	placement    Placement
-	process      Process
+	process      run.Process
 	address      string // where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
 	speaks       bool            // the worker protocol
@@ -75,7 +76,7 @@ func newWorker(ctx context.Context, p *home, number int64) *worker {
 		state: Initializing, since: p.clock.Now(), jobs: map[string]*held{}, changed: make(chan struct{}),
 	}
 	w.kill = sync.OnceFunc(func() { close(w.killed) })
-	w.log = NewLog(LogConfig{Clock: p.clock, ID: w.id, Also: p.config.LogTo})
+	w.log = run.NewLog(run.LogConfig{Clock: p.clock, ID: w.id, Tee: p.config.LogTo})
 	w.log.Hide(w.key)
 	w.taking, w.endTaking = context.WithCancel(ctx)
 	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx))

@@ -20,7 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // deployment is a whole jobrunner on a real address, with one endpoint whose
@@ -46,16 +46,16 @@ type startedWorker struct {
 }
 
 // Program makes the image handlers/KIND run the handler of that kind.
-func (d *deployment) Program(image string) (worker.Program, error) {
+func (d *deployment) Program(image string) (run.Program, error) {
 	kind, ok := strings.CutPrefix(image, "handlers/")
 	if !ok {
-		return worker.Program{}, errors.New("no such handler")
+		return run.Program{}, errors.New("no such handler")
 	}
-	return worker.Program{Start: func(_ context.Context, s worker.Spec) (worker.Process, error) {
+	return run.Program{Start: func(_ context.Context, s run.Spec) (run.Process, error) {
 		env := maps.Clone(s.Env)
 		setHandler(env, kind)
 		env["RUNPOD_PING_INTERVAL"], env["RUNPOD_DEBUG_LEVEL"] = "1000", "DEBUG"
-		w := &startedWorker{id: s.Worker, key: s.Env["RUNPOD_AI_API_KEY"], log: new(output)}
+		w := &startedWorker{id: s.ID, key: s.Env["RUNPOD_AI_API_KEY"], log: new(output)}
 		var err error
 		if w.process, err = startProcess(env, w.log); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 			case <-w.Done():
 			default:
 				t.Errorf("the jobrunner left worker %s behind", w.id)
-				w.Kill()
+				w.Stop(0)
 			}
 			if strings.Contains(d.log.String(), w.key) {
 				t.Error("the jobrunner's log has a worker's key in it")

@@ -24,6 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
@@ -91,14 +92,17 @@ func startProcess(env map[string]string, log io.Writer) (*process, error) {
 
 func (p *process) Done() <-chan struct{} { return p.done }
 
-func (p *process) Exit() string { return p.cmd.ProcessState.String() }
+func (p *process) Exit() run.Exit {
+	return run.Exit{Text: p.cmd.ProcessState.String(), OK: p.cmd.ProcessState.Success()}
+}
+func (p *process) Address() string { return "" }
 
-func (p *process) Kill() {
+func (p *process) Stop(time.Duration) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.done
 }
 
-func (p *process) Usage() worker.Usage { return worker.Usage{} }
+func (p *process) Usage() run.Usage { return run.Usage{} }
 
 // protocolEnv are the variables of the worker protocol.
 func protocolEnv(url string) map[string]string {
@@ -169,7 +173,7 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	}
 	l.workerDone = l.process.Done()
 	t.Cleanup(func() {
-		l.process.Kill()
+		l.process.Stop(0)
 		server.CloseClientConnections()
 		server.Close()
 		e.Close()

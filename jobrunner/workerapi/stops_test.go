@@ -13,18 +13,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // idlePrograms starts workers whose process does nothing: the test sends requests in
 // their place.
-type idlePrograms struct{ specs chan worker.Spec }
+type idlePrograms struct{ specs chan run.Spec }
 
-func (a idlePrograms) Program(string) (worker.Program, error) {
-	return worker.Program{Start: func(_ context.Context, s worker.Spec) (worker.Process, error) {
+func (a idlePrograms) Program(string) (run.Program, error) {
+	return run.Program{Start: func(_ context.Context, s run.Spec) (run.Process, error) {
 		a.specs <- s
 		p := &idleProcess{done: make(chan struct{})}
 		p.end = sync.OnceFunc(func() { close(p.done) })
@@ -38,14 +39,15 @@ type idleProcess struct {
 }
 
 func (p *idleProcess) Done() <-chan struct{} { return p.done }
-func (p *idleProcess) Exit() string          { return "killed" }
-func (p *idleProcess) Kill()                 { p.end() }
-func (p *idleProcess) Usage() worker.Usage   { return worker.Usage{} }
+func (p *idleProcess) Exit() run.Exit        { return run.Exit{Text: "killed"} }
+func (p *idleProcess) Stop(time.Duration)    { p.end() }
+func (p *idleProcess) Address() string       { return "" }
+func (p *idleProcess) Usage() run.Usage      { return run.Usage{} }
 
 // manualWorker is a worker whose requests the test sends.
 type manualWorker struct {
 	t        *testing.T
-	spec     worker.Spec
+	spec     run.Spec
 	client   *api.Client
 	endpoint string
 	http     *http.Client
@@ -56,7 +58,7 @@ func newManualWorker(t *testing.T) *manualWorker {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	url := "http://" + server.Listener.Addr().String()
-	programs := idlePrograms{make(chan worker.Spec, 10)}
+	programs := idlePrograms{make(chan run.Spec, 10)}
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: url, Programs: programs, NoJobLimits: true, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -90,7 +92,7 @@ func newManualWorker(t *testing.T) *manualWorker {
 
 // send sends a request of the protocol to the URL in a variable of the worker.
 func (s *manualWorker) send(ctx context.Context, variable, job, query, body string) (*http.Response, string, error) {
-	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.Worker, "$ID", job).Replace(s.spec.Env[variable]) + query
+	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.ID, "$ID", job).Replace(s.spec.Env[variable]) + query
 	method := http.MethodGet
 	if body != "" {
 		method = http.MethodPost
@@ -114,7 +116,7 @@ func (s *manualWorker) takeBatch(n int) (ids []string) {
 	s.t.Helper()
 	take := strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
 	s.spec.Env["TEST_BATCH"] = take
-	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.Worker, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
+	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.ID, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 	go func() {
 		var answers []string
 		for ctx.Err() == nil {
-			resp, text, err := listener.send(ctx, "TEST_STOP", s.spec.Worker, "", "")
+			resp, text, err := listener.send(ctx, "TEST_STOP", s.spec.ID, "", "")
 			if err == nil && resp.StatusCode == http.StatusOK {
 				answers = append(answers, text)
 			}
@@ -190,7 +192,7 @@ func TestCancelledJobIsToStop(t *testing.T) {
 	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	if _, text, err := s.send(ctx, "TEST_STOP", s.spec.Worker, "", ""); err != nil || text != `{"jobsToStop":["`+job.ID+`"]}` {
+	if _, text, err := s.send(ctx, "TEST_STOP", s.spec.ID, "", ""); err != nil || text != `{"jobsToStop":["`+job.ID+`"]}` {
 		t.Errorf("the jobs to stop are %v %s", err, text)
 	}
 }
@@ -204,7 +206,7 @@ func TestLargeJobHasALength(t *testing.T) {
 	if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(input)}); err != nil {
 		t.Fatal(err)
 	}
-	resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_GET_JOB", s.spec.Worker, "&job_in_progress=0", "")
+	resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_GET_JOB", s.spec.ID, "&job_in_progress=0", "")
 	if err != nil || !strings.Contains(text, input) {
 		t.Fatalf("took %.100s, %v", text, err)
 	}

@@ -244,7 +244,7 @@ func TestIdleWorkerEnds(t *testing.T) {
 		t.Errorf("the open poll was answered %s", poll)
 	}
 	if !d.waitForExit(w) {
-		t.Errorf("the worker ended by itself: %s", w.Exit())
+		t.Errorf("the worker ended by itself: %s", w.Exit().Text)
 	}
 	if strings.Contains(w.log.String(), "eceived shutdown signal") {
 		t.Error("it was sent a signal")
@@ -272,7 +272,7 @@ func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	}
 	d.expectJob(next, "COMPLETED", `"green"`, 0)
 	if !d.waitForExit(old) {
-		t.Errorf("the worker ended by itself: %s", old.Exit())
+		t.Errorf("the worker ended by itself: %s", old.Exit().Text)
 	}
 }
 

@@ -7,30 +7,29 @@ import (
 	"io"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// What one job of a command may write.
+// Limits of the output of one job.
 const (
-	maxLine   = 20 << 20  // bytes of a line on stdout: as much as a worker posts at a time
-	maxOutput = 256 << 20 // bytes of all its lines of JSON
-	maxTail   = 4 << 10   // bytes of stderr that become an error
+	maxLine   = 20 << 20  // bytes of a line on stdout: the same as a worker's post
+	maxOutput = 256 << 20 // bytes of all lines of JSON
+	maxTail   = 4 << 10   // bytes of stderr in an error
 )
 
-// handler runs a command per job: the input on stdin, in JSON and with a
-// newline; each line of JSON on stdout is a chunk of the stream as soon as it
-// is there, and the last one is the output too. Other lines go to the worker's
-// log, as does stderr, the end of which is the error of a command that fails.
-func (e *Executor) handler(l *localSettings) worker.Handler {
-	return func(ctx context.Context, job worker.Job) (output []byte, err error) {
+// handler runs a command per job. Stdin is the input, as a line of JSON. Each line of JSON
+// on stdout is a chunk of the stream, and the last one is also the output. Other lines and
+// stderr go to the worker's log. If the command fails, the end of stderr is the error.
+func (e *Executor) handler(l *localSettings) run.Handler {
+	return func(ctx context.Context, job run.Job) (output []byte, err error) {
 		c, err := l.command(*job.Spec, jobVariable+"="+job.ID)
 		if err != nil {
 			return nil, err
 		}
-		stdout, to := io.Pipe()
-		stderr := &tail{most: maxTail}
-		c.Stdin, c.Stdout, c.Register = newInput(job.Input), to, e.register
+		stdout, w := io.Pipe()
+		stderr := &tail{maxBytes: maxTail}
+		c.Stdin, c.Stdout, c.Register = newInput(job.Input), w, e.register
 		log := &wholeLines{to: job.Spec.Log}
 		c.Output = io.MultiWriter(stderr, log)
 		group, err := procgroup.Start(c)
@@ -39,13 +38,13 @@ func (e *Executor) handler(l *localSettings) worker.Handler {
 		}
 		go func() {
 			<-group.Done()
-			_ = to.Close()
+			_ = w.Close()
 		}()
 		stop := context.AfterFunc(ctx, group.Signal)
 		defer stop()
 
 		output, err = readOutput(stdout, job)
-		_ = stdout.Close() // nothing more is taken, so that a Kill need not wait
+		_ = stdout.Close() // the command can't block on it, so Kill returns
 		if err != nil {
 			group.Kill()
 		}
@@ -63,9 +62,8 @@ func (e *Executor) handler(l *localSettings) worker.Handler {
 	}
 }
 
-// readOutput passes on what a command writes to stdout, and answers its last line of
-// JSON.
-func readOutput(stdout io.Reader, job worker.Job) (output []byte, err error) {
+// readOutput passes on stdout and returns the last line of JSON.
+func readOutput(stdout io.Reader, job run.Job) (output []byte, err error) {
 	total := 0
 	for lines := newLines(stdout); ; {
 		line, err := lines.next()
@@ -77,7 +75,7 @@ func readOutput(stdout io.Reader, job worker.Job) (output []byte, err error) {
 		case len(line) == 0:
 			continue
 		case !rawjson.Valid(line):
-			_, _ = job.Spec.Log.Write(append(line, '\n')) // a log may lack lines
+			_, _ = job.Spec.Log.Write(append(line, '\n')) // best effort
 			continue
 		}
 		if total += len(line); total > maxOutput {

@@ -16,10 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // output is a log that can be waited for.
@@ -40,6 +39,8 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	return o.text.Write(p)
 }
+
+func (o *output) WriteLine(text, _ string) { _, _ = o.Write([]byte(text + "\n")) }
 
 func (o *output) String() string {
 	o.mu.Lock()
@@ -75,7 +76,7 @@ func local(t *testing.T, rule string) *Executor {
 	return e
 }
 
-func program(t *testing.T, e *Executor, image string) worker.Program {
+func program(t *testing.T, e *Executor, image string) run.Program {
 	t.Helper()
 	p, err := e.Program(image)
 	if err != nil {
@@ -86,16 +87,16 @@ func program(t *testing.T, e *Executor, image string) worker.Program {
 
 // job is one in the hands of a worker, with what it left.
 type job struct {
-	worker.Job
+	run.Job
 	log    *output
 	chunks []string
 }
 
 func newJob(input string) *job {
 	j := &job{log: newOutput()}
-	j.Job = worker.Job{
-		Taken: engine.Taken{Ref: engine.Ref{ID: "job-1"}, Input: []byte(input)},
-		Spec:  &worker.Spec{Container: store.Container{Image: "x"}, Log: j.log},
+	j.Job = run.Job{
+		ID: "job-1", Input: []byte(input),
+		Spec:  &run.Spec{Container: store.Container{Image: "x"}, Log: j.log},
 		Chunk: func(output []byte) error { j.chunks = append(j.chunks, string(output)); return nil },
 	}
 	return j
@@ -106,7 +107,7 @@ func script(text string) string {
 	return "    command:\n      run:\n        - sh\n        - -c\n        - |\n          " + strings.ReplaceAll(text, "\n", "\n          ") + "\n"
 }
 
-func run(t *testing.T, text string, j *job) (string, error) {
+func handle(t *testing.T, text string, j *job) (string, error) {
 	t.Helper()
 	output, err := program(t, local(t, script(text)), "x").Handle(t.Context(), j.Job)
 	return string(output), err
@@ -131,7 +132,7 @@ func TestOutputOfACommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(`{"a":[1]}`)
-			output, err := run(t, c.script, j)
+			output, err := handle(t, c.script, j)
 			if err != nil || output != c.output || !slices.Equal(j.chunks, c.chunks) || j.log.String() != c.log {
 				t.Errorf("output %s, chunks %q, log %q, %v", output, j.chunks, j.log, err)
 			}
@@ -149,7 +150,7 @@ func TestFailureOfACommand(t *testing.T) {
 		"a line too long": {"head -c 21000000 /dev/zero | tr '\\0' 1", "the command wrote a line of more than 20 MB", "stdout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output, err := run(t, c.script, newJob("{}"))
+			output, err := handle(t, c.script, newJob("{}"))
 			if err == nil || output != "" || !strings.HasPrefix(err.Error(), c.starts) || !strings.HasSuffix(err.Error(), c.ends) {
 				t.Errorf("output %q, %v", output, err)
 			}
@@ -163,7 +164,7 @@ func TestFailureOfACommand(t *testing.T) {
 func TestALongLineIsWhole(t *testing.T) {
 	want := `"` + strings.Repeat("y", 5<<20) + `"`
 	j := newJob(want)
-	output, err := run(t, "cat", j)
+	output, err := handle(t, "cat", j)
 	if err != nil || output != want || len(j.chunks) != 1 || j.chunks[0] != want {
 		t.Errorf("%d bytes of %d, %v", len(output), len(want), err)
 	}
@@ -183,7 +184,7 @@ func TestChunksComeAtOnce(t *testing.T) {
 		}
 		return nil
 	}
-	output, err := run(t, "echo 1; read -r x < "+go_+"; echo 2", j)
+	output, err := handle(t, "echo 1; read -r x < "+go_+"; echo 2", j)
 	if err != nil || output != "2" || len(j.chunks) != 2 {
 		t.Errorf("output %s, chunks %q, %v", output, j.chunks, err)
 	}
@@ -207,7 +208,7 @@ func TestSlowChunksHoldTheCommandUp(t *testing.T) {
 		}
 		return boom
 	}
-	_, err := run(t, `line='"`+strings.Repeat("z", 1000)+`"'; i=0; while [ $i -lt 1000000 ]; do echo "$line"; i=$((i+1)); echo $i > `+counter+`; done`, j)
+	_, err := handle(t, `line='"`+strings.Repeat("z", 1000)+`"'; i=0; while [ $i -lt 1000000 ]; do echo "$line"; i=$((i+1)); echo $i > `+counter+`; done`, j)
 	if !errors.Is(err, boom) {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestWhatACommandSees(t *testing.T) {
 	j := newJob("{}")
 	j.Spec.Env = map[string]string{"FROM": "template", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "PATH": "/nosuchfolder", "CUDA_VISIBLE_DEVICES": "0"}
 	j.Spec.Devices = []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}
-	j.Spec.Mounts = []worker.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
+	j.Spec.Mounts = []run.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
 	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
 	if _, err := program(t, e, "x").Handle(t.Context(), j.Job); err != nil {
 		t.Fatal(err)

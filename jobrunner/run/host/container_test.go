@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // fake is an engine that is testdata/engine.sh under a name.
@@ -78,13 +78,13 @@ func (f *fake) executor(dataDir, rules string) *Executor {
 	return e
 }
 
-func start(t *testing.T, e *Executor, s worker.Spec) worker.Process {
+func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 	t.Helper()
 	p, err := program(t, e, s.Image).Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
+	t.Cleanup(func() { p.Stop(0) })
 	return p
 }
 
@@ -92,13 +92,13 @@ func TestAContainer(t *testing.T) {
 	f, log := newFake(t, "docker"), newOutput()
 	dataDir := t.TempDir()
 	e := f.executor(dataDir, "")
-	p := start(t, e, worker.Spec{
-		Endpoint: "ep", Worker: "w 1", Log: log, Port: 8123,
+	p := start(t, e, run.Spec{
+		Endpoint: "ep", ID: "w 1", Log: log, Port: 8123,
 		Container: store.Container{
 			Image: "registry.example:5000/private/model:2", Entrypoint: []string{"python3", "-u"}, Args: `handler.py "two words"`, Disk: 20,
 			Env: map[string]string{"TOKEN": "the-secret", "LINES": "a\nthe-secret", "PATH": "/theirs", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x"},
 		},
-		Login: &worker.Login{Username: "robot", Password: "the-secret"}, Mounts: []worker.Mount{{Dir: "/data/vol,1", Path: "/runpod-volume"}},
+		Login: &run.Login{Username: "robot", Password: "the-secret"}, Mounts: []run.Mount{{Dir: "/data/vol,1", Path: "/runpod-volume"}},
 		Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}},
 	})
 	log.await(t, "hello from gpucloud-w-1-")
@@ -141,13 +141,13 @@ func TestAContainer(t *testing.T) {
 			t.Fatal("no usage within a minute")
 		}
 	}
-	p.Kill()
-	p.Kill()
+	p.Stop(0)
+	p.Stop(0)
 	if all := f.containers(); len(all) != 0 {
 		t.Errorf("containers are left: %v", all)
 	}
-	if p.Exit() != "stopped by the jobrunner" || p.Usage() != (worker.Usage{}) {
-		t.Errorf("exit %s, usage %+v", p.Exit(), p.Usage())
+	if p.Exit().Text != "stopped by the jobrunner" || p.Usage() != (run.Usage{}) {
+		t.Errorf("exit %s, usage %+v", p.Exit().Text, p.Usage())
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
@@ -176,18 +176,18 @@ func TestEndsOfContainers(t *testing.T) {
 		"137": "exit status 137: killed by SIGKILL, often because memory is out",
 	} {
 		f.write("exit", code)
-		p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+		p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 		<-p.Done()
-		if p.Exit() != want {
-			t.Errorf("%s: %s", code, p.Exit())
+		if p.Exit().Text != want {
+			t.Errorf("%s: %s", code, p.Exit().Text)
 		}
 	}
 	f.write("exit", "137")
 	f.write("oom", "true")
-	p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	<-p.Done()
-	if want := "exit status 137: killed by SIGKILL, out of memory"; p.Exit() != want {
-		t.Errorf("a container that ran out of memory ended with %s", p.Exit())
+	if want := "exit status 137: killed by SIGKILL, out of memory"; p.Exit().Text != want {
+		t.Errorf("a container that ran out of memory ended with %s", p.Exit().Text)
 	}
 	if left := f.containers(); len(left) > 0 {
 		t.Errorf("%d containers are left", len(left))
@@ -207,9 +207,9 @@ func TestContainersThatDoNotStart(t *testing.T) {
 		"invalid variable":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
 		"LD_PRELOAD can't be given":      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
 	} {
-		p, err := program(t, e, c.Image).Start(t.Context(), worker.Spec{Container: c, Log: newOutput()})
+		p, err := program(t, e, c.Image).Start(t.Context(), run.Spec{Container: c, Log: newOutput()})
 		if err == nil {
-			p.Kill()
+			p.Stop(0)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %s", err, want)
@@ -222,8 +222,8 @@ func TestContainersThatDoNotStart(t *testing.T) {
 
 func TestSettingsOfContainers(t *testing.T) {
 	env := map[string]string{"RUNPOD_WEBHOOK_PING": "http://127.0.0.1:8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x", "MY_URL": "http://127.0.0.1:8420/"}
-	spec := worker.Spec{
-		Endpoint: "ep", Worker: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
+	spec := run.Spec{
+		Endpoint: "ep", ID: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
 		Container: store.Container{Image: "x", Env: env, Ports: []string{"8123/http", "22/tcp"}, Disk: 7},
 	}
 	bridge := containerSettings{Network: text{Value: "bridge"}, DiskLimit: true, Options: []text{{Value: "--shm-size=1g"}}}
@@ -231,13 +231,13 @@ func TestSettingsOfContainers(t *testing.T) {
 		creation
 		args, env string
 	}{
-		"docker in a network": {creation{&bridge, spec, "n", "r", false, "linux", nil},
+		"docker in a network": {creation{&bridge, spec, "n", "r", false, "linux"},
 			`--network bridge --add-host host.docker.internal:host-gateway --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" --storage-opt size=7G --shm-size=1g x`, "host.docker.internal"},
-		"podman in a network": {creation{&bridge, spec, "n", "r", true, "linux", nil},
+		"podman in a network": {creation{&bridge, spec, "n", "r", true, "linux"},
 			`--network bridge --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b --storage-opt size=7G --shm-size=1g x`, "host.containers.internal"},
-		"docker on a Mac": {creation{&containerSettings{}, spec, "n", "r", false, "darwin", nil},
+		"docker on a Mac": {creation{&containerSettings{}, spec, "n", "r", false, "darwin"},
 			`--publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" x`, "host.docker.internal"},
-		"podman": {creation{&containerSettings{}, spec, "n", "r", true, "linux", nil},
+		"podman": {creation{&containerSettings{}, spec, "n", "r", true, "linux"},
 			`--network host --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b x`, "127.0.0.1"},
 	} {
 		dir := t.TempDir()
@@ -257,7 +257,7 @@ func TestSettingsOfContainers(t *testing.T) {
 	}
 	// Without devices of its own a worker sees none, whatever its image asks for.
 	dir := t.TempDir()
-	if _, _, err := (creation{&containerSettings{}, worker.Spec{}, "n", "r", false, "linux", nil}).args(dir); err != nil {
+	if _, _, err := (creation{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}).args(dir); err != nil {
 		t.Fatal(err)
 	}
 	if file, _ := os.ReadFile(filepath.Join(dir, "env")); string(file) != "NVIDIA_VISIBLE_DEVICES=void\n" {
@@ -282,7 +282,7 @@ func TestLoginsOfRegistries(t *testing.T) {
 	}
 	f := newFake(t, "podman")
 	e := f.executor("", "")
-	start(t, e, worker.Spec{Container: store.Container{Image: "private/x"}, Log: newOutput(), Login: &worker.Login{Username: "u", Password: "the-secret"}}).Kill()
+	start(t, e, run.Spec{Container: store.Container{Image: "private/x"}, Log: newOutput(), Login: &run.Login{Username: "u", Password: "the-secret"}}).Stop(0)
 	if !strings.Contains(f.read("login"), `"docker.io"`) || strings.Contains(f.read("calls"), "the-secret") {
 		t.Errorf("login %s, calls %s", f.read("login"), f.read("calls"))
 	}
@@ -292,10 +292,10 @@ func TestLoginsOfRegistries(t *testing.T) {
 // reason says. Those that the engines of the tests say are tried with them
 // (TestRealEngines).
 func TestFailuresToFetch(t *testing.T) {
-	login := &worker.Login{Username: "u", Password: "p"}
+	login := &run.Login{Username: "u", Password: "p"}
 	for _, c := range []struct {
 		image, said string
-		login       *worker.Login
+		login       *run.Login
 		want        string
 	}{
 		{"team/x", "pull access denied for team/x, repository does not exist or may require 'docker login': denied: requested access to the resource is denied", nil,
@@ -307,7 +307,7 @@ func TestFailuresToFetch(t *testing.T) {
 		{"r.example/x", "unable to retrieve auth token: invalid username/password: unauthorized", login, "the registry r.example refused the login"},
 		{"r.example/x", "no space left on device", login, ""},
 	} {
-		err := explain(worker.Spec{Container: store.Container{Image: c.image}, Login: c.login}, errors.New(c.said))
+		err := explain(run.Spec{Container: store.Container{Image: c.image}, Login: c.login}, errors.New(c.said))
 		want := c.said
 		if c.want != "" {
 			want = " (" + c.said + ")"
@@ -416,7 +416,7 @@ func TestContainersOfAKilledRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, err := r.Left(); err != nil || len(left) != 0 {
+	if left, err := r.KilledRuns(); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if err := r.Close(); err != nil {
@@ -436,8 +436,8 @@ func TestAFolderThatCanNotBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
-	p.Kill()
+	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	p.Stop(0)
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}

@@ -16,16 +16,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// How long an engine's answers are waited for, and when one that could not be
-// used is asked again.
+// Timeouts of an engine's commands.
 const (
 	probeTimeout      = 5 * time.Second
-	backgroundTimeout = 20 * time.Second // on the side, where nobody waits: a busy podman is slow
-	askAgain          = 15 * time.Second
-	removing          = 30 * time.Second
+	backgroundTimeout = 20 * time.Second // if nobody waits: a busy Podman is slow
+	removeTimeout     = 30 * time.Second
+	reprobeAfter      = 15 * time.Second // an engine that didn't work
 )
 
-// engineNames are the command lines that are looked for, the best first.
+// engineNames are the command lines of engines, best first.
 var engineNames = []string{"docker", "podman"}
 
 const noEngine = "none"
@@ -36,24 +35,24 @@ type containerEngine struct {
 	podman   bool
 	register *procgroup.Register
 	life     context.Context // ends with the executor
-	probes   sync.WaitGroup  // on the side
+	probes   sync.WaitGroup  // in the background
 
 	mu      sync.Mutex
-	version string // "" where it can't be used
-	host    string // of its daemon, where it tells; docker alone
+	version string // "" if it can't be used
+	host    string // of Docker's daemon, if known
 	err     error  // why it can't be used
 	probing bool
-	next    time.Time // when it is worth asking again
+	next    time.Time // of the next probe
 }
 
-// engines are those of this machine.
+// engines are the container engines of this machine.
 type engines struct {
 	all []*containerEngine
 	off bool
 	end context.CancelFunc
 }
 
-// close ends what is under way on the side.
+// close ends background probes.
 func (es *engines) close() {
 	if es.end != nil {
 		es.end()
@@ -63,15 +62,15 @@ func (es *engines) close() {
 	}
 }
 
-// findEngines looks for command lines and asks each whether it works. A wish is
-// the name or path of one, "none", or "" for what there is.
-func findEngines(ctx context.Context, wish text, register *procgroup.Register) (*engines, error) {
-	if wish.Value == noEngine {
+// findEngines finds command lines and probes each. The setting is the name or path of one,
+// "none", or "" for all.
+func findEngines(ctx context.Context, setting text, register *procgroup.Register) (*engines, error) {
+	if setting.Value == noEngine {
 		return &engines{off: true}, nil
 	}
 	names := engineNames
-	if wish.Value != "" {
-		names = []string{wish.Value}
+	if setting.Value != "" {
+		names = []string{setting.Value}
 	}
 	var found engines
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,16 +83,16 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 		switch {
 		case err == nil:
 			found.all = append(found.all, newEngine(life, path, register))
-		case wish.Value != "":
+		case setting.Value != "":
 			end()
-			return &engines{}, configErrorf(wish.Line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
+			return &engines{}, configErrorf(setting.Line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
 		}
 	}
-	var asked sync.WaitGroup
+	var probes sync.WaitGroup
 	for _, e := range found.all {
-		asked.Go(func() { e.probe(ctx, probeTimeout) })
+		probes.Go(func() { e.probe(ctx, probeTimeout) })
 	}
-	asked.Wait()
+	probes.Wait()
 	return &found, nil
 }
 
@@ -103,8 +102,8 @@ func newEngine(life context.Context, path string, register *procgroup.Register) 
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
 
-// usable is the first engine that works. It doesn't wait: one that didn't work
-// is asked again meanwhile, and answers with the next call.
+// usable returns the first engine that works. It doesn't block: it probes an engine that
+// didn't work in the background, for the next call.
 func (es *engines) usable() (*containerEngine, error) {
 	switch {
 	case es.off:
@@ -142,7 +141,7 @@ func (es *engines) describe() (lines []string) {
 	return lines
 }
 
-// absent reports that containers are not switched off, and no engine runs them.
+// absent reports whether containers are switched on and no engine works.
 func (es *engines) absent() bool {
 	if es.off {
 		return false
@@ -158,20 +157,20 @@ func (es *engines) absent() bool {
 	return true
 }
 
-// removeContainers removes the containers of a run that was killed, by any engine that it
-// used.
-func (es *engines) removeContainers(ctx context.Context, run procgroup.Left) (removed int, err error) {
-	for _, path := range run.Notes {
+// removeContainers removes the containers and networks of a killed run from the engines
+// that it used.
+func (es *engines) removeContainers(ctx context.Context, runID string, paths []string) (removed int, err error) {
+	for _, path := range paths {
 		e := newEngine(ctx, path, nil)
-		ctx, cancel := context.WithTimeout(ctx, removing)
-		ids, failed := e.cli(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+run.Run)
+		ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+		ids, failed := e.cli(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+runID)
 		if all := strings.Fields(ids); failed == nil && len(all) > 0 {
 			if _, failed = e.cli(ctx, append([]string{"rm", "--force"}, all...)...); failed == nil {
 				removed += len(all)
 			}
 		}
 		if failed == nil {
-			failed = e.removeNetworks(ctx, runLabel+"="+run.Run)
+			failed = e.removeNetworks(ctx, runLabel+"="+runID)
 		}
 		cancel()
 		err = errors.Join(err, failed)
@@ -181,7 +180,7 @@ func (es *engines) removeContainers(ctx context.Context, run procgroup.Left) (re
 
 func (e *containerEngine) name() string { return filepath.Base(e.path) }
 
-// state is why the engine can't be used, as far as is known.
+// state returns why the engine can't be used, according to the last probe.
 func (e *containerEngine) state() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -192,27 +191,27 @@ func (e *containerEngine) state() error {
 }
 
 // probe finds out whether the engine works.
-func (e *containerEngine) probe(ctx context.Context, patience time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	question := []string{"version", "--format", "{{.Server.Version}}"}
-	if e.podman { // has no daemon where it is at home, and then no server
-		question = []string{"info", "--format", "{{.Version.Version}}"}
+	args := []string{"version", "--format", "{{.Server.Version}}"}
+	if e.podman { // without a daemon there is no server version
+		args = []string{"info", "--format", "{{.Version.Version}}"}
 	}
-	version, err := e.cli(ctx, question...)
+	version, err := e.cli(ctx, args...)
 	host := ""
 	if err == nil && !e.podman {
-		// A context tells where the daemon is, and is lost with the configuration
-		// that a login needs. Old ones know no contexts, and need none.
+		// The context has the daemon's address. A login needs a configuration of its own,
+		// which lacks the context. Old releases have no contexts and don't need them.
 		host, _ = e.cli(ctx, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version, e.host, e.err = strings.TrimSpace(version), strings.TrimSpace(host), err
-	e.probing, e.next = false, time.Now().Add(askAgain)
+	e.probing, e.next = false, time.Now().Add(reprobeAfter)
 }
 
-// markUnusable says that the engine, which worked, may not any more.
+// markUnusable probes the engine: it may no longer work.
 func (e *containerEngine) markUnusable() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -229,17 +228,16 @@ func (e *containerEngine) probeInBackground() {
 	}
 }
 
-// cli runs a command of the engine, and answers its stdout. The error is the
-// last line of its stderr.
+// cli runs a command of the engine and returns its stdout. The error is the last line of
+// its stderr.
 func (e *containerEngine) cli(ctx context.Context, args ...string) (string, error) {
 	return e.cliWith(ctx, nil, nil, args...)
 }
 
-// cliWith is cli with more environment, and with a log of what it writes to
-// stderr.
+// cliWith is cli with additional variables and a log of its stderr.
 func (e *containerEngine) cliWith(ctx context.Context, env []string, log io.Writer, args ...string) (string, error) {
 	var stdout bytes.Buffer
-	stderr := &tail{most: maxTail}
+	stderr := &tail{maxBytes: maxTail}
 	c := procgroup.Command{Path: e.path, Args: append([]string{e.path}, args...), Env: append(e.environment(), env...), Stdout: &stdout, Output: stderr, Register: e.register}
 	if log != nil {
 		c.Output = io.MultiWriter(stderr, log)
@@ -267,8 +265,8 @@ func (e *containerEngine) cliWith(ctx context.Context, env []string, log io.Writ
 	return "", fmt.Errorf("%s: %s", e.name(), why)
 }
 
-// environment is the jobrunner's, since an engine is set up by it, without what
-// is the jobrunner's own, its key above all.
+// environment returns the jobrunner's variables, which configure an engine, except its own
+// ones, such as its key.
 func (e *containerEngine) environment() (env []string) {
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GPUCLOUD_") {

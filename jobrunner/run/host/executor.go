@@ -1,6 +1,7 @@
-// Package host runs worker images as local processes, as one process per
-// job, or as containers. A file says which image is what (docs/reference/jobrunner.md);
-// images that it doesn't name are containers.
+// Package host runs images on this machine: as local processes, as one process per job,
+// or as containers of Docker or Podman. A file, jobrunner.yaml, has a rule for each image
+// (docs/reference/jobrunner.md). Images without a rule are containers. The file can name a
+// Kubernetes cluster, which then runs all containers.
 package host
 
 import (
@@ -14,95 +15,62 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Config says what an executor stands on.
+// Config configures an Executor.
 type Config struct {
-	// File names the executors of images. Empty is no file: every image is a
-	// container.
+	// File is the jobrunner.yaml. If it's empty, every image is a container.
 	File     string
-	Handlers []Handler // come before the rules of the file
-	// DataDir is where a later run finds out what this one left, if it is killed.
-	// Empty: it doesn't.
+	Handlers []Handler // precede the rules of the file
+	// DataDir is where a later run finds what a killed run left. If it's empty, nothing is
+	// found.
 	DataDir string
-	// Optional says that the jobrunner starts although nothing can be kept in
-	// DataDir.
+	// Optional starts the executor even if DataDir can't be written.
 	Optional bool
-	// NoContainers switches containers off where no File says which engine runs them.
+	// NoContainers switches containers off if File doesn't name an engine.
 	NoContainers bool
-	// OpenCluster connects to the cluster that the file names; nil: it can't name one.
-	OpenCluster func(context.Context, ClusterConfig) (Cluster, error)
+	// OpenCluster connects to the cluster that File names. If it's nil, File can't name one.
+	OpenCluster func(context.Context, run.ClusterConfig) (run.Cluster, error)
 	Logger      *slog.Logger
 }
 
-// Executor is the worker.Programs of this machine, without those that are
-// built in.
+// Executor runs images on this machine, except built-in ones.
 type Executor struct {
 	file     string
 	rules    []rule
 	engines  *engines
-	cluster  Cluster // nil: containers run on this machine
+	cluster  run.Cluster // nil if containers run on this machine
 	register *procgroup.Register
-	scratch  string // a folder for what only a start needs; empty: the system's
+	scratch  string // folder for secrets during a start; "" is the system's
 	log      *slog.Logger
 }
 
-var _ worker.Programs = (*Executor)(nil)
+var _ run.PodPrograms = (*Executor)(nil)
 
-// Folders of the data folder.
+// Folders in the data folder.
 const (
 	registerFolder = "processes"
 	scratchFolder  = "scratch"
 )
 
-// New reads the file, looks for container engines, and ends the processes and
-// containers that killed runs left. An error of the file begins with file:line.
+// New reads the file, finds container engines, and removes the processes and containers of
+// killed runs. An error in the file begins with file:line.
 func New(ctx context.Context, c Config) (*Executor, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Executor{file: c.File, log: c.Logger}
-	for _, h := range c.Handlers {
-		r, err := h.rule()
-		if err != nil {
-			return nil, err
-		}
-		e.rules = append(e.rules, r)
-	}
-	var wish text
-	if c.NoContainers {
-		wish.Value = noEngine
-	}
-	var cluster *kubernetesSettings
-	if c.File != "" {
-		settings, err := readFile(c.File)
-		if err != nil {
-			return nil, err
-		}
-		e.rules, wish = append(e.rules, settings.Rules...), settings.Engine
-		if cluster = settings.Kubernetes; cluster != nil {
-			wish.Value = noEngine
-		}
-	}
-	dir, scratch := "", ""
-	if c.DataDir != "" {
-		dir, scratch = filepath.Join(c.DataDir, registerFolder), filepath.Join(c.DataDir, scratchFolder)
-	}
-	var err error
-	if e.register, err = procgroup.OpenRegister(dir); err != nil && c.Optional {
-		e.log.WarnContext(ctx, "if this run is killed, the next one does not end its containers", "error", err)
-		scratch = ""
-		e.register, err = procgroup.OpenRegister("")
-	}
+	engine, cluster, err := e.readRules(c)
 	if err != nil {
 		return nil, err
 	}
-	if scratch != "" {
-		e.scratch = filepath.Join(scratch, e.register.Run())
+	scratch, err := e.openRegister(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	if e.engines, err = findEngines(ctx, wish, e.register); err != nil {
+	if e.engines, err = findEngines(ctx, engine, e.register); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s:%w", c.File, err), e.Close())
 	}
 	if err := e.openCluster(ctx, cluster, c.OpenCluster); err != nil {
@@ -112,6 +80,49 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+// readRules returns the engine and the cluster that the configuration names.
+func (e *Executor) readRules(c Config) (engine text, cluster *kubernetesSettings, err error) {
+	for _, h := range c.Handlers {
+		r, err := h.rule()
+		if err != nil {
+			return engine, nil, err
+		}
+		e.rules = append(e.rules, r)
+	}
+	if c.NoContainers {
+		engine.Value = noEngine
+	}
+	if c.File == "" {
+		return engine, nil, nil
+	}
+	settings, err := readFile(c.File)
+	if err != nil {
+		return engine, nil, err
+	}
+	e.rules, engine = append(e.rules, settings.Rules...), settings.Engine
+	if settings.Kubernetes != nil {
+		engine.Value = noEngine
+	}
+	return engine, settings.Kubernetes, nil
+}
+
+// openRegister opens the register of this run, and returns the scratch folder of all runs.
+func (e *Executor) openRegister(ctx context.Context, c Config) (scratch string, err error) {
+	dir := ""
+	if c.DataDir != "" {
+		dir, scratch = filepath.Join(c.DataDir, registerFolder), filepath.Join(c.DataDir, scratchFolder)
+	}
+	if e.register, err = procgroup.OpenRegister(dir); err != nil && c.Optional {
+		e.log.WarnContext(ctx, "if this run is killed, the next one does not end its containers", "error", err)
+		scratch = ""
+		e.register, err = procgroup.OpenRegister("")
+	}
+	if err == nil && scratch != "" {
+		e.scratch = filepath.Join(scratch, e.register.Run())
+	}
+	return scratch, err
 }
 
 // Close ends the run. All workers must have ended.
@@ -128,21 +139,21 @@ func (e *Executor) Close() error {
 	return errors.Join(os.RemoveAll(e.scratch), e.register.Close())
 }
 
-// cleanKilledRuns ends what killed runs left. What can't be ended now, since its engine
-// doesn't answer, is left to the next start.
+// cleanKilledRuns ends what killed runs left. If an engine doesn't answer, the next start
+// tries again.
 func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
-	left, err := e.register.Left()
+	killed, err := e.register.KilledRuns()
 	if err != nil {
 		return err
 	}
-	for _, run := range left {
-		processes := run.Kill()
-		containers, err := e.removeContainers(ctx, run)
+	for _, r := range killed {
+		processes := r.Kill()
+		containers, err := e.removeContainers(ctx, r)
 		if processes+containers > 0 {
 			e.log.WarnContext(ctx, "workers of a run that was killed are ended", "processes", processes, "containers", containers)
 		}
 		if err == nil {
-			err = errors.Join(os.RemoveAll(filepath.Join(scratch, run.Run)), run.Forget())
+			err = errors.Join(os.RemoveAll(filepath.Join(scratch, r.ID)), r.Forget())
 		}
 		if err != nil {
 			e.log.WarnContext(ctx, "containers of a run that was killed may be left; the next start looks again", "error", err)
@@ -151,38 +162,36 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 	return nil
 }
 
-// removeContainers removes the containers of a run that was killed, and its Pods.
-func (e *Executor) removeContainers(ctx context.Context, run procgroup.Left) (removed int, err error) {
-	paths := slices.DeleteFunc(slices.Clone(run.Notes), func(note string) bool { return note == onKubernetes })
-	if len(paths) < len(run.Notes) {
+// removeContainers removes the containers and Pods of a killed run.
+func (e *Executor) removeContainers(ctx context.Context, killed procgroup.KilledRun) (removed int, err error) {
+	paths := slices.DeleteFunc(slices.Clone(killed.Notes), func(note string) bool { return note == onKubernetes })
+	if len(paths) < len(killed.Notes) {
 		if e.cluster == nil {
 			return 0, fmt.Errorf("they are Pods, and this start has no cluster (executor: %s)", onKubernetes)
 		}
-		if removed, err = e.cluster.RemoveRun(ctx, run.Run); err != nil {
+		if removed, err = e.cluster.RemoveRun(ctx, killed.ID); err != nil {
 			return removed, err
 		}
 	}
-	run.Notes = paths
-	containers, err := e.engines.removeContainers(ctx, run)
+	containers, err := e.engines.removeContainers(ctx, killed.ID, paths)
 	return removed + containers, err
 }
 
-// imageForm is what an image may be called. It keeps options out of the command
-// line of an engine.
+// imageForm is the syntax of an image's name. It keeps options out of an engine's command
+// line.
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$`)
 
-// Program finds the first rule that an image matches; without one it is a
-// container. It doesn't wait.
-func (e *Executor) Program(image string) (worker.Program, error) {
+// Program returns what the first matching rule says. It doesn't block.
+func (e *Executor) Program(image string) (run.Program, error) {
 	for _, r := range e.rules {
 		if !r.matches(image) {
 			continue
 		}
 		switch {
 		case r.Process != nil:
-			return worker.Program{Start: e.startProcess(r.Process), Check: r.Process.checkTemplate, Folder: r.Process.Dir.Value}, nil
+			return run.Program{Start: e.startProcess(r.Process), Check: r.Process.checkTemplate, Folder: r.Process.Dir.Value, Publish: anyPort}, nil
 		case r.Command != nil:
-			return worker.Program{Handle: e.handler(r.Command), Check: r.Command.checkTemplate}, nil
+			return run.Program{Handle: e.handler(r.Command), Check: r.Command.checkTemplate}, nil
 		}
 		return e.container(image, r.Container)
 	}
@@ -190,35 +199,42 @@ func (e *Executor) Program(image string) (worker.Program, error) {
 	if err == nil {
 		return program, nil
 	}
-	return program, e.nothingRuns(image, err)
-}
-
-// nothingRuns is the error for an image that no rule has and that is no container for a
-// reason.
-func (e *Executor) nothingRuns(image string, why error) error {
 	rule := "there is no jobrunner.yaml with a rule for it"
 	if e.file != "" {
 		rule = "no rule of " + e.file + " matches it"
 	}
-	return fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/reference/jobrunner.md says how) and start the jobrunner again, or get containers to run",
-		image, rule, why)
+	return program, fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/reference/jobrunner.md says how) and start the jobrunner again, or get containers to run",
+		image, rule, err)
 }
 
-func (e *Executor) container(image string, s *containerSettings) (worker.Program, error) {
+func (e *Executor) container(image string, s *containerSettings) (run.Program, error) {
 	if !imageForm.MatchString(image) {
-		return worker.Program{}, fmt.Errorf("invalid image %q: expected the name of a container's image", image)
+		return run.Program{}, fmt.Errorf("invalid image %q: expected the name of a container's image", image)
 	}
 	if e.cluster != nil {
-		return worker.Program{Start: e.startInCluster(s), Port: portInCluster}, nil
+		return run.Program{Start: e.startInCluster(s), Publish: samePort, OwnAddress: true}, nil
 	}
 	engine, err := e.engines.usable()
 	if err != nil {
-		return worker.Program{}, err
+		return run.Program{}, err
 	}
-	return worker.Program{Start: e.startContainer(engine, s)}, nil
+	program := run.Program{Start: e.startContainer(engine, s), Publish: anyPort, Network: e.clusterNetwork(engine)}
+	switch s.Network.Value {
+	case hostNetwork:
+		program.Publish, program.Network = samePort, nil
+	case noNetwork:
+		program.Publish, program.Network = nil, refuseNetwork
+	}
+	return program, nil
 }
 
-// Engines says, in a line each, what runs images here.
+// anyPort publishes a port at a free port of this machine.
+func anyPort(ctx context.Context, _ int) (int, error) { return run.FreePort(ctx) }
+
+// samePort publishes a port under its own number.
+func samePort(_ context.Context, private int) (int, error) { return private, nil }
+
+// Engines describes what runs images here, one line each.
 func (e *Executor) Engines() []string {
 	var local []string
 	if e.file != "" {
@@ -242,9 +258,8 @@ func (e *Executor) Engines() []string {
 	return append(local, e.engines.describe()...)
 }
 
-// HasRules reports that some images have a rule.
+// HasRules reports whether an image has a rule.
 func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
 
-// LacksEngine reports that containers are to run on this machine, and no engine that
-// works was found.
+// LacksEngine reports whether containers should run on this machine, but no engine works.
 func (e *Executor) LacksEngine() bool { return e.cluster == nil && e.engines.absent() }

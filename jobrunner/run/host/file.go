@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// settings are what jobrunner.yaml says.
+// settings is a jobrunner.yaml.
 type settings struct {
 	Engine     text                `yaml:"engine"`
 	Executor   text                `yaml:"executor"`
@@ -23,7 +23,7 @@ type settings struct {
 	Rules      []rule              `yaml:"rules"`
 }
 
-// rule says what runs some images: one of the three.
+// rule says what runs the images of a pattern: exactly one of the three.
 type rule struct {
 	Image     text               `yaml:"image"`
 	Process   *localSettings     `yaml:"process"`
@@ -34,7 +34,7 @@ type rule struct {
 	line int
 }
 
-// kinds are the executors, as the file calls them.
+// kinds are the keys of executors in the file.
 var kinds = []string{"process", "command", "container"}
 
 func (r rule) kind() string {
@@ -47,24 +47,24 @@ func (r rule) kind() string {
 	return kinds[2]
 }
 
-// localSettings are how a command of this machine is run.
+// localSettings configures a local command.
 type localSettings struct {
 	Run      []text          `yaml:"run"`
 	Dir      text            `yaml:"dir"` // made absolute
 	Env      map[string]text `yaml:"env"`
 	Inherit  []text          `yaml:"inherit"`
 	Template text            `yaml:"template"`
-	// TemplateEnv names variables that a template may set although they run code.
+	// TemplateEnv lists variables that a template may set although they run code.
 	TemplateEnv []text `yaml:"template_env"`
 }
 
-// What of a template counts, beside its environment.
+// Values of template: what a command takes from it beside the environment.
 const (
-	templateArgs    = "args"    // its arguments are appended
-	templateCommand = "command" // its entrypoint, where it has one, replaces run
+	templateArgs    = "args"    // appends its args
+	templateCommand = "command" // its entrypoint, if any, also replaces run
 )
 
-// containerSettings are how a container is run.
+// containerSettings configures containers.
 type containerSettings struct {
 	Network   text   `yaml:"network"`
 	Pull      text   `yaml:"pull"`
@@ -77,7 +77,7 @@ const (
 	pullAlways  = "always"
 )
 
-// text is a scalar of the file.
+// text is a scalar in the file.
 type text = yamlfile.Text
 
 func (r *rule) UnmarshalYAML(node ast.Node) error {
@@ -87,7 +87,7 @@ func (r *rule) UnmarshalYAML(node ast.Node) error {
 	return err
 }
 
-// configError is something wrong in a line.
+// configError is an error in a line.
 type configError struct {
 	line int
 	text string
@@ -99,7 +99,7 @@ func configErrorf(line int, format string, args ...any) error {
 	return configError{line, fmt.Sprintf(format, args...)}
 }
 
-// readFile reads jobrunner.yaml and checks it. An error begins with name:line.
+// readFile reads and checks a jobrunner.yaml. An error begins with name:line.
 func readFile(name string) (s settings, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -127,19 +127,19 @@ func (s *settings) check(folder string) error {
 		if err := r.check(folder); err != nil {
 			return err
 		}
-		for _, before := range s.Rules[:i] {
-			if before.text == r.text {
-				return configErrorf(r.Image.Line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, before.line)
+		for _, earlier := range s.Rules[:i] {
+			if earlier.text == r.text {
+				return configErrorf(r.Image.Line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, earlier.line)
 			}
-			if before.text == "**" || r.literal && before.matches(r.text) {
-				return configErrorf(r.Image.Line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", before.text, r.text, before.line)
+			if earlier.text == "**" || r.literal && earlier.matches(r.text) {
+				return configErrorf(r.Image.Line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", earlier.text, r.text, earlier.line)
 			}
 		}
 	}
 	return nil
 }
 
-// builtinImages are the jobrunner's own.
+// builtinImages is the prefix of built-in images.
 const builtinImages = "builtin/"
 
 func (r *rule) check(folder string) (err error) {
@@ -153,8 +153,8 @@ func (r *rule) check(folder string) (err error) {
 		return configErrorf(r.Image.Line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
 	}
 	chosen := 0
-	for _, there := range []bool{r.Process != nil, r.Command != nil, r.Container != nil} {
-		if there {
+	for _, isSet := range []bool{r.Process != nil, r.Command != nil, r.Container != nil} {
+		if isSet {
 			chosen++
 		}
 	}
@@ -169,10 +169,10 @@ func (r *rule) check(folder string) (err error) {
 	return r.Container.check()
 }
 
-// variablePattern is what template_env may have.
+// variablePattern is the syntax of template_env.
 var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$|^\*$`)
 
-// nameForm is what a variable of the environment may be called.
+// nameForm is the syntax of a variable's name.
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (l *localSettings) check(r *rule, folder string) error {
@@ -225,7 +225,7 @@ func checkName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("invalid environment variable name %q", name)
 	}
-	if reserved(name) {
+	if isReserved(name) {
 		return fmt.Errorf("%s can't be set here: the jobrunner sets it for each worker", name)
 	}
 	return nil

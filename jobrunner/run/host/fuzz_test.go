@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // Whatever is in jobrunner.yaml: what is accepted keeps the rules of the file,
@@ -73,7 +73,7 @@ func FuzzPattern(f *testing.F) {
 func FuzzOutput(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, stdout []byte) {
 		var chunks [][]byte
-		job := worker.Job{Spec: &worker.Spec{Log: newOutput()}, Chunk: func(chunk []byte) error {
+		job := run.Job{Spec: &run.Spec{Log: newOutput()}, Chunk: func(chunk []byte) error {
 			chunks = append(chunks, bytes.Clone(chunk))
 			return nil
 		}}
@@ -95,11 +95,11 @@ func FuzzOutput(f *testing.F) {
 		if len(chunks) != want || want > 0 && !bytes.Equal(output, chunks[want-1]) || want == 0 && output != nil {
 			t.Errorf("%q: %d chunks, expected %d; the output is %q", stdout, len(chunks), want, output)
 		}
-		tail := &tail{most: 100}
+		tail := &tail{maxBytes: 100}
 		for part := range slices.Chunk(stdout, 7) {
 			_, _ = tail.Write(part) // it takes all
 		}
-		if end := tail.String(); !utf8.ValidString(end) || len(end) > 3*tail.most {
+		if end := tail.String(); !utf8.ValidString(end) || len(end) > 3*tail.maxBytes {
 			t.Errorf("%q ends with %q", stdout, end)
 		}
 	},

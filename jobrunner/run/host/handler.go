@@ -9,20 +9,19 @@ import (
 	"slices"
 )
 
-// Handler is a file that runs jobs without a rule: how follows from the file.
+// Handler is a file that runs jobs without a rule.
 type Handler struct {
-	Image   string // a pattern; it comes before the rules of the configuration
+	Image   string // a pattern; it precedes the rules of jobrunner.yaml
 	File    string // absolute
-	PerJob  bool   // a process for each job, else a worker on the public SDK
+	PerJob  bool   // a process for each job; otherwise a worker on the public SDK
 	command []string
 }
 
-const maxHandler = 16 << 20 // bytes that are looked through
+const maxHandler = 16 << 20 // bytes
 
-// NewHandler finds out how a file is run: a Python file that imports the public
-// SDK is a worker; any other one, a script with the suffix .sh, and whatever is
-// executable is started once per job. python is the command that runs a Python
-// file; none is python3.
+// NewHandler decides how to run a file. A Python file that imports the public SDK is a
+// worker. Any other Python file, a .sh file and an executable are started once per job.
+// python is the command for Python files; the default is python3.
 func NewHandler(image, file string, python ...string) (h Handler, err error) {
 	h = Handler{Image: image, PerJob: true}
 	if h.File, err = filepath.Abs(file); err != nil {
@@ -61,12 +60,12 @@ func NewHandler(image, file string, python ...string) (h Handler, err error) {
 	return h, nil
 }
 
-// rule runs the handler in its folder.
+// rule returns a rule that runs the handler in its folder.
 func (h Handler) rule() (r rule, err error) {
 	if r.pattern, err = parsePattern(h.Image); err != nil {
 		return r, err
 	}
-	// Whoever starts it sets its environment, too.
+	// The user who starts the handler also writes its template.
 	settings := &localSettings{Dir: text{Value: filepath.Dir(h.File)}, TemplateEnv: []text{{Value: "*"}}}
 	for _, word := range h.command {
 		settings.Run = append(settings.Run, text{Value: word})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 func TestHandlers(t *testing.T) {
@@ -71,7 +71,7 @@ func TestHandlers(t *testing.T) {
 				return
 			}
 			j := newJob(`"hello"`)
-			j.Spec = &worker.Spec{Log: j.log}
+			j.Spec = &run.Spec{Log: j.log}
 			output, err := p.Handle(t.Context(), j.Job)
 			if err != nil || string(output) != c.output {
 				t.Errorf("output %s, %v", output, err)

@@ -9,18 +9,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// fetch gets the image, unless it is here and that will do. What is written
-// meanwhile goes to the worker's log.
-func (e *containerEngine) fetch(ctx context.Context, folder string, settings *containerSettings, s worker.Spec) error {
-	if settings.Pull.Value != pullAlways {
+// pull pulls the image if it's missing or always has to be pulled. The log gets the
+// engine's progress.
+func (e *containerEngine) pull(ctx context.Context, folder string, s run.Spec) error {
+	if !s.PullAlways {
 		if _, err := e.cli(ctx, "image", "inspect", "--format", "{{.Id}}", s.Image); err == nil {
 			return nil
 		}
 	}
-	args, env, err := e.pull(folder, s)
+	args, env, err := e.pullArgs(folder, s)
 	if err != nil {
 		return err
 	}
@@ -30,54 +30,50 @@ func (e *containerEngine) fetch(ctx context.Context, folder string, settings *co
 	return nil
 }
 
-// pullFailures are what engines and registries say of an image that can't be
-// fetched, in lower case, and what that means of a registry: with a login and
-// without one. The first that fits counts.
+// pullFailures explains the errors of engines and registries if an image can't be pulled.
+// The first match counts.
 var pullFailures = []struct {
-	says      []string
-	anonymous string
+	texts     []string // of the error, in lower case
+	anonymous string   // explanation without a login
 	loggedIn  string
 }{
-	{[]string{"unauthorized", "authentication required", "no basic auth credentials", "invalid username/password", "incorrect username or password", "status: 401"}, wantsLogin, refusedLogin},
+	{[]string{"unauthorized", "authentication required", "no basic auth credentials", "invalid username/password", "incorrect username or password", "status: 401"}, loginRequired, loginRefused},
 	{[]string{"manifest unknown", "name unknown", "repository name not known", "no such image"}, noSuchImage, noSuchImage},
-	// Docker's own registry says the same of what is not there and of what is
-	// another's.
-	{[]string{"denied", "forbidden", "status: 403"}, "the registry %s has no such image, or wants a login: check its name, or add a registry auth to the template or endpoint", refusedLogin},
+	// Docker's own registry doesn't distinguish a missing image from a private one.
+	{[]string{"denied", "forbidden", "status: 403"}, "the registry %s has no such image, or wants a login: check its name, or add a registry auth to the template or endpoint", loginRefused},
 	{[]string{"not found"}, noSuchImage, noSuchImage},
 	{[]string{
 		"connection refused", "no such host", "i/o timeout", "network is unreachable", "no route to host", "context deadline exceeded", "server misbehaving",
 		"temporary failure in name resolution", "request canceled while waiting for connection",
-	}, notReached, notReached},
+	}, unreachable, unreachable},
 }
 
 const (
-	wantsLogin   = "its endpoint has no registry auth, and the registry %s wants a login: add a registry auth to the template or endpoint"
-	refusedLogin = "the registry %s refused the login of the endpoint's registry auth: check its username and password, and that it may read the image"
-	noSuchImage  = "the registry %s has no such image: check its name and tag"
-	notReached   = "the registry %s can't be reached from this machine"
+	loginRequired = "its endpoint has no registry auth, and the registry %s wants a login: add a registry auth to the template or endpoint"
+	loginRefused  = "the registry %s refused the login of the endpoint's registry auth: check its username and password, and that it may read the image"
+	noSuchImage   = "the registry %s has no such image: check its name and tag"
+	unreachable   = "the registry %s can't be reached from this machine"
 )
 
-// explain says what an engine's failure to fetch an image means, where that is
-// known, and then what the engine said.
-func explain(s worker.Spec, err error) error {
-	said := strings.ToLower(err.Error())
+// explain adds an explanation to an engine's error, if there is one.
+func explain(s run.Spec, err error) error {
+	text := strings.ToLower(err.Error())
 	for _, f := range pullFailures {
-		if !slices.ContainsFunc(f.says, func(part string) bool { return strings.Contains(said, part) }) {
+		if !slices.ContainsFunc(f.texts, func(part string) bool { return strings.Contains(text, part) }) {
 			continue
 		}
-		means := f.loggedIn
+		explanation := f.loggedIn
 		if s.Login == nil {
-			means = f.anonymous
+			explanation = f.anonymous
 		}
-		return fmt.Errorf(means+" (%w)", registryHost(s.Image), err)
+		return fmt.Errorf(explanation+" (%w)", run.Registry(s.Image), err)
 	}
 	return err
 }
 
-// pull are the arguments that fetch an image, and the environment where they
-// need some. A login is in a file of the folder, for this command alone: it is
-// neither in the arguments nor in the user's own configuration.
-func (e *containerEngine) pull(folder string, s worker.Spec) (args, env []string, err error) {
+// pullArgs returns the arguments that pull an image, and additional variables. A login is in
+// a file of the folder, so it's neither in the arguments nor in the user's configuration.
+func (e *containerEngine) pullArgs(folder string, s run.Spec) (args, env []string, err error) {
 	args = []string{"pull", "--quiet", s.Image}
 	if s.Login == nil {
 		return args, nil, nil
@@ -105,21 +101,10 @@ func (e *containerEngine) pull(folder string, s worker.Spec) (args, env []string
 	return append([]string{"--config", folder}, args...), env, nil
 }
 
-// registryOf is under which name a login to an image's registry is looked for.
+// registryOf returns the key of an image's registry in a file of logins.
 func (e *containerEngine) registryOf(image string) string {
-	if registry := registryHost(image); registry != dockerRegistry || e.podman {
+	if registry := run.Registry(image); registry != run.DockerRegistry || e.podman {
 		return registry
 	}
 	return "https://index.docker.io/v1/"
-}
-
-// dockerRegistry is that of an image without one in its name.
-const dockerRegistry = "docker.io"
-
-func registryHost(image string) string {
-	first, _, more := strings.Cut(image, "/")
-	if more && (strings.ContainsAny(first, ".:") || first == "localhost") && first != "index.docker.io" {
-		return first
-	}
-	return dockerRegistry
 }

@@ -6,16 +6,13 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// kubernetesSettings are the cluster whose Pods run the images.
+// kubernetesSettings selects the cluster whose Pods run the images.
 type kubernetesSettings struct {
 	Kubeconfig  text            `yaml:"kubeconfig"` // made absolute
 	Context     text            `yaml:"context"`
@@ -24,20 +21,20 @@ type kubernetesSettings struct {
 	GPULabel    text            `yaml:"gpu_label"`
 	GPUTypes    map[string]text `yaml:"gpu_types"`
 	Tolerations []toleration    `yaml:"tolerations"`
-	// StorageClass and VolumeAccess are those of the claims of volumes.
+	// StorageClass and VolumeAccess are of the claims of volumes.
 	StorageClass text `yaml:"storage_class"`
 	VolumeAccess text `yaml:"volume_access"`
-	// Reserve says what of CPU, memory and disk a node has to have free.
+	// Reserve says whether a node needs free CPU, memory and disk for a Pod.
 	Reserve text `yaml:"reserve"`
 }
 
-// What is reserved on a node for a Pod, beside its GPUs.
+// Values of reserve. GPUs are always reserved.
 const (
 	reserveAll  = "all"
 	reserveNone = "none"
 )
 
-// volumeAccesses are the access modes of claims.
+// volumeAccesses are the valid access modes of claims.
 var volumeAccesses = []string{"ReadWriteMany", "ReadWriteOnce"}
 
 type toleration struct {
@@ -47,11 +44,10 @@ type toleration struct {
 	Effect   text `yaml:"effect"`
 }
 
-// onKubernetes is the value of executor for a cluster, and what the register of a run
-// notes of it.
+// onKubernetes is the value of executor for a cluster, and a run's note of it in the register.
 const onKubernetes = "kubernetes"
 
-// checkExecutor checks which of the two runs containers: an engine, or a cluster.
+// checkExecutor checks the choice between an engine and a cluster.
 func (s *settings) checkExecutor(folder string) error {
 	switch {
 	case s.Executor.Value == "" && s.Kubernetes == nil:
@@ -87,14 +83,14 @@ func (s *settings) checkExecutor(folder string) error {
 }
 
 // openCluster connects to the cluster, if the file names one.
-func (e *Executor) openCluster(ctx context.Context, k *kubernetesSettings, open func(context.Context, ClusterConfig) (Cluster, error)) error {
+func (e *Executor) openCluster(ctx context.Context, k *kubernetesSettings, open func(context.Context, run.ClusterConfig) (run.Cluster, error)) error {
 	switch {
 	case k == nil:
 		return nil
 	case open == nil:
 		return fmt.Errorf("executor: %s is for the program jobrunner: this one runs workers on this machine only", onKubernetes)
 	}
-	c := ClusterConfig{
+	c := run.ClusterConfig{
 		Kubeconfig: k.Kubeconfig.Value, Context: k.Context.Value, Namespace: k.Namespace.Value, URL: k.URL.Value, GPULabel: k.GPULabel.Value,
 		StorageClass: k.StorageClass.Value, VolumeAccess: k.VolumeAccess.Value, Overcommit: k.Reserve.Value == reserveNone,
 		GPUTypes: map[string]string{}, Run: e.register.Run(), Logger: e.log,
@@ -103,14 +99,14 @@ func (e *Executor) openCluster(ctx context.Context, k *kubernetesSettings, open 
 		c.GPUTypes[label] = id.Value
 	}
 	for _, t := range k.Tolerations {
-		c.Tolerations = append(c.Tolerations, Toleration{Key: t.Key.Value, Operator: t.Operator.Value, Value: t.Value.Value, Effect: t.Effect.Value})
+		c.Tolerations = append(c.Tolerations, run.Toleration{Key: t.Key.Value, Operator: t.Operator.Value, Value: t.Value.Value, Effect: t.Effect.Value})
 	}
 	var err error
 	e.cluster, err = open(ctx, c)
 	return err
 }
 
-// Inventory is the GPUs of the cluster's nodes; nil: workers run on this machine.
+// Inventory returns the GPUs of the cluster's nodes, or nil if workers run on this machine.
 func (e *Executor) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	if e.cluster == nil {
 		return nil, nil
@@ -118,17 +114,19 @@ func (e *Executor) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	return e.cluster.Inventory(ctx)
 }
 
-// startInCluster makes a worker of a Pod.
-func (e *Executor) startInCluster(settings *containerSettings) func(context.Context, worker.Spec) (worker.Process, error) {
-	return func(ctx context.Context, s worker.Spec) (worker.Process, error) {
-		w, err := workload(settings, s)
-		if err != nil {
+// startInCluster starts a worker or a pod as a Pod.
+func (e *Executor) startInCluster(settings *containerSettings) func(context.Context, run.Spec) (run.Process, error) {
+	return func(ctx context.Context, s run.Spec) (run.Process, error) {
+		s.PullAlways = settings.Pull.Value == pullAlways
+		if _, err := run.Words(s.Args); err != nil {
 			return nil, err
 		}
-		if err := e.register.Note(onKubernetes); err != nil {
-			return nil, err
+		if s.Deployment() == "" { // the next run removes it
+			if err := e.register.Note(onKubernetes); err != nil {
+				return nil, err
+			}
 		}
-		process, err := e.cluster.Start(ctx, w)
+		process, err := e.cluster.Start(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("%w (%s)", explain(s, err), e.cluster)
 		}
@@ -136,60 +134,9 @@ func (e *Executor) startInCluster(settings *containerSettings) func(context.Cont
 	}
 }
 
-// workload is what the settings make of a worker or a pod.
-func workload(settings *containerSettings, s worker.Spec) (w Workload, err error) {
-	w = Workload{Spec: s, Registry: registryHost(s.Image), PullAlways: settings.Pull.Value == pullAlways}
-	w.Words, err = words(s.Args)
-	return w, err
-}
-
-// podInCluster makes a pod of a Pod, which has an address of its own.
-func (e *Executor) podInCluster(settings *containerSettings) pod.Program {
-	start := func(ctx context.Context, s pod.Spec) (pod.Process, error) {
-		w, err := workload(settings, s.Spec)
-		if err != nil {
-			return nil, err
-		}
-		w.Pod = &s
-		if s.Deployment == "" {
-			if err := e.register.Note(onKubernetes); err != nil {
-				return nil, err
-			}
-		}
-		process, err := e.cluster.StartPod(ctx, w)
-		if err != nil {
-			return nil, fmt.Errorf("%w (%s)", explain(s.Spec, err), e.cluster)
-		}
-		return process, nil
-	}
-	return pod.Program{Start: start, Publish: samePort, OwnAddress: true}
-}
-
-// defaultPort is where a worker behind a load balancer listens whose template names no
-// port with http.
-const defaultPort = 8000
-
-// portInCluster is where a worker behind a load balancer listens: each Pod has an address
-// of its own, so that all have the same port.
-func portInCluster(c store.Container) int {
-	for _, port := range c.Ports {
-		number, protocol, _ := strings.Cut(port, "/")
-		if n, err := strconv.Atoi(number); err == nil && protocol == "http" {
-			return n
-		}
-	}
-	return defaultPort
-}
-
-// VolumeKeeper keeps volumes where the Pods of a cluster reach them.
-type VolumeKeeper interface {
-	ResizeVolume(ctx context.Context, name string, size int64) error
-	RemoveVolume(ctx context.Context, name string) error
-}
-
-// Volumes keeps the volumes of workers and pods that run in a cluster; nil: they are
-// folders of this machine.
-func (e *Executor) Volumes() VolumeKeeper {
+// Volumes returns what keeps the volumes of a cluster's workers and pods, or nil if volumes
+// are folders of this machine.
+func (e *Executor) Volumes() run.VolumeKeeper {
 	if e.cluster == nil {
 		return nil
 	}

@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// newInput is a job's input, in a line.
+// newInput returns a job's input as a line.
 func newInput(input []byte) io.Reader {
 	return io.MultiReader(bytes.NewReader(input), strings.NewReader("\n"))
 }
 
-// lines are those of what a command writes, without blanks around them, in
-// valid UTF-8. The last one need not have an end.
+// lines reads the lines of a command, trimmed and as valid UTF-8. The last line may lack a
+// newline.
 type lines struct{ from *bufio.Reader }
 
 func newLines(from io.Reader) *lines { return &lines{bufio.NewReaderSize(from, 64<<10)} }
 
-// next is a line that is the caller's own.
+// next returns a line. The caller may keep it.
 func (l *lines) next() ([]byte, error) {
 	var line []byte
 	for {
@@ -45,36 +45,36 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// wholeLines passes on whole lines, so that those of two pipes don't mix.
+// wholeLines passes on whole lines, so that the lines of two pipes don't mix.
 type wholeLines struct {
-	to   io.Writer
-	rest []byte
+	to      io.Writer
+	partial []byte
 }
 
-// maxPartial is how much of a line is held back, in bytes.
+// maxPartial is how many bytes of a line are held back.
 const maxPartial = 64 << 10
 
 func (w *wholeLines) Write(p []byte) (int, error) {
-	w.rest = append(w.rest, p...)
-	end := bytes.LastIndexByte(w.rest, '\n') + 1
-	if end == 0 && len(w.rest) > maxPartial {
-		end = len(w.rest)
+	w.partial = append(w.partial, p...)
+	end := bytes.LastIndexByte(w.partial, '\n') + 1
+	if end == 0 && len(w.partial) > maxPartial {
+		end = len(w.partial)
 	}
-	_, _ = w.to.Write(w.rest[:end]) // a log may lack lines
-	w.rest = append(w.rest[:0], w.rest[end:]...)
+	_, _ = w.to.Write(w.partial[:end]) // best effort
+	w.partial = append(w.partial[:0], w.partial[end:]...)
 	return len(p), nil
 }
 
-// flush passes on a last line without an end.
+// flush passes on a last line that lacks a newline.
 func (w *wholeLines) flush() {
-	if len(w.rest) > 0 {
-		_, _ = w.to.Write(append(w.rest, '\n'))
+	if len(w.partial) > 0 {
+		_, _ = w.to.Write(append(w.partial, '\n'))
 	}
 }
 
 // tail keeps the end of what is written to it.
 type tail struct {
-	most int
+	maxBytes int
 
 	mu  sync.Mutex
 	end []byte
@@ -85,14 +85,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end = append(t.end, p...)
-	if over := len(t.end) - t.most; over > 0 {
+	if over := len(t.end) - t.maxBytes; over > 0 {
 		t.end = append(t.end[:0], t.end[over:]...)
 		t.cut = true
 	}
 	return len(p), nil
 }
 
-// String is whole lines, unless the last one alone is longer than what is kept.
+// String returns whole lines, unless a single line is longer than maxBytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,30 +8,29 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/kballard/go-shellquote"
-
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// sdkJobs is where releases 1.7.12 to 1.9 of the public SDK keep, in the folder
-// that they are started in, which jobs they run. A worker that was killed leaves
-// its job there, and the next one would take it for its own and ask for no other.
-// One that runs has its jobs in mind, too.
+// sdkJobs is the file in the working folder where releases 1.7.12 to 1.9 of the public SDK
+// list the jobs that they run. A killed worker leaves its job there. The next worker would
+// believe that it runs that job and request no other. A running worker doesn't need the
+// file: it also has its jobs in memory.
 const sdkJobs = ".runpod_jobs.pkl"
 
-// startProcess makes a worker of a command that takes its jobs over the worker
-// protocol.
-func (e *Executor) startProcess(l *localSettings) func(context.Context, worker.Spec) (worker.Process, error) {
-	return func(_ context.Context, s worker.Spec) (worker.Process, error) {
+// startProcess starts a worker or a pod as a local process.
+func (e *Executor) startProcess(l *localSettings) func(context.Context, run.Spec) (run.Process, error) {
+	return func(_ context.Context, s run.Spec) (run.Process, error) {
 		c, err := l.command(s)
 		if err != nil {
 			return nil, err
 		}
-		// What cannot be removed is only of use to some releases of the SDK.
-		_ = os.Remove(filepath.Join(c.Dir, sdkJobs))
+		if s.Pod == nil {
+			_ = os.Remove(filepath.Join(c.Dir, sdkJobs)) // mostly there is none
+		}
 		c.Register, c.Output = e.register, s.Log
 		group, err := procgroup.Start(c)
 		if err != nil {
@@ -41,12 +40,26 @@ func (e *Executor) startProcess(l *localSettings) func(context.Context, worker.S
 	}
 }
 
+// process is a worker or a pod that is a local process.
 type process struct{ *procgroup.Group }
 
-func (p process) Usage() worker.Usage { return worker.Usage(p.Group.Usage()) }
+func (p process) Exit() run.Exit   { return run.Exit{Text: p.Group.Exit(), OK: p.Succeeded()} }
+func (p process) Usage() run.Usage { return run.Usage(p.Group.Usage()) }
+func (p process) Address() string  { return "" }
 
-// command is what a worker or a job of it is started with.
-func (l *localSettings) command(s worker.Spec, env ...string) (c procgroup.Command, err error) {
+func (p process) Stop(grace time.Duration) {
+	if grace > 0 {
+		p.Terminate()
+		select {
+		case <-p.Done():
+		case <-time.After(grace): // processes live in real time
+		}
+	}
+	p.Kill()
+}
+
+// command returns the command of a worker, a pod or a job.
+func (l *localSettings) command(s run.Spec, env ...string) (c procgroup.Command, err error) {
 	if err := l.checkTemplate(s); err != nil {
 		return c, err
 	}
@@ -60,8 +73,8 @@ func (l *localSettings) command(s worker.Spec, env ...string) (c procgroup.Comma
 	return c, nil
 }
 
-// argv are a command's words: those of the rule, and what counts of the
-// template's.
+// argv returns the words of a command: those of the rule, and those that the rule takes
+// from the template.
 func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	for _, word := range l.Run {
 		argv = append(argv, word.Value)
@@ -72,25 +85,16 @@ func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	if l.Template.Value == templateCommand && len(c.Entrypoint) > 0 {
 		argv = append([]string(nil), c.Entrypoint...)
 	}
-	words, err := words(c.Args)
+	words, err := run.Words(c.Args)
 	if argv = append(argv, words...); err == nil && len(argv) == 0 {
 		err = fmt.Errorf("there is no command for the image %s: the template has neither entrypoint nor args, and its rule no run", c.Image)
 	}
 	return argv, err
 }
 
-// words are the arguments of a template, which are quoted as in a shell.
-func words(args string) ([]string, error) {
-	words, err := shellquote.Split(args)
-	if err != nil {
-		return nil, fmt.Errorf("the template's args can't be split into words: %w", err)
-	}
-	return words, nil
-}
-
-// findProgram is the file of a program: a path is seen from the command's folder, a
-// name is looked for on the PATH of the rule or, without one, the jobrunner's. A
-// template's PATH doesn't count: its author need not know this machine.
+// findProgram returns the file of a program. A path is relative to the command's folder. A
+// name is looked up on the rule's PATH, else on the jobrunner's. A template's PATH doesn't
+// count: its author may not know this machine.
 func (l *localSettings) findProgram(name string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		path := name

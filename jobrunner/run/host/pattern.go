@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// pattern is a set of images. In its text, * is any characters but /, ? is one
-// of them, ** is any characters, and [a-c] is one of those listed, [!a-c] one of
-// the others. A pattern without a tag or digest matches every one.
+// pattern matches images. * matches any characters except /, ? matches one of them, **
+// matches any characters, [a-c] matches one character of the set, and [!a-c] one character
+// outside it. A pattern without a tag or digest matches all of them.
 //
-// Libraries for paths (doublestar) read it otherwise: there ** is whole segments
-// and also none, so that team/** is team too, and { } are alternatives.
+// Libraries for paths, such as doublestar, differ: their team/** also matches team, and { }
+// are alternatives.
 type pattern struct {
 	text    string
 	form    *regexp.Regexp
 	bare    bool // without tag and digest
-	literal bool
+	literal bool // without wildcards
 }
 
 func parsePattern(text string) (p pattern, err error) {
@@ -59,7 +59,7 @@ func parsePattern(text string) (p pattern, err error) {
 	return p, nil
 }
 
-// class reads a set of characters, and says how long its text is.
+// class parses a set of characters and returns the length of its text.
 func class(text string) (form string, n int, err error) {
 	end := strings.IndexByte(text, ']')
 	if end < 0 {
@@ -75,7 +75,7 @@ func class(text string) (form string, n int, err error) {
 	return "[" + not + set + "]", end + 1, nil
 }
 
-// Matcher reads a pattern of images as in jobrunner.yaml.
+// Matcher parses a pattern of images as in jobrunner.yaml.
 func Matcher(pattern string) (matches func(image string) bool, err error) {
 	p, err := parsePattern(pattern)
 	return p.matches, err
@@ -85,8 +85,8 @@ func (p pattern) matches(image string) bool {
 	return p.form.MatchString(image) || p.bare && p.form.MatchString(bare(image))
 }
 
-// bare is an image without its tag and digest. A colon before the last slash is
-// that of the registry's port.
+// bare removes the tag and digest of an image. A colon before the last slash precedes the
+// registry's port.
 func bare(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {

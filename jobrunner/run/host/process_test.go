@@ -9,20 +9,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 func TestAProcess(t *testing.T) {
 	e := local(t, "    process:\n      dir: /\n      run: [sh, -c, 'echo $$ at $PWD: $GREETING $1; exec sleep 1000', sh]\n      template: args\n")
 	log := newOutput()
-	p, err := program(t, e, "x:1").Start(t.Context(), worker.Spec{
+	p, err := program(t, e, "x:1").Start(t.Context(), run.Spec{
 		Container: store.Container{Image: "x", Args: "'two words'", Env: map[string]string{"GREETING": "hello", "TOKEN": "the-secret"}}, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Kill()
+	defer p.Stop(0)
 	log.await(t, "\n")
 	id, rest, _ := strings.Cut(log.String(), " ")
 	if rest != "at /: hello two words\n" {
@@ -35,12 +35,12 @@ func TestAProcess(t *testing.T) {
 	if line, err := os.ReadFile("/proc/" + id + "/cmdline"); err == nil && strings.Contains(string(line), "the-secret") {
 		t.Errorf("anyone reads a secret in %q", line)
 	}
-	p.Kill()
+	p.Stop(0)
 	if alive(pid) {
 		t.Errorf("the process %d lives on", pid)
 	}
-	if p.Exit() != "stopped by the jobrunner" || p.Usage().Memory != 0 {
-		t.Errorf("exit %s, usage %+v", p.Exit(), p.Usage())
+	if p.Exit().Text != "stopped by the jobrunner" || p.Usage().Memory != 0 {
+		t.Errorf("exit %s, usage %+v", p.Exit().Text, p.Usage())
 	}
 }
 
@@ -54,11 +54,11 @@ func TestAProcessFindsNoJobsOfAnother(t *testing.T) {
 	}
 	e := local(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
 	log := newOutput()
-	p, err := program(t, e, "x").Start(t.Context(), worker.Spec{Log: log})
+	p, err := program(t, e, "x").Start(t.Context(), run.Spec{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Kill()
+	defer p.Stop(0)
 	log.await(t, "\n")
 	<-p.Done()
 	if log.String() != "model.bin\n" {
@@ -73,8 +73,8 @@ func TestAProcessThatDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := local(t, "    process:\n      dir: "+dir+"\n      run: [./tool]\n")
-	if p, err := program(t, e, "x").Start(t.Context(), worker.Spec{Log: newOutput()}); err == nil {
-		p.Kill()
+	if p, err := program(t, e, "x").Start(t.Context(), run.Spec{Log: newOutput()}); err == nil {
+		p.Stop(0)
 		t.Error("it started")
 	}
 }

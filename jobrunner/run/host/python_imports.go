@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// pythonImport finds the imports of a Python file: of "from a import b, c" the module and
-// the names, of "import a, b" the modules.
+// pythonImport matches the imports of a Python file. Its groups are the module and the names
+// of "from a import b, c", or the modules of "import a, b".
 var pythonImport = regexp.MustCompile(`(?m)^(?:[^#'"\n]*[;:])?[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w., \t]*))|import[ \t]+([\w., \t]+))`)
 
-// maxModules bounds the files of a handler that are looked through.
+// maxModules limits the files of a handler that are read.
 const maxModules = 200
 
-// importsSDK tells whether a Python file is a worker: it, or a file of its own folder and
-// below that it imports, imports the public SDK.
+// importsSDK reports whether a Python file imports the public SDK, directly or through files
+// in or below its folder.
 func importsSDK(file string, text []byte) bool {
 	folder := filepath.Dir(file)
 	seen := map[string]bool{file: true}
@@ -23,7 +23,7 @@ func importsSDK(file string, text []byte) bool {
 		from := folder
 		if queue[0] != file {
 			from = filepath.Dir(queue[0])
-			if text, _ = os.ReadFile(queue[0]); len(text) > maxHandler { // what can't be read imports nothing
+			if text, _ = os.ReadFile(queue[0]); len(text) > maxHandler { // an unreadable file imports nothing
 				continue
 			}
 		}
@@ -32,7 +32,7 @@ func importsSDK(file string, text []byte) bool {
 				return true
 			}
 			base := folder
-			if name := strings.TrimLeft(module, "."); name != module { // relative to the file, a folder up for each further dot
+			if name := strings.TrimLeft(module, "."); name != module { // relative import: each further dot is a folder up
 				base = filepath.Join(from, strings.Repeat("../", len(module)-len(name)-1))
 				module = name
 			}
@@ -48,24 +48,24 @@ func importsSDK(file string, text []byte) bool {
 	return false
 }
 
-// importedModules are the names that a file imports; of "from a import b" also a.b, which
-// may be a module.
+// importedModules returns the modules that a file imports. "from a import b" also yields
+// a.b, which may be a module.
 func importedModules(text []byte) (modules []string) {
 	for _, m := range pythonImport.FindAllStringSubmatch(string(text), -1) {
-		modules = append(modules, listed(m[4])...)
+		modules = append(modules, splitNames(m[4])...)
 		if m[1] == "" {
 			continue
 		}
 		modules = append(modules, m[1])
-		for _, name := range listed(m[2] + m[3]) {
+		for _, name := range splitNames(m[2] + m[3]) {
 			modules = append(modules, strings.TrimSuffix(m[1], ".")+"."+name)
 		}
 	}
 	return modules
 }
 
-// listed are the names of a list, each without its "as".
-func listed(list string) (names []string) {
+// splitNames splits a list of names and drops each "as".
+func splitNames(list string) (names []string) {
 	for part := range strings.SplitSeq(list, ",") {
 		if fields := strings.Fields(part); len(fields) > 0 {
 			names = append(names, fields[0])

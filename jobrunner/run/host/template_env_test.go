@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // No variable of a template runs code that its rule does not, whatever the kind
@@ -29,7 +29,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		e := local(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n")
 		p := program(t, e, "x")
 		for _, name := range refused {
-			spec := worker.Spec{Container: store.Container{Image: "x", Env: map[string]string{name: filepath.Join(dir, "evil.sh"), "MODEL": "m"}}, Log: newOutput()}
+			spec := run.Spec{Container: store.Container{Image: "x", Env: map[string]string{name: filepath.Join(dir, "evil.sh"), "MODEL": "m"}}, Log: newOutput()}
 			err := p.Check(spec)
 			if err == nil || !strings.Contains(err.Error(), " has "+name+",") || !strings.Contains(err.Error(), "template_env: ["+name+"]") || strings.Contains(err.Error(), "evil") {
 				t.Errorf("%s, %s: %v", kind, name, err)
@@ -38,7 +38,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 				continue
 			}
 			if process, err := p.Start(t.Context(), spec); err == nil { // nor where nobody checked
-				process.Kill()
+				process.Stop(0)
 				t.Errorf("%s: a worker with it was started", name)
 			}
 		}
@@ -46,7 +46,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		for _, name := range strings.Fields("MODEL_NAME HF_TOKEN HF_HUB_OFFLINE DATA_SRC MODEL_PATH XLA_FLAGS PYTHONUNBUFFERED NODE_ENV GOMAXPROCS CUDA_VISIBLE_DEVICES RUNPOD_AI_API_KEY PORT LANG OMP_NUM_THREADS NCCL_DEBUG AWS_REGION VLLM_USE_V1 ENVIRONMENT GOAL GO_LIVE PATH_TO_MODEL CCACHE") {
 			harmless[name] = "x"
 		}
-		if err := p.Check(worker.Spec{Container: store.Container{Env: harmless}}); err != nil {
+		if err := p.Check(run.Spec{Container: store.Container{Env: harmless}}); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestTemplateEnvAllowed(t *testing.T) {
 		"{run: [sh], template: args}":                               false,
 	} {
 		p := program(t, local(t, "    process: "+rule+"\n"), "x")
-		err := p.Check(worker.Spec{Container: store.Container{Env: map[string]string{"PYTHONPATH": "x", "GIT_DIR": "x"}}})
+		err := p.Check(run.Spec{Container: store.Container{Env: map[string]string{"PYTHONPATH": "x", "GIT_DIR": "x"}}})
 		if allowed != (err == nil) {
 			t.Errorf("%s: %v", rule, err)
 		}

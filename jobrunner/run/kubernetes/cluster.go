@@ -1,6 +1,6 @@
-// Package kubernetes runs workers and pods as Pods of a Kubernetes cluster. Where a Pod runs,
-// which device it gets and what happens to a node is the cluster's business: this
-// package asks for a Pod, follows it, and removes it.
+// Package kubernetes runs workers and pods as Pods of a Kubernetes cluster. It creates a Pod,
+// follows it and removes it. The cluster does the rest: it schedules Pods, assigns devices
+// and manages nodes.
 package kubernetes
 
 import (
@@ -19,38 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Config says which cluster, and where in it.
-type Config struct {
-	// Kubeconfig is a file; "": the one of the cluster that this process runs in, else
-	// KUBECONFIG or the user's own.
-	Kubeconfig string
-	Context    string // of the file; "": its current one
-	Namespace  string // "": that of the context or of this process, else default
-	// URL is how Pods reach this jobrunner, without a path.
-	URL string
-	// GPULabel is the label of nodes that names the product of their GPUs, as NVIDIA's
-	// GPU feature discovery writes it; "": its own.
-	GPULabel string
-	// GPUTypes are the catalog's ids of GPU types by the label's value, where it is not
-	// the product's name.
-	GPUTypes map[string]string
-	// Tolerations are given to every Pod.
-	Tolerations []core.Toleration
-	// StorageClass is that of the claims of volumes; "": the cluster's default.
-	StorageClass string
-	// VolumeAccess is how network volumes are mounted; "": by Pods of several nodes.
-	VolumeAccess core.PersistentVolumeAccessMode
-	// Overcommit limits what Pods use of CPU, memory and disk, and reserves none of it.
-	Overcommit bool
-	// Self is the name of the Pod that this process runs in; "": none, or unknown.
-	Self   string
-	Run    string // id of this run of the jobrunner
-	Logger *slog.Logger
-}
-
-// Labels of every object that a jobrunner makes.
+// Labels of the objects that a jobrunner creates.
 const (
 	managedBy     = "app.kubernetes.io/managed-by"
 	manager       = "gpucloud-jobrunner"
@@ -64,56 +37,59 @@ const (
 )
 
 const (
-	startTimeout  = 10 * time.Second // for the cluster's first answer
+	startTimeout  = 10 * time.Second // for the cluster's first response
 	removeTimeout = 60 * time.Second
 	gpuLabel      = "nvidia.com/gpu.product"
 )
 
 // Cluster is a connection to a cluster.
 type Cluster struct {
-	Config
-	client    client.Interface
-	version   string
-	stop      chan struct{}
-	inventory *inventory // nil before it is asked for
-	owners    owners
-	patience  time.Duration // with a removal that somebody waits for
+	run.ClusterConfig
+	self          string // name of the Pod that this process runs in; "" if it runs in none
+	client        client.Interface
+	version       string
+	stop          chan struct{}
+	inventory     *inventory // nil before Inventory is called
+	owners        owners
+	removeTimeout time.Duration // for a removal that somebody waits for
 
-	watching   sync.Mutex // of what follows; held while a watch begins
-	informers  []informers.SharedInformerFactory
-	deployment string        // whose pods are followed; "": none yet
-	lasting    cache.Indexer // their Pods
+	watching       sync.Mutex // guards the next three; held while a watch starts
+	informers      []informers.SharedInformerFactory
+	deployment     string        // whose pods are watched; "" for none
+	deploymentPods cache.Indexer // Pods of the deployment
 
 	mu        sync.Mutex
 	processes map[string]*process // by the Pod's name
 }
 
-// Open connects to the cluster, and removes nothing. The error says what can't be
-// reached, or which right is missing.
-func Open(ctx context.Context, c Config) (*Cluster, error) {
+var _ run.Cluster = (*Cluster)(nil)
+
+// Open connects to the cluster. The error says what can't be reached, or which permission is
+// missing.
+func Open(ctx context.Context, c run.ClusterConfig) (run.Cluster, error) {
 	settings, namespace, err := load(c)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
 	c.Namespace = namespace
 	settings.UserAgent = manager
-	// A jobrunner starts workers in bursts: the cluster's own priorities bound it.
+	// A jobrunner starts workers in bursts. The API server limits its rate.
 	settings.QPS, settings.Burst = -1, 0
 	api, err := client.NewForConfig(settings)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the Kubernetes cluster: %w", err)
 	}
-	return open(ctx, c, api)
+	return open(ctx, c, FindSelf(), api)
 }
 
-// load finds the configuration: a file that is named, that of the Pod this process is in,
-// or the user's.
-func load(c Config) (*rest.Config, string, error) {
+// load loads the configuration: the named file, the service account of this process's Pod,
+// or the user's file.
+func load(c run.ClusterConfig) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.Context}
 	found := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	settings, err := found.ClientConfig() // in a Pod that of its service account
+	settings, err := found.ClientConfig()
 	if err != nil {
 		return nil, "", err
 	}
@@ -126,7 +102,7 @@ func load(c Config) (*rest.Config, string, error) {
 	return settings, namespace, nil
 }
 
-func open(ctx context.Context, c Config, api client.Interface) (*Cluster, error) {
+func open(ctx context.Context, c run.ClusterConfig, self string, api client.Interface) (*Cluster, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -134,9 +110,9 @@ func open(ctx context.Context, c Config, api client.Interface) (*Cluster, error)
 		c.GPULabel = gpuLabel
 	}
 	if c.VolumeAccess == "" {
-		c.VolumeAccess = core.ReadWriteMany
+		c.VolumeAccess = string(core.ReadWriteMany)
 	}
-	cluster := &Cluster{Config: c, client: api, stop: make(chan struct{}), processes: map[string]*process{}, patience: removeTimeout}
+	cluster := &Cluster{ClusterConfig: c, self: self, client: api, stop: make(chan struct{}), processes: map[string]*process{}, removeTimeout: removeTimeout}
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes cluster does not answer: %w", err)
@@ -152,32 +128,32 @@ func open(ctx context.Context, c Config, api client.Interface) (*Cluster, error)
 	return cluster, nil
 }
 
-// watch follows the Pods with a label. It is called with watching held.
+// watch watches the Pods with a label. It is called with watching held.
 func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Indexer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.Namespace),
 		informers.WithTweakListOptions(func(o *meta.ListOptions) { o.LabelSelector = label + "=" + value }))
 	informer := factory.Core().V1().Pods().Informer()
 	var mu sync.Mutex
-	var refused error // the last one
+	var lastErr error
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if refused == nil { // it is tried again until the cluster answers
+		if lastErr == nil { // the informer retries
 			c.Logger.Warn("the Pods of the Kubernetes cluster can't be watched: trying again", "error", err)
 		}
-		refused = err
+		lastErr = err
 	})
 	if err != nil {
 		return nil, err
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.tell(o, false) },
-		UpdateFunc: func(_, o any) { c.tell(o, false) },
+		AddFunc:    func(o any) { c.update(o, false) },
+		UpdateFunc: func(_, o any) { c.update(o, false) },
 		DeleteFunc: func(o any) {
 			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = last.Obj
 			}
-			c.tell(o, true)
+			c.update(o, true)
 		},
 	})
 	if err != nil {
@@ -190,13 +166,13 @@ func (c *Cluster) watch(ctx context.Context, label, value string) (cache.Indexer
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		mu.Lock()
 		defer mu.Unlock()
-		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.Namespace, startTimeout, errors.Join(refused, ctx.Err()))
+		return nil, fmt.Errorf("the Pods of the namespace %s can't be watched within %s: %w", c.Namespace, startTimeout, errors.Join(lastErr, ctx.Err()))
 	}
 	return informer.GetIndexer(), nil
 }
 
-// tell tells a process of its Pod.
-func (c *Cluster) tell(object any, deleted bool) {
+// update passes a change of a Pod to its process.
+func (c *Cluster) update(object any, deleted bool) {
 	pod, ok := object.(*core.Pod)
 	if !ok {
 		return
@@ -205,7 +181,7 @@ func (c *Cluster) tell(object any, deleted bool) {
 	p := c.processes[pod.Name]
 	c.mu.Unlock()
 	if p != nil {
-		p.see(pod, deleted)
+		p.set(pod, deleted)
 	}
 }
 
@@ -219,7 +195,7 @@ func (c *Cluster) Close() {
 	}
 }
 
-// untilClosed is a context that ends with the connection.
+// untilClosed returns a context that ends with the connection.
 func (c *Cluster) untilClosed() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -232,35 +208,35 @@ func (c *Cluster) untilClosed() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// String says which cluster it is, for people.
+// String describes the cluster, for people.
 func (c *Cluster) String() string {
 	return fmt.Sprintf("Kubernetes %s, namespace %s", c.version, c.Namespace)
 }
 
-// RemoveRun removes what another run of the jobrunner left, and answers how many Pods
-// those were.
-func (c *Cluster) RemoveRun(ctx context.Context, run string) (removed int, err error) {
+// RemoveRun removes the objects of another run of the jobrunner, and returns the number of
+// its Pods.
+func (c *Cluster) RemoveRun(ctx context.Context, runID string) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	these := meta.ListOptions{LabelSelector: runLabel + "=" + run}
+	selector := meta.ListOptions{LabelSelector: runLabel + "=" + runID}
 	api := c.client.CoreV1()
-	pods, err := api.Pods(c.Namespace).List(ctx, these)
+	pods, err := api.Pods(c.Namespace).List(ctx, selector)
 	if err != nil {
-		return 0, fmt.Errorf("the Pods of the run %s: %w", run, err)
+		return 0, fmt.Errorf("the Pods of the run %s: %w", runID, err)
 	}
 	for _, pod := range pods.Items {
 		if err := api.Pods(c.Namespace).Delete(ctx, pod.Name, meta.DeleteOptions{GracePeriodSeconds: &shortestGrace}); err != nil && !kerrors.IsNotFound(err) {
-			return removed, fmt.Errorf("the Pod %s of the run %s: %w", pod.Name, run, err)
+			return removed, fmt.Errorf("the Pod %s of the run %s: %w", pod.Name, runID, err)
 		}
 		removed++
 	}
-	secrets, err := api.Secrets(c.Namespace).List(ctx, these)
+	secrets, err := api.Secrets(c.Namespace).List(ctx, selector)
 	if err != nil {
-		return removed, fmt.Errorf("the Secrets of the run %s: %w", run, err)
+		return removed, fmt.Errorf("the Secrets of the run %s: %w", runID, err)
 	}
 	for _, secret := range secrets.Items {
 		if err := api.Secrets(c.Namespace).Delete(ctx, secret.Name, meta.DeleteOptions{}); err != nil && !kerrors.IsNotFound(err) {
-			return removed, fmt.Errorf("the Secret %s of the run %s: %w", secret.Name, run, err)
+			return removed, fmt.Errorf("the Secret %s of the run %s: %w", secret.Name, runID, err)
 		}
 	}
 	return removed, nil

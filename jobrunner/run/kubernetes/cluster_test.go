@@ -21,8 +21,8 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // TestKubernetes of cmd/jobrunner has a real cluster; here are answers that this one does
@@ -44,7 +44,7 @@ func simulate(t *testing.T, objects ...runtime.Object) *simulated {
 func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
 	t.Helper()
 	f := fake.NewClientset(objects...)
-	c, err := open(t.Context(), Config{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1", Self: self}, f)
+	c, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1"}, self, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,12 +54,12 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 
 // started is what Start returned.
 type started struct {
-	process worker.Process
+	process run.Process
 	err     error
 }
 
 // begin starts a worker, and returns once its Pod is there.
-func (s *simulated) begin(w Workload) (pod *core.Pod, result <-chan started) {
+func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
 	s.t.Helper()
 	out := make(chan started, 1)
 	go func() {
@@ -105,13 +105,39 @@ func (s *simulated) left() int {
 	return len(pods.Items) + len(secrets.Items)
 }
 
-func plain() Workload {
-	return Workload{
-		Spec: worker.Spec{Endpoint: "e1", Worker: "W1", Container: store.Container{Image: "r.example/i:1", Env: map[string]string{
+func plain() run.Spec {
+	return run.Spec{
+		Endpoint: "e1", ID: "W1", PullAlways: true, Log: new(lines), Login: &run.Login{Username: "u", Password: "planted-too"},
+		Container: store.Container{Image: "r.example/i:1", Args: "serve '$(HOME)'", Env: map[string]string{
 			"TOKEN": "planted", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/e1/job-take/$ID?gpu=x",
-		}}, Login: &worker.Login{Username: "u", Password: "planted-too"}},
-		Words: []string{"serve", "$(HOME)"}, Registry: "r.example", Pull: core.PullAlways,
+		}},
 	}
+}
+
+// lines is a log.
+type lines struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	marks []string
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) WriteLine(text, mark string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.WriteString(text + "\n")
+	l.marks = append(l.marks, mark)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
@@ -146,9 +172,9 @@ func TestWorker(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	got.process.Kill()
-	got.process.Kill() // again
-	if exit := got.process.Exit(); exit != "stopped by the jobrunner" || s.left() != 0 {
+	got.process.Stop(0)
+	got.process.Stop(0) // again
+	if exit := got.process.Exit().Text; exit != "stopped by the jobrunner" || s.left() != 0 {
 		t.Errorf("%s; %d objects are left", exit, s.left())
 	}
 }
@@ -191,7 +217,7 @@ func TestStartIsBrokenOff(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	w := plain()
-	log := &lockedBuffer{}
+	log := new(lines)
 	w.Log = log
 	result := make(chan error, 1)
 	go func() {
@@ -215,23 +241,6 @@ func TestStartIsBrokenOff(t *testing.T) {
 	if err := <-result; !errors.Is(err, context.Canceled) || s.left() != 0 {
 		t.Errorf("%v; %d objects are left", err, s.left())
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // How a worker ended is told by the cluster.
@@ -266,7 +275,7 @@ func TestEnd(t *testing.T) {
 			}
 			c.end(s, pod)
 			<-got.process.Done()
-			if exit := got.process.Exit(); exit != c.want || s.left() != 0 {
+			if exit := got.process.Exit().Text; exit != c.want || s.left() != 0 {
 				t.Errorf("%s; %d objects are left", exit, s.left())
 			}
 		})
@@ -279,7 +288,7 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			s := simulate(t)
-			s.patience = patience
+			s.removeTimeout = patience
 			var refused atomic.Int64
 			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
 				return refused.Add(1) < 4, nil, errors.New("connection refused")
@@ -290,7 +299,7 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			if got.err != nil {
 				t.Fatal(got.err)
 			}
-			got.process.Kill()
+			got.process.Stop(0)
 			<-got.process.Done()
 			for deadline := time.Now().Add(time.Minute); s.left() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
 				if time.Now().After(deadline) {

@@ -24,8 +24,8 @@ const (
 	memoryLabel = "nvidia.com/gpu.memory" // MiB
 )
 
-// inventory is the GPUs of the cluster's nodes: as many devices for each node as it has
-// to allocate. They stand for places: which device a Pod gets is the node's choice.
+// inventory has a device for each allocatable GPU of the cluster's nodes. The devices are
+// slots: the node chooses which of its devices a Pod gets.
 type inventory struct {
 	cluster *Cluster
 	changed chan struct{}
@@ -34,7 +34,7 @@ type inventory struct {
 	nodes map[string]*core.Node
 }
 
-// Inventory follows the cluster's nodes.
+// Inventory watches the cluster's nodes.
 func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
 	in := &inventory{cluster: c, changed: make(chan struct{}, 1), nodes: map[string]*core.Node{}}
 	factory := informers.NewSharedInformerFactory(c.client, 0)
@@ -84,7 +84,7 @@ func (in *inventory) note(object any, deleted bool) {
 	}
 }
 
-// slots is how many GPUs of a node may be asked for, of which type, and why none.
+// slots are the GPUs of a node: their number, type, and why they can't be used.
 type slots struct {
 	count int64
 	label string
@@ -108,7 +108,7 @@ func (in *inventory) slots(node *core.Node) (s slots) {
 	return s
 }
 
-// Devices are those of all nodes, by name and number.
+// Devices returns the devices of all nodes, sorted by node.
 func (in *inventory) Devices() (all []gpu.Device) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -120,7 +120,7 @@ func (in *inventory) Devices() (all []gpu.Device) {
 	for _, name := range names {
 		node := in.nodes[name]
 		s := in.slots(node)
-		memory, _ := strconv.ParseInt(node.Labels[memoryLabel], 10, 64) // 0 where it is not told
+		memory, _ := strconv.ParseInt(node.Labels[memoryLabel], 10, 64) // 0 is unknown
 		for i := range s.count {
 			all = append(all, gpu.Device{
 				UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: len(all), TypeID: in.cluster.typeOf(s.label), Memory: memory << 20, Fault: s.fault,
@@ -130,7 +130,7 @@ func (in *inventory) Devices() (all []gpu.Device) {
 	return all
 }
 
-// Driver is the oldest of the nodes' drivers: a Pod may come to any of them.
+// Driver returns the oldest driver of the nodes: a Pod may run on any node.
 func (in *inventory) Driver() (oldest gpu.Driver) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -143,7 +143,7 @@ func (in *inventory) Driver() (oldest gpu.Driver) {
 	return oldest
 }
 
-// Sample tells nothing: the devices are on other machines.
+// Sample is unknown: the devices are on other machines.
 func (in *inventory) Sample(string) (gpu.Sample, error) {
 	return gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}, nil
 }
@@ -151,8 +151,8 @@ func (in *inventory) Sample(string) (gpu.Sample, error) {
 func (in *inventory) Changed() <-chan struct{} { return in.changed }
 func (in *inventory) Close()                   {} // ends with the cluster's connection
 
-// typeOf is the catalog's id of the type that a label names: a label has - where a
-// product's name has a space. One that the catalog does not have is a type of its own.
+// typeOf returns the catalog's id for a label, in which - replaces the spaces of a product's
+// name. A product that the catalog doesn't have is a type of its own.
 func (c *Cluster) typeOf(label string) string {
 	if id := c.GPUTypes[label]; id != "" {
 		return id
@@ -170,7 +170,7 @@ func (c *Cluster) typeOf(label string) string {
 
 func asLabel(product string) string { return strings.ReplaceAll(product, " ", "-") }
 
-// products are the values of the label that mean a type.
+// products returns the values of the label for a type.
 func (c *Cluster) products(typeID string) (labels []string) {
 	labels = []string{asLabel(typeID)}
 	for label, id := range c.GPUTypes {

@@ -11,80 +11,78 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 const (
 	containerName = "worker"
-	// addressVariable tells a pod where it is reached.
+	// addressVariable has a pod's own address.
 	addressVariable = "RUNPOD_PUBLIC_IP"
 	gpuResource     = "nvidia.com/gpu"
-	// envSuffix and loginSuffix make the names of a Pod's Secrets.
+	// Suffixes of the names of a Pod's Secrets.
 	envSuffix, loginSuffix = "-env", "-login"
 )
 
-// shortestGrace is the seconds that a container has after SIGTERM. With 0 the Pod would be
-// forgotten while its container still runs.
+// shortestGrace is how many seconds a container has after SIGTERM. With 0 the Pod would be
+// deleted while its container still runs.
 var shortestGrace int64 = 1
 
-// Workload is a worker or a pod to start, with what its executor made of the settings.
-type Workload struct {
-	worker.Spec
-	Pod      *pod.Spec // nil: it is a worker
-	Words    []string  // of its args
-	Registry string    // host of the image's registry
-	Pull     core.PullPolicy
-}
-
-// kind is what a workload is called.
-func (w Workload) kind() string {
-	if w.Pod != nil {
+// kindOf returns "worker" or "pod".
+func kindOf(s run.Spec) string {
+	if s.Pod != nil {
 		return "pod"
 	}
 	return "worker"
 }
 
-// labels are those of its objects. What has the label of a deployment outlives a
-// jobrunner that is killed, and is found by it; what has that of a run does not.
-func (c *Cluster) labels(w Workload) map[string]string {
+// labels returns the labels of all objects of a worker or pod. Objects with the label of a
+// deployment outlive a jobrunner that is killed, and the next run finds them. Objects with
+// the label of a run end with that run.
+func (c *Cluster) labels(s run.Spec) map[string]string {
 	labels := map[string]string{managedBy: manager}
-	if w.Pod == nil {
-		labels[runLabel], labels[endpointLabel], labels[workerLabel] = c.Run, w.Endpoint, w.Worker
-		return labels
+	if s.Pod == nil {
+		labels[endpointLabel], labels[workerLabel] = s.Endpoint, s.ID
+	} else {
+		labels[podLabel], labels[podRunLabel] = s.ID, strconv.FormatInt(s.Pod.Run, 10)
 	}
-	labels[podLabel], labels[podRunLabel] = w.Worker, strconv.FormatInt(w.Pod.Run, 10)
-	if w.Pod.Deployment != "" {
-		labels[deploymentLabel] = w.Pod.Deployment
+	if id := s.Deployment(); id != "" {
+		labels[deploymentLabel] = id
 	} else {
 		labels[runLabel] = c.Run
 	}
 	return labels
 }
 
-// objects are what a worker or a pod is made of.
+// objects are the objects of a worker or pod.
 type objects struct {
 	pod     *core.Pod
 	secrets []*core.Secret
 }
 
-// build describes a workload's Pod, and the Secrets that hold its variables and its login.
-func (c *Cluster) build(s Workload) (objects, error) {
-	name := "gpucloud-" + strings.ToLower(s.Worker) + "-" + uuid.NewString()[:8]
-	about := func(suffix string) meta.ObjectMeta {
+// build returns the Pod of a worker or pod, and Secrets with its variables and login.
+func (c *Cluster) build(s run.Spec) (objects, error) {
+	words, err := run.Words(s.Args)
+	if err != nil {
+		return objects{}, err
+	}
+	name := "gpucloud-" + strings.ToLower(s.ID) + "-" + uuid.NewString()[:8]
+	metaOf := func(suffix string) meta.ObjectMeta {
 		return meta.ObjectMeta{Name: name + suffix, Namespace: c.Namespace, Labels: c.labels(s)}
 	}
-	no := false
+	no, pull := false, core.PullIfNotPresent
+	if s.PullAlways {
+		pull = core.PullAlways
+	}
 	container := core.Container{
-		Name: containerName, Image: s.Image, ImagePullPolicy: s.Pull, Command: literal(s.Entrypoint), Args: literal(s.Words),
+		Name: containerName, Image: s.Image, ImagePullPolicy: pull, Command: literal(s.Entrypoint), Args: literal(words),
 		EnvFrom: []core.EnvFromSource{{SecretRef: &core.SecretEnvSource{LocalObjectReference: core.LocalObjectReference{Name: name + envSuffix}}}},
 	}
 	spec := core.PodSpec{
 		RestartPolicy: core.RestartPolicyNever, TerminationGracePeriodSeconds: &shortestGrace,
-		AutomountServiceAccountToken: &no, EnableServiceLinks: &no, // a worker is not to find, nor to ask, the cluster
-		Tolerations: c.Tolerations,
+		AutomountServiceAccountToken: &no, EnableServiceLinks: &no, // a worker has no access to the cluster
+		Tolerations: c.tolerations(),
 	}
-	for _, port := range s.listens() {
+	for _, port := range listenPorts(s) {
 		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(port)}) //nolint:gosec // a port
 	}
 	if s.Pod != nil {
@@ -97,38 +95,44 @@ func (c *Cluster) build(s Workload) (objects, error) {
 	mount(&spec, &container, s.Mounts)
 	if len(s.Devices) > 0 {
 		spec.Affinity = c.affinity(s.Devices[0].TypeID)
-		spec.Tolerations = append(slices.Clone(c.Tolerations), core.Toleration{Key: gpuResource, Operator: core.TolerationOpExists})
+		spec.Tolerations = append(spec.Tolerations, core.Toleration{Key: gpuResource, Operator: core.TolerationOpExists})
 	}
-	o := objects{secrets: []*core.Secret{{ObjectMeta: about(envSuffix), StringData: c.environment(s.Spec)}}}
+	o := objects{secrets: []*core.Secret{{ObjectMeta: metaOf(envSuffix), StringData: c.environment(s)}}}
 	if s.Login != nil {
 		login, err := dockerConfig(s)
 		if err != nil {
 			return objects{}, err
 		}
-		o.secrets = append(o.secrets, &core.Secret{ObjectMeta: about(loginSuffix), Type: core.SecretTypeDockerConfigJson, Data: map[string][]byte{core.DockerConfigJsonKey: login}})
+		o.secrets = append(o.secrets, &core.Secret{ObjectMeta: metaOf(loginSuffix), Type: core.SecretTypeDockerConfigJson, Data: map[string][]byte{core.DockerConfigJsonKey: login}})
 		spec.ImagePullSecrets = []core.LocalObjectReference{{Name: name + loginSuffix}}
 	}
 	spec.Containers = []core.Container{container}
-	o.pod = &core.Pod{ObjectMeta: about(""), Spec: spec}
+	o.pod = &core.Pod{ObjectMeta: metaOf(""), Spec: spec}
 	o.pod.OwnerReferences = c.ownersOf(s)
 	return o, nil
 }
 
-// listens are the ports at which a workload is reached.
-func (w Workload) listens() (ports []int) {
-	if w.Port != 0 {
-		return []int{w.Port}
+func (c *Cluster) tolerations() (all []core.Toleration) {
+	for _, t := range c.Tolerations {
+		all = append(all, core.Toleration{Key: t.Key, Operator: core.TolerationOperator(t.Operator), Value: t.Value, Effect: core.TaintEffect(t.Effect)})
 	}
-	if w.Pod != nil {
-		for _, port := range w.Pod.Ports {
+	return all
+}
+
+// listenPorts returns the ports where a worker or pod is reached.
+func listenPorts(s run.Spec) (ports []int) {
+	if s.Port != 0 {
+		return []int{s.Port}
+	}
+	if s.Pod != nil {
+		for _, port := range s.Pod.Ports {
 			ports = append(ports, port.Private)
 		}
 	}
 	return ports
 }
 
-// literal keeps Kubernetes from putting variables into words: $(NAME) is what the
-// worker's own program gets.
+// literal escapes $(NAME) in words, so that Kubernetes doesn't expand it.
 func literal(words []string) (out []string) {
 	for _, w := range words {
 		out = append(out, strings.ReplaceAll(w, "$(", "$$("))
@@ -136,9 +140,9 @@ func literal(words []string) (out []string) {
 	return out
 }
 
-// environment is the worker's, with the URLs by which Pods reach the jobrunner. Which
-// devices it sees is what the cluster's device plugin says.
-func (c *Cluster) environment(s worker.Spec) map[string]string {
+// environment returns the variables, with the jobrunner's URL for Pods. The cluster's device
+// plugin sets the visible devices.
+func (c *Cluster) environment(s run.Spec) map[string]string {
 	env := maps.Clone(s.Env)
 	delete(env, addressVariable)
 	for name, v := range env {
@@ -152,7 +156,7 @@ func (c *Cluster) environment(s worker.Spec) map[string]string {
 	return env
 }
 
-// affinity asks for a node whose GPUs are of a type.
+// affinity requires a node with GPUs of a type.
 func (c *Cluster) affinity(typeID string) *core.Affinity {
 	return &core.Affinity{NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
 		NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
@@ -161,11 +165,12 @@ func (c *Cluster) affinity(typeID string) *core.Affinity {
 	}}}
 }
 
-// dockerConfig is the login to the image's registry, as a file of docker's has it.
-func dockerConfig(s Workload) ([]byte, error) {
+// dockerConfig returns the login to the image's registry in the format of Docker's
+// config.json.
+func dockerConfig(s run.Spec) ([]byte, error) {
 	type auth struct {
 		Username string `json:"username"`
 		Password string `json:"password"`
 	}
-	return json.Marshal(map[string]map[string]auth{"auths": {s.Registry: {s.Login.Username, s.Login.Password}}})
+	return json.Marshal(map[string]map[string]auth{"auths": {run.Registry(s.Image): {s.Login.Username, s.Login.Password}}})
 }

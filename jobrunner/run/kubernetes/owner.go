@@ -6,14 +6,15 @@ import (
 	"os"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// selfVariable names the Pod that a jobrunner runs in. Where it is not set, a process in a
-// cluster takes its host's name, which is that of its Pod unless the Pod has the network
-// of its node.
+// selfVariable is the variable with the name of the jobrunner's own Pod. If it isn't set, the
+// host name is used, which is the Pod's name unless the Pod uses its node's network.
 const selfVariable = "POD_NAME"
 
-// FindSelf is the name of the Pod that this process runs in; "": it runs in none.
+// FindSelf returns the name of the Pod that this process runs in, or "".
 func FindSelf() string {
 	if name := os.Getenv(selfVariable); name != "" {
 		return name
@@ -21,31 +22,32 @@ func FindSelf() string {
 	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return ""
 	}
-	name, _ := os.Hostname() // "" is an unknown one
+	name, _ := os.Hostname() // "" is unknown
 	return name
 }
 
-// owners are what the cluster removes objects with, when the jobrunner does not do it
-// itself: what belongs to a run with the jobrunner's own Pod, what outlives runs with its
-// Deployment. Where the jobrunner runs outside, they have none.
+// owners are the owner references of objects. If the jobrunner doesn't remove an object, the
+// cluster removes it with its owner: the jobrunner's Pod owns the objects of a run, and its
+// Deployment owns the objects that outlive a run. If the jobrunner runs outside the cluster,
+// there are no owners.
 type owners struct {
 	run, deployment []meta.OwnerReference
 }
 
-// findOwners looks for them. Without the right to, objects have no owner.
+// findOwners sets the owners. If it lacks permissions, objects have no owner.
 func (c *Cluster) findOwners(ctx context.Context) {
-	if c.Self == "" {
+	if c.self == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := c.lookForOwners(ctx); err != nil {
-		c.Logger.WarnContext(ctx, "the jobrunner's own Pod is not known: when its Deployment is deleted, Pods may be left", "pod", c.Self, "namespace", c.Namespace, "error", err)
+	if err := c.readOwners(ctx); err != nil {
+		c.Logger.WarnContext(ctx, "the jobrunner's own Pod is not known: when its Deployment is deleted, Pods may be left", "pod", c.self, "namespace", c.Namespace, "error", err)
 	}
 }
 
-func (c *Cluster) lookForOwners(ctx context.Context) error {
-	self, err := c.client.CoreV1().Pods(c.Namespace).Get(ctx, c.Self, meta.GetOptions{})
+func (c *Cluster) readOwners(ctx context.Context) error {
+	self, err := c.client.CoreV1().Pods(c.Namespace).Get(ctx, c.self, meta.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -68,9 +70,9 @@ func (c *Cluster) lookForOwners(ctx context.Context) error {
 	return nil
 }
 
-// ownersOf are those of a workload's Pod.
-func (c *Cluster) ownersOf(w Workload) []meta.OwnerReference {
-	if w.Pod != nil && w.Pod.Deployment != "" {
+// ownersOf returns the owners of a Pod.
+func (c *Cluster) ownersOf(s run.Spec) []meta.OwnerReference {
+	if s.Deployment() != "" {
 		return c.owners.deployment
 	}
 	return c.owners.run

@@ -7,6 +7,8 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
@@ -33,7 +35,7 @@ func TestOwners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
-			for want, w := range map[string]Workload{"worker": plain(), "lasting": aPod("d1"), "ephemeral": aPod("")} {
+			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": aPod("d1"), "ephemeral": aPod("")} {
 				o, err := s.build(w)
 				if err != nil {
 					t.Fatal(err)

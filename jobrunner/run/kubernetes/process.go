@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // process is a worker or a pod of the management API in a Pod.
@@ -21,33 +20,28 @@ type process struct {
 	cluster *Cluster
 	objects objects
 	kind    string // for people
-	notes   io.Writer
-	line    func(text, mark string) // takes what it writes
-	logs    sync.WaitGroup          // the reader of its log
+	log     run.Output
+	logs    sync.WaitGroup // the reader of the Pod's log
 	done    chan struct{}
 	serves  bool // it is reached at its Pod's address
 
 	mu      sync.Mutex
-	pod     *core.Pod     // as it was last seen; nil before that
-	gone    bool          // the cluster has it no more
-	changed chan struct{} // closed with each change
-	exit    string
-	ok      bool // it ended well
-	killed  bool
+	pod     *core.Pod     // latest version; nil if unknown
+	gone    bool          // the cluster no longer has it
+	changed chan struct{} // closed at each change
+	exit    run.Exit
+	stopped bool // by the jobrunner
 }
 
-// Start makes a workload's Pod and waits until it runs, however long the cluster needs to
-// place it. The error says what the cluster refused, or why the container can't start.
-// ctx bounds the start alone.
-func (c *Cluster) Start(ctx context.Context, s Workload) (worker.Process, error) {
-	p, err := c.start(ctx, s)
-	if err != nil {
-		return nil, err
+// Start creates a Pod and waits until it runs, however long the cluster needs to schedule it.
+// The error says what the cluster rejected, or why the container can't start. ctx bounds the
+// start alone.
+func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
+	if s.Deployment() != "" {
+		if err := c.removeOrphans(ctx, s); err != nil {
+			return nil, err
+		}
 	}
-	return p, nil
-}
-
-func (c *Cluster) start(ctx context.Context, s Workload) (*process, error) {
 	o, err := c.build(s)
 	if err != nil {
 		return nil, err
@@ -57,7 +51,7 @@ func (c *Cluster) start(ctx context.Context, s Workload) (*process, error) {
 			return nil, err
 		}
 	}
-	p := c.newProcess(o, s) // before it can be seen
+	p := c.newProcess(o, s) // before the watch reports the Pod
 	if err = p.create(ctx); err == nil {
 		err = p.untilRunning(ctx)
 	}
@@ -69,31 +63,22 @@ func (c *Cluster) start(ctx context.Context, s Workload) (*process, error) {
 	return p, nil
 }
 
-// newProcess is one that is told of its Pod from now on.
-func (c *Cluster) newProcess(o objects, s Workload) *process {
-	if s.Log == nil {
-		s.Log = io.Discard
-	}
-	p := &process{
-		cluster: c, objects: o, kind: s.kind(), notes: s.Log, serves: s.Port != 0 || s.Pod != nil, done: make(chan struct{}), changed: make(chan struct{}),
-		line: func(text, _ string) { _, _ = io.WriteString(s.Log, text+"\n") }, // a log takes what it can
-	}
-	if s.Pod != nil && s.Pod.Line != nil {
-		p.line = s.Pod.Line
-	}
+// newProcess returns a process that the watch keeps up to date.
+func (c *Cluster) newProcess(o objects, s run.Spec) *process {
+	p := &process{cluster: c, objects: o, kind: kindOf(s), log: s.Log, serves: s.Port != 0 || s.Pod != nil, done: make(chan struct{}), changed: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.processes[o.pod.Name] = p
 	return p
 }
 
-// run follows the container until it ends; its log from after a time on.
+// run follows the container until it ends, and its log from a time on.
 func (p *process) run(after time.Time) {
 	p.logs.Go(func() { p.follow(after) })
 	go p.supervise()
 }
 
-// create makes the objects: the Secrets first, without which the Pod waits.
+// create creates the objects. Secrets come first: the Pod needs them.
 func (p *process) create(ctx context.Context) error {
 	api := p.cluster.client.CoreV1()
 	for _, secret := range p.objects.secrets {
@@ -105,8 +90,8 @@ func (p *process) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the cluster does not take the %s's Pod: %w", p.kind, err)
 	}
-	// The cluster removes Secrets whose Pod is gone, should this process end before it
-	// does that itself.
+	// The cluster removes Secrets with their Pod, in case this process ends before it removes
+	// them.
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, pod.Name, pod.UID)
 	for _, secret := range p.objects.secrets {
 		if _, err := api.Secrets(p.cluster.Namespace).Patch(ctx, secret.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
@@ -116,8 +101,8 @@ func (p *process) create(ctx context.Context) error {
 	return nil
 }
 
-// see notes how the Pod is.
-func (p *process) see(pod *core.Pod, deleted bool) {
+// set sets the latest version of the Pod.
+func (p *process) set(pod *core.Pod, deleted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pod, p.gone = pod, p.gone || deleted
@@ -125,18 +110,18 @@ func (p *process) see(pod *core.Pod, deleted bool) {
 	p.changed = make(chan struct{})
 }
 
-// last is how the Pod was last seen, and what tells of the next change.
-func (p *process) last() (pod *core.Pod, gone bool, changed <-chan struct{}) {
+// latest returns the latest version of the Pod. changed is closed at the next change.
+func (p *process) latest() (pod *core.Pod, gone bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pod, p.gone, p.changed
 }
 
-// untilRunning waits until the container runs, or has ended already. What holds it up is
-// told to the log once.
+// untilRunning waits until the container runs or has already ended. It logs each reason for
+// a delay once.
 func (p *process) untilRunning(ctx context.Context) error {
-	for told := ""; ; {
-		pod, gone, changed := p.last()
+	for logged := ""; ; {
+		pod, gone, changed := p.latest()
 		now := look(pod)
 		switch {
 		case gone:
@@ -145,9 +130,9 @@ func (p *process) untilRunning(ctx context.Context) error {
 			return nil
 		case now.failure != "":
 			return errors.New(now.failure)
-		case now.waits != "" && now.waits != told:
-			told = now.waits
-			_, _ = fmt.Fprintf(p.notes, "the %s waits for the cluster: %s\n", p.kind, told) // a log takes what it can
+		case now.waits != "" && now.waits != logged:
+			logged = now.waits
+			_, _ = fmt.Fprintf(p.log, "the %s waits for the cluster: %s\n", p.kind, logged) // best effort
 		}
 		select {
 		case <-changed:
@@ -160,16 +145,16 @@ func (p *process) untilRunning(ctx context.Context) error {
 // supervise waits for the container's end and removes the objects.
 func (p *process) supervise() {
 	for {
-		pod, gone, changed := p.last()
+		pod, gone, changed := p.latest()
 		if now := look(pod); gone || now.ended {
 			p.mu.Lock()
 			switch {
-			case p.killed:
-				p.exit = "stopped by the jobrunner"
+			case p.stopped:
+				p.exit.Text = run.Stopped
 			case now.ended:
-				p.exit, p.ok = now.exit, now.ok
+				p.exit = now.exit
 			default:
-				p.exit = "its Pod was deleted, and not by the jobrunner"
+				p.exit.Text = "its Pod was deleted, and not by the jobrunner"
 			}
 			p.mu.Unlock()
 			break
@@ -181,8 +166,8 @@ func (p *process) supervise() {
 	close(p.done)
 }
 
-// logPatience is how long the last lines of a container that ended are waited for.
-const logPatience = 5 * time.Second
+// logTimeout limits the wait for the last lines of a container that ended.
+const logTimeout = 5 * time.Second
 
 func (p *process) waitForLog() {
 	read := make(chan struct{})
@@ -192,21 +177,21 @@ func (p *process) waitForLog() {
 	}()
 	select {
 	case <-read:
-	case <-time.After(logPatience):
+	case <-time.After(logTimeout):
 	}
 }
 
 // remove removes the objects, and waits until the container is gone.
 func (p *process) remove() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.removeTimeout)
 	defer cancel()
 	if err := p.clear(ctx); err != nil {
 		p.removeLater(err)
 	}
 }
 
-// removeLater goes on with a removal that takes long, since the API server or the node does
-// not answer, without a waiter.
+// removeLater continues a removal in the background if the API server or the node doesn't
+// respond.
 func (p *process) removeLater(why error) {
 	p.cluster.Logger.Warn("what a "+p.kind+" was made of can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
 		"pod", p.objects.pod.Name, "namespace", p.cluster.Namespace, "error", why)
@@ -219,13 +204,13 @@ func (p *process) removeLater(why error) {
 	}()
 }
 
-// clear removes the objects. The error is the last one when ctx ends.
+// clear removes the objects. If ctx ends, the error is the last one.
 func (p *process) clear(ctx context.Context) error {
 	if err := p.delete(ctx, shortestGrace); err != nil {
 		return err
 	}
 	for {
-		_, gone, changed := p.last()
+		_, gone, changed := p.latest()
 		if gone {
 			break
 		}
@@ -237,7 +222,7 @@ func (p *process) clear(ctx context.Context) error {
 	}
 	api := p.cluster.client.CoreV1().Secrets(p.cluster.Namespace)
 	for _, secret := range p.objects.secrets {
-		err := again(ctx, func() error { return api.Delete(ctx, secret.Name, meta.DeleteOptions{}) })
+		err := retry(ctx, func() error { return api.Delete(ctx, secret.Name, meta.DeleteOptions{}) })
 		if err != nil && !kerrors.IsNotFound(err) {
 			return err
 		}
@@ -248,21 +233,21 @@ func (p *process) clear(ctx context.Context) error {
 	return nil
 }
 
-// delete asks the cluster to delete the Pod, with seconds of grace, until it has heard.
+// delete deletes the Pod with seconds of grace. It retries until the cluster responds.
 func (p *process) delete(ctx context.Context, grace int64) error {
 	api := p.cluster.client.CoreV1().Pods(p.cluster.Namespace)
-	err := again(ctx, func() error {
+	err := retry(ctx, func() error {
 		return api.Delete(ctx, p.objects.pod.Name, meta.DeleteOptions{GracePeriodSeconds: &grace})
 	})
 	if kerrors.IsNotFound(err) {
-		p.see(p.objects.pod, true)
+		p.set(p.objects.pod, true)
 		return nil
 	}
 	return err
 }
 
-// again tries until the cluster answers, be it that there is nothing to delete.
-func again(ctx context.Context, try func() error) error {
+// retry retries until the cluster responds, even if it responds that nothing exists.
+func retry(ctx context.Context, try func() error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := try()
 		if err == nil || kerrors.IsNotFound(err) || wait(ctx, pause) != nil {
@@ -273,7 +258,7 @@ func again(ctx context.Context, try func() error) error {
 
 func wait(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(d): // the cluster's time is real
+	case <-time.After(d): // clusters live in real time
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -282,28 +267,25 @@ func wait(ctx context.Context, d time.Duration) error {
 
 func (p *process) Done() <-chan struct{} { return p.done }
 
-func (p *process) Exit() string {
+func (p *process) Exit() run.Exit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.exit
 }
 
-// Kill deletes the Pod; supervise sees that it ends.
-func (p *process) Kill() { p.end(shortestGrace) }
-
-// end deletes the Pod with seconds of grace, and waits until it is gone.
-func (p *process) end(grace int64) {
+// Stop leaves the grace period to the cluster. supervise notices the end.
+func (p *process) Stop(grace time.Duration) {
 	p.mu.Lock()
-	p.killed = true
+	p.stopped = true
 	p.mu.Unlock()
 	select {
 	case <-p.done:
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), p.cluster.removeTimeout)
 	defer cancel()
-	if err := p.delete(ctx, grace); err != nil {
+	if err := p.delete(ctx, max(shortestGrace, int64(grace/time.Second))); err != nil {
 		p.removeLater(err)
 	}
 	select {
@@ -312,14 +294,14 @@ func (p *process) end(grace int64) {
 	}
 }
 
-// Address is the Pod's, which it keeps.
+// Address returns the Pod's address, which doesn't change.
 func (p *process) Address() string {
-	pod, _, _ := p.last()
+	pod, _, _ := p.latest()
 	if pod == nil {
 		return ""
 	}
 	return pod.Status.PodIP
 }
 
-// Usage is not known: what runs is on another machine.
-func (p *process) Usage() worker.Usage { return worker.Usage{} }
+// Usage is unknown: the container runs on another machine.
+func (p *process) Usage() run.Usage { return run.Usage{} }

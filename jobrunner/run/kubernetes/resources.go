@@ -3,20 +3,22 @@ package kubernetes
 import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// resources are what a workload may use, and what its node has to have free for it: the
-// same, unless the cluster is overcommitted. GPUs are always reserved.
-func (c *Cluster) resources(w Workload) core.ResourceRequirements {
+// resources returns what a worker or pod may use, and what is reserved for it on a node. Both
+// are the same unless the cluster is overcommitted. GPUs are always reserved.
+func (c *Cluster) resources(s run.Spec) core.ResourceRequirements {
 	limits := core.ResourceList{}
 	limit := func(name core.ResourceName, value, unit int64) {
 		if value > 0 {
 			limits[name] = *resource.NewQuantity(value*unit, resource.DecimalSI)
 		}
 	}
-	limit(core.ResourceCPU, w.VCPUs, 1)
-	limit(core.ResourceMemory, w.Memory, gigabyte)
-	limit(core.ResourceEphemeralStorage, w.Disk, gigabyte)
+	limit(core.ResourceCPU, s.VCPUs, 1)
+	limit(core.ResourceMemory, s.Memory, gigabyte)
+	limit(core.ResourceEphemeralStorage, s.Disk, gigabyte)
 	requests := core.ResourceList{}
 	for name, quantity := range limits {
 		if c.Overcommit {
@@ -24,6 +26,6 @@ func (c *Cluster) resources(w Workload) core.ResourceRequirements {
 		}
 		requests[name] = quantity
 	}
-	limit(gpuResource, int64(len(w.Devices)), 1)
+	limit(gpuResource, int64(len(s.Devices)), 1)
 	return core.ResourceRequirements{Limits: limits, Requests: requests}
 }

@@ -12,7 +12,7 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // The rights of the guide are those that are used, no more and no less.
@@ -28,14 +28,14 @@ func TestRights(t *testing.T) {
 	}
 	for i := range 2 {
 		w := plain()
-		w.Mounts = []worker.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
+		w.Mounts = []run.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
 		pod, result := s.begin(w)
 		s.becomes(pod, running)
 		got := <-result
 		if got.err != nil {
 			t.Fatal(got.err)
 		}
-		got.process.Kill()
+		got.process.Stop(0)
 	}
 	if _, err := s.RemoveRun(t.Context(), "run-1"); err != nil {
 		t.Fatal(err)

@@ -6,28 +6,27 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// view is what a Pod's status means.
+// view is a summary of a Pod's status.
 type view struct {
-	waits   string // what holds it up, for people
-	failure string // why it does not start; the cluster would try for ever
+	waits   string // why it isn't scheduled, for people
+	failure string // why it can't start; the cluster would retry forever
 	started bool
 	ended   bool
-	exit    string // how it ended
-	ok      bool   // it ended well
+	exit    run.Exit
 }
 
-// startFailures are the reasons of a container, one that waits or has ended, for which its
-// start failed.
+// startFailures are the reasons of a waiting or terminated container that failed to start.
 var startFailures = []string{
 	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 	"StartError", "ContainerCannotRun",
 }
 
-// look reads a Pod's status.
+// look summarizes a Pod's status.
 func look(pod *core.Pod) (v view) {
 	if pod == nil {
 		return v
@@ -41,7 +40,7 @@ func look(pod *core.Pod) (v view) {
 			v.failure = fmt.Sprintf("its container can't be started: %s: %s", s.Terminated.Reason, s.Terminated.Message)
 			return v
 		case s.Terminated != nil:
-			return view{started: true, ended: true, exit: exitText(*s.Terminated), ok: s.Terminated.ExitCode == 0}
+			return view{started: true, ended: true, exit: exitOf(*s.Terminated)}
 		case s.Running != nil:
 			v.started = true
 		case s.Waiting != nil && slices.Contains(startFailures, s.Waiting.Reason):
@@ -49,8 +48,8 @@ func look(pod *core.Pod) (v view) {
 		}
 	}
 	switch pod.Status.Phase {
-	case core.PodFailed, core.PodSucceeded: // evicted, preempted, or its node is gone
-		return view{started: true, ended: true, exit: fmt.Sprintf("the cluster ended it: %s: %s", pod.Status.Reason, pod.Status.Message)}
+	case core.PodFailed, core.PodSucceeded: // evicted or preempted, or its node is gone
+		return view{started: true, ended: true, exit: run.Exit{Text: fmt.Sprintf("the cluster ended it: %s: %s", pod.Status.Reason, pod.Status.Message)}}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse {
@@ -60,6 +59,6 @@ func look(pod *core.Pod) (v view) {
 	return v
 }
 
-func exitText(s core.ContainerStateTerminated) string {
-	return procgroup.StatusText(int(s.ExitCode), s.Reason == "OOMKilled")
+func exitOf(s core.ContainerStateTerminated) run.Exit {
+	return run.Exit{Text: procgroup.StatusText(int(s.ExitCode), s.Reason == "OOMKilled"), OK: s.ExitCode == 0}
 }

@@ -11,10 +11,10 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// volumeLabel is on a claim, with the volume's name.
+// volumeLabel is a claim's label with the volume's name.
 const volumeLabel = "gpucloud/volume"
 
 // gigabyte is the unit of sizes.
@@ -22,17 +22,17 @@ const gigabyte = 1000 * 1000 * 1000
 
 func claimName(volume string) string { return "gpucloud-" + volume }
 
-// storage is the size of a claim, which can't be 0.
+// storage returns the size of a claim, which can't be 0.
 func storage(size int64) resource.Quantity {
 	return *resource.NewQuantity(max(1, size)*gigabyte, resource.DecimalSI)
 }
 
-// claim makes the PersistentVolumeClaim of a volume where there is none, and has one grow
-// that is smaller than the volume.
-func (c *Cluster) claim(ctx context.Context, m worker.Mount) error {
+// claim creates the PersistentVolumeClaim of a volume, or resizes an existing one that is too
+// small.
+func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
 	access := core.ReadWriteOnce
-	if strings.HasPrefix(m.Name, worker.NetworkVolumeName) {
-		access = c.VolumeAccess
+	if strings.HasPrefix(m.Name, run.NetworkVolumePrefix) {
+		access = core.PersistentVolumeAccessMode(c.VolumeAccess)
 	}
 	claim := &core.PersistentVolumeClaim{
 		ObjectMeta: meta.ObjectMeta{Name: claimName(m.Name), Namespace: c.Namespace, Labels: map[string]string{managedBy: manager, volumeLabel: m.Name}},
@@ -54,14 +54,14 @@ func (c *Cluster) claim(ctx context.Context, m worker.Mount) error {
 	return nil
 }
 
-// ResizeVolume has a volume's claim grow to a size, if there is one. A claim that has at
-// least that size stays as it is: volumes never shrink.
+// ResizeVolume grows a volume's claim to a size. It is a no-op if the claim doesn't exist or is
+// at least that large: volumes never shrink.
 func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) error {
 	api := c.client.CoreV1().PersistentVolumeClaims(c.Namespace)
 	found, err := api.Get(ctx, claimName(name), meta.GetOptions{})
 	switch {
 	case kerrors.IsNotFound(err):
-		return nil // the first mount makes it
+		return nil // the first mount creates it
 	case err != nil:
 		return fmt.Errorf("the claim of the volume %s: %w", name, err)
 	case found.DeletionTimestamp != nil:
@@ -78,8 +78,7 @@ func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) err
 	return nil
 }
 
-// RemoveVolume deletes a volume's claim, and with it the data. Where there is none it does
-// nothing.
+// RemoveVolume deletes a volume's claim and its data. It is a no-op if the claim doesn't exist.
 func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
@@ -90,8 +89,8 @@ func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// mount has a Pod see volumes.
-func mount(spec *core.PodSpec, container *core.Container, mounts []worker.Mount) {
+// mount adds volumes to a Pod.
+func mount(spec *core.PodSpec, container *core.Container, mounts []run.Mount) {
 	for i, m := range mounts {
 		name := fmt.Sprintf("volume-%d", i)
 		spec.Volumes = append(spec.Volumes, core.Volume{Name: name, VolumeSource: core.VolumeSource{

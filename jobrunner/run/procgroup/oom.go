@@ -1,14 +1,14 @@
 package procgroup
 
-// oomKills counts the processes that the kernel has ended because memory ran
-// out; -1 where the system does not tell.
+// oomKills counts the processes that the kernel killed because memory ran out; -1 is
+// unknown.
 type oomKills struct {
-	group   int64 // in the control group of a process
+	group   int64 // in the process's control group
 	machine int64
 }
 
-// killedText says for people what a SIGKILL that the jobrunner did not send was
-// for, by what the kernel counted before the process ran and after its end.
+// killedText explains, for people, a SIGKILL that the jobrunner didn't send. It compares the
+// kernel's counters before the start and after the end.
 func killedText(before, after oomKills) string {
 	switch {
 	case before.group >= 0 && after.group > before.group:

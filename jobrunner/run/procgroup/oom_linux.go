@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// oomKillsOf reads the counters that concern a process.
+// oomKillsOf reads the counters for a process.
 func oomKillsOf(pid int) oomKills { return oomKillsUnder("/", pid) }
 
-// oomKillsUnder reads them below a root folder that has /proc and /sys.
+// oomKillsUnder reads the counters from /proc and /sys below a root folder.
 func oomKillsUnder(root string, pid int) oomKills {
 	k := oomKills{-1, -1}
 	k.machine = counter(filepath.Join(root, "proc/vmstat"), "oom_kill")
@@ -19,7 +19,7 @@ func oomKillsUnder(root string, pid int) oomKills {
 		return k
 	}
 	for line := range strings.Lines(string(text)) {
-		// Number, controllers and path; version 2 has neither number nor controllers.
+		// Number, controllers and path. In cgroup v2 the first two are 0 and "".
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) != 3 {
 			continue
@@ -31,7 +31,7 @@ func oomKillsUnder(root string, pid int) oomKills {
 		case fields[0] != "0":
 			continue
 		}
-		// In a container the path may be the host's, and the mount the container's.
+		// In a container the path may be the host's while the mount is the container's.
 		for _, path := range []string{fields[2], ""} {
 			if n := counter(filepath.Join(root, mount, path, file), "oom_kill"); n >= 0 {
 				k.group = max(k.group, n)
@@ -42,7 +42,7 @@ func oomKillsUnder(root string, pid int) oomKills {
 	return k
 }
 
-// counter is a number in a file of names and numbers, -1 where there is none.
+// counter returns a number from a file of names and numbers, or -1.
 func counter(file, name string) int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {

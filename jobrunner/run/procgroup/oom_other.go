@@ -2,5 +2,5 @@
 
 package procgroup
 
-// oomKillsOf is not told by this system.
+// oomKillsOf is unknown on this system.
 func oomKillsOf(int) oomKills { return oomKills{-1, -1} }

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Once a group is gone, what is left in its pipes is read. A process that got
-// away may hold them open: so long, and for so many bytes, is it listened to.
+// Limits for reading the pipes after a group's end. A child that survived may hold them
+// open.
 const (
-	lingerTime    = time.Second
-	lingeringMost = 1 << 20 // as much as a pipe holds
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20 // the capacity of a pipe
 )
 
-// output is the way of what a command writes to who takes it.
+// output copies a command's output to its writer.
 type output struct {
-	from *os.File
-	to   io.Writer
-	over atomic.Bool // the group is gone
+	from  *os.File
+	to    io.Writer
+	ended atomic.Bool // the group is gone
 }
 
 func (o *output) copy() {
 	defer o.from.Close()
 	buffer := make([]byte, 32<<10)
-	for late := 0; late < lingeringMost; {
-		over := o.over.Load()
-		if over {
+	for late := 0; late < lingerBytes; {
+		ended := o.ended.Load()
+		if ended {
 			_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
 		}
 		n, err := o.from.Read(buffer)
-		if over {
+		if ended {
 			late += n
 		}
 		if n > 0 {
@@ -39,14 +39,14 @@ func (o *output) copy() {
 				return
 			}
 		}
-		if err != nil && (over || !errors.Is(err, os.ErrDeadlineExceeded)) { // else the deadline passed before the read began
+		if err != nil && (ended || !errors.Is(err, os.ErrDeadlineExceeded)) { // otherwise the deadline passed before the read
 			return
 		}
 	}
 }
 
-// expectEnd says that the group is gone.
+// expectEnd marks the group as gone.
 func (o *output) expectEnd() {
-	o.over.Store(true)
+	o.ended.Store(true)
 	_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
 }

@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// process is one that lives, as /proc tells of it.
+// process is a running process, according to /proc.
 type process struct {
 	id, parent, group int
 	started           int64         // in ticks since the machine booted
-	cpu               time.Duration // with children that it waited for
+	cpu               time.Duration // includes reaped children
 	memory            int64         // bytes
 }
 
-// ticks is the unit of times in /proc on every architecture of Linux that Go
-// has.
+// ticks is the unit of times in /proc on every Linux architecture that Go supports.
 const ticks = time.Second / 100
 
-// processes are all of the machine, without those that are dead and unreaped.
+// processes returns all processes of the machine except zombies.
 func processes() (all []process) {
 	folder, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer folder.Close()
-	names, _ := folder.Readdirnames(-1) // what it has is what can be looked at
+	names, _ := folder.Readdirnames(-1) // processes that disappear are skipped
 	for _, name := range names {
 		if id, err := strconv.Atoi(name); err == nil {
 			if p, ok := readProcess(id); ok {
@@ -65,8 +64,8 @@ func (p process) marked(mark string) bool { return p.has(MarkVariable + "=" + ma
 
 func (p process) ofRun(run string) bool { return p.has(MarkVariable + "=" + run + "/") }
 
-// has looks for the start of a variable in the environment that the process was
-// started with. Another user's can't be read, and isn't ours.
+// has reports whether the process was started with a variable that begins so. Processes of
+// other users can't be read, and aren't ours.
 func (p process) has(start string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.id) + "/environ")
 	if err != nil {
@@ -75,16 +74,15 @@ func (p process) has(start string) bool {
 	return bytes.HasPrefix(env, []byte(start)) || bytes.Contains(env, []byte("\x00"+start))
 }
 
-// identity names a process for as long as the machine runs, which its id alone
-// does not.
+// identity is unique until the machine reboots. The process id alone isn't.
 type identity struct {
 	id      int
 	started int64
 }
 
-// killEach kills the processes that match, adds them to killed, and counts those
-// of killed that live. A process that ends loses its environment, and so its
-// mark, before it closes its files.
+// killEach kills the processes that match, adds them to killed, and returns how many of
+// killed still run. A process that ends loses its environment, and so its mark, before it
+// closes its files.
 func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 	for _, p := range processes() {
 		if killed[identity{p.id, p.started}] {
@@ -93,8 +91,8 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 		if p.id == os.Getpid() || !match(p) {
 			continue
 		}
-		// From here on the handle, not the id, names the process: it is looked at
-		// again, since another may have got the id meanwhile.
+		// The handle stays with the process. The process is read again, because its id may
+		// have been reused before the handle was opened.
 		handle, err := os.FindProcess(p.id)
 		if err != nil {
 			continue
@@ -111,8 +109,8 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 	return found
 }
 
-// processCache is the last look at all processes, which groups that ask at about the
-// same time share.
+// processCache shares one scan of all processes between groups that ask at about the same
+// time.
 var processCache struct {
 	sync.Mutex
 	at  time.Time
@@ -130,8 +128,8 @@ func recentProcesses() []process {
 	return processCache.all
 }
 
-// UsageOf is what a process, its group and their descendants use, as of half a
-// second ago at most.
+// UsageOf returns what a process, its group and their descendants use. The value is at most
+// half a second old.
 func UsageOf(pid int) (u Usage) {
 	all := recentProcesses()
 	ours := map[int]bool{pid: true}

@@ -1,13 +1,12 @@
-// Package procgroup runs commands as process groups that are ended whole: the
-// command, what it started, and what left the group. A group lives no longer
-// than the process that it was started as, and a Register finds what a killed
-// jobrunner left behind.
+// Package procgroup runs commands as process groups. A group ends as a whole: the command,
+// its children, and children that left the group. A group ends with the command's own
+// process. A Register finds the groups that a killed jobrunner left.
 //
-// On Linux all of it is kept. Elsewhere on Unix, processes that left the group
-// are not found and usage is told at the end alone; on Windows the command's
-// own process is all that is ended.
+// Only Linux supports all of this. On other Unix systems, children that left the group
+// survive, and usage is known only at the end. On Windows only the command's own process is
+// killed.
 //
-// It goes by real time, as processes do.
+// The package uses real time, as processes do.
 package procgroup
 
 import (
@@ -21,43 +20,41 @@ import (
 	"time"
 )
 
-// Command is what to start.
+// Command is a command to start.
 type Command struct {
-	Path  string    // of the program; empty: Args[0], looked for on the jobrunner's PATH
+	Path  string    // of the program; "" looks up Args[0] on the jobrunner's PATH
 	Args  []string  // the program's name first
-	Env   []string  // NAME=value, all of it
-	Dir   string    // empty: the jobrunner's own
-	Stdin io.Reader // read until its end or the group's; nil: empty
-	// Output takes what comes on stdout and stderr, in any pieces, in order. One
-	// that is slow slows the command down.
+	Env   []string  // NAME=value; nothing is inherited
+	Dir   string    // "" is the jobrunner's own
+	Stdin io.Reader // nil is empty
+	// Output receives stdout and stderr in order. If it blocks, so does the command.
 	Output io.Writer
-	// Stdout takes what comes on stdout instead, where it is set. After its first
-	// error it gets nothing more.
+	// Stdout receives stdout instead, if it's set. It gets nothing after its first error.
 	Stdout   io.Writer
-	Register *Register // nil: a killed jobrunner's groups are not looked for
+	Register *Register // nil if no later run has to find the group
 }
 
-// Group is a process group that was started.
+// Group is a started process group.
 type Group struct {
 	cmd     *exec.Cmd
 	mark    string // value of MarkVariable
 	copying sync.WaitGroup
 	outputs []*output
-	stdin   *os.File // nil where there is none
-	forget  func()   // by the register
+	stdin   *os.File // may be nil
+	forget  func()   // removes it from the register
 	done    chan struct{}
 
 	mu     sync.Mutex
-	reaped bool // the process id may be another's
+	reaped bool // the process id may belong to another process
 	killed bool
-	used   Usage       // as last seen
-	oom    [2]oomKills // at its start and at its end
+	used   Usage       // latest measurement
+	oom    [2]oomKills // at the start and at the end
 }
 
-// Usage is what a group has used.
+// Usage is what a group uses.
 type Usage struct {
-	CPU    time.Duration // of all its processes, since its start
-	Memory int64         // bytes resident now
+	CPU    time.Duration // of all processes, since the start
+	Memory int64         // resident bytes now
 }
 
 // Start starts a command in a group of its own.
@@ -75,22 +72,22 @@ func Start(c Command) (*Group, error) {
 	g := &Group{mark: c.Register.mark(), done: make(chan struct{}), forget: func() {}}
 	g.cmd = &exec.Cmd{Path: c.Path, Args: c.Args, Env: append(c.Env[:len(c.Env):len(c.Env)], MarkVariable+"="+g.mark), Dir: c.Dir}
 	isolate(g.cmd)
-	theirs, err := g.connect(c)
+	commandEnds, err := g.connect(c)
 	if err != nil {
-		closeAll(theirs)
+		closeAll(commandEnds)
 		g.disconnect()
 		return nil, err
 	}
 	started := make(chan error)
-	go g.supervise(started, theirs, c)
+	go g.supervise(started, commandEnds, c)
 	if err := <-started; err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// connect makes the pipes, and answers the ends that are the command's.
-func (g *Group) connect(c Command) (theirs []*os.File, err error) {
+// connect makes the pipes and returns the command's ends.
+func (g *Group) connect(c Command) (commandEnds []*os.File, err error) {
 	pipe := func(to io.Writer) (*os.File, error) {
 		if to == nil {
 			return nil, nil
@@ -99,30 +96,30 @@ func (g *Group) connect(c Command) (theirs []*os.File, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("making a pipe: %w", err)
 		}
-		theirs = append(theirs, w)
+		commandEnds = append(commandEnds, w)
 		g.outputs = append(g.outputs, &output{from: r, to: to})
 		return w, nil
 	}
 	both, err := pipe(c.Output)
 	if err != nil {
-		return theirs, err
+		return commandEnds, err
 	}
 	if both != nil { // a nil *os.File in the interface would not be nil
 		g.cmd.Stdout, g.cmd.Stderr = both, both
 	}
 	if own, err := pipe(c.Stdout); err != nil {
-		return theirs, err
+		return commandEnds, err
 	} else if own != nil {
 		g.cmd.Stdout = own
 	}
 	if c.Stdin != nil {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return theirs, fmt.Errorf("making a pipe: %w", err)
+			return commandEnds, fmt.Errorf("making a pipe: %w", err)
 		}
-		theirs, g.stdin, g.cmd.Stdin = append(theirs, r), w, r
+		commandEnds, g.stdin, g.cmd.Stdin = append(commandEnds, r), w, r
 	}
-	return theirs, nil
+	return commandEnds, nil
 }
 
 func (g *Group) disconnect() {
@@ -134,14 +131,14 @@ func (g *Group) disconnect() {
 	}
 }
 
-// supervise starts the command, sees its end and ends what it leaves. It has a
-// thread to itself: Linux ends the command with the thread that started it, so
-// that this one must last as long, and waiting takes a thread anyway.
-func (g *Group) supervise(started chan<- error, theirs []*os.File, c Command) {
+// supervise starts the command, waits for its end and kills its children. It locks its
+// thread: Linux kills the command when the thread that started it ends. Waiting takes a
+// thread anyway.
+func (g *Group) supervise(started chan<- error, commandEnds []*os.File, c Command) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := g.cmd.Start()
-	closeAll(theirs)
+	closeAll(commandEnds)
 	if err != nil {
 		g.disconnect()
 		started <- err
@@ -156,7 +153,7 @@ func (g *Group) supervise(started chan<- error, theirs []*os.File, c Command) {
 	}
 	if g.stdin != nil {
 		g.copying.Go(func() {
-			_, _ = io.Copy(g.stdin, c.Stdin) // a command need not read it
+			_, _ = io.Copy(g.stdin, c.Stdin) // the command may not read it
 			_ = g.stdin.Close()
 		})
 	}
@@ -164,10 +161,10 @@ func (g *Group) supervise(started chan<- error, theirs []*os.File, c Command) {
 
 	awaitExit(g.cmd)
 	g.mu.Lock()
-	g.oom[1] = oomKillsOf(g.cmd.Process.Pid) // a process that is not reaped has its control group
+	g.oom[1] = oomKillsOf(g.cmd.Process.Pid) // an unreaped process still has its control group
 	g.measure()
 	sweep(g.cmd.Process.Pid, g.mark)
-	_ = g.cmd.Wait() // ProcessState has what it tells
+	_ = g.cmd.Wait() // the error is in ProcessState
 	g.reaped = true
 	g.used = Usage{CPU: max(g.used.CPU, g.cmd.ProcessState.UserTime()+g.cmd.ProcessState.SystemTime())}
 	g.mu.Unlock()
@@ -182,28 +179,27 @@ func (g *Group) supervise(started chan<- error, theirs []*os.File, c Command) {
 	close(g.done)
 }
 
-// Done is closed when the command has ended, all that it left is gone, and its
-// output was taken.
+// Done is closed when the command has ended, its children are gone and its output is read.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
-// Kill ends the group and waits until it is gone. It may be called again.
+// Kill kills the group and waits until it is gone. It may be called again.
 func (g *Group) Kill() {
 	g.Signal()
 	<-g.done
 }
 
-// Signal is Kill that doesn't wait.
+// Signal kills the group without waiting.
 func (g *Group) Signal() {
 	g.mu.Lock()
 	if !g.reaped {
 		g.killed = true
-		_ = g.cmd.Process.Kill() // it may be in another group by now
+		_ = g.cmd.Process.Kill() // it may have left its group
 		killGroup(g.cmd.Process.Pid)
 	}
 	g.mu.Unlock()
 }
 
-// Terminate asks the group to end, where the system has a way to ask.
+// Terminate asks the group to end, if the system supports that.
 func (g *Group) Terminate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,14 +208,13 @@ func (g *Group) Terminate() {
 	}
 }
 
-// Succeeded tells that the command ended well; only after Done.
+// Succeeded reports whether the exit status is 0. Call it after Done.
 func (g *Group) Succeeded() bool { return g.cmd.ProcessState.Success() }
 
-// Code is the exit status, -1 for a command that a signal ended; only after
-// Done.
+// Code returns the exit status, or -1 if a signal ended the command. Call it after Done.
 func (g *Group) Code() int { return g.cmd.ProcessState.ExitCode() }
 
-// Exit says how the command ended, for people; only after Done.
+// Exit describes how the command ended, for people. Call it after Done.
 func (g *Group) Exit() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -229,9 +224,8 @@ func (g *Group) Exit() string {
 	return exitText(g.cmd.ProcessState, g.oom[0], g.oom[1])
 }
 
-// OOMKills counts the processes of the machine that the kernel ended for lack of
-// memory while the command ran, 0 where the system does not tell; only after
-// Done.
+// OOMKills returns how many processes of the machine the kernel killed for lack of memory
+// while the command ran; 0 if that's unknown. Call it after Done.
 func (g *Group) OOMKills() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -241,7 +235,7 @@ func (g *Group) OOMKills() int64 {
 	return max(0, g.oom[1].machine-g.oom[0].machine)
 }
 
-// Usage is what the group has used so far; after its end the memory is 0.
+// Usage returns what the group uses. After its end the memory is 0.
 func (g *Group) Usage() Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -251,8 +245,8 @@ func (g *Group) Usage() Usage {
 	return g.used
 }
 
-// measure is called with mu held. Processes that ended without anybody waiting
-// for them take their time along: the sum never falls.
+// measure is called with mu held. The CPU time of children that nobody waited for is lost,
+// so the sum is kept from falling.
 func (g *Group) measure() {
 	now := UsageOf(g.cmd.Process.Pid)
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}

@@ -14,21 +14,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// MarkVariable is the environment variable that every process of a group
-// inherits: by its value one is told from all others, also by a later run.
+// MarkVariable is the environment variable that every process of a group inherits. Its
+// value identifies the group, also in a later run.
 const MarkVariable = "GPUCLOUD_PROCESS"
 
-// Register is a folder in which each run of a jobrunner has a file, from before
-// its first group until after its last: the file of a run that was killed stays,
-// and names the mark of its processes. The lock on the file tells the runs that
-// live from those that don't, so that several jobrunners may share the folder.
-// Process ids alone would not do: the system gives them to others.
+// Register is a folder with a locked file for each run of a jobrunner. The file exists from
+// before the first group until after the last. The file of a killed run stays, without a
+// lock. Its name is the mark of the run's processes: process ids are reused by the system.
+// Several jobrunners may share the folder.
 //
 // A nil Register registers nothing.
 type Register struct {
 	run  string
 	dir  string
-	file *os.File // nil where nothing is kept
+	file *os.File // nil if nothing is registered
 	next atomic.Int64
 
 	mu    sync.Mutex
@@ -37,7 +36,7 @@ type Register struct {
 
 const runFile = ".run"
 
-// OpenRegister begins a run. Left tells of those before it that were killed.
+// OpenRegister begins a run. If dir is "", it registers nothing.
 func OpenRegister(dir string) (*Register, error) {
 	r := &Register{run: uuid.NewString(), dir: dir, notes: map[string]bool{}}
 	if !canRegister || dir == "" {
@@ -46,8 +45,8 @@ func OpenRegister(dir string) (*Register, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the register of processes: %w", err)
 	}
-	// It has its name only once it is locked: another run would take it for one
-	// that is over.
+	// It gets its name once it is locked. Otherwise another run would believe that this
+	// run was killed.
 	fresh := filepath.Join(dir, "."+r.run)
 	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err == nil {
@@ -68,10 +67,10 @@ func OpenRegister(dir string) (*Register, error) {
 
 func (r *Register) path() string { return filepath.Join(r.dir, r.run+runFile) }
 
-// Run is the id of this run.
+// Run returns the id of this run.
 func (r *Register) Run() string { return r.run }
 
-// Close ends a run that leaves nothing behind.
+// Close ends the run. Its groups must have ended.
 func (r *Register) Close() error {
 	if r.file == nil {
 		return nil
@@ -83,7 +82,7 @@ func (r *Register) Close() error {
 	return errors.Join(err, r.file.Close())
 }
 
-// Note keeps a word, without blanks, for who finds the run killed.
+// Note stores a line for the next run, in case this one is killed.
 func (r *Register) Note(word string) error {
 	if r == nil {
 		return nil
@@ -102,7 +101,7 @@ func (r *Register) Note(word string) error {
 	return nil
 }
 
-// mark is the mark of a new group.
+// mark returns the mark of a new group.
 func (r *Register) mark() string {
 	if r == nil {
 		return uuid.NewString()
@@ -110,15 +109,15 @@ func (r *Register) mark() string {
 	return fmt.Sprintf("%s/%d", r.run, r.next.Add(1))
 }
 
-// Left is a run that was killed.
-type Left struct {
-	Run   string
+// KilledRun is a run that was killed and may have left processes.
+type KilledRun struct {
+	ID    string
 	Notes []string
 	path  string
 }
 
-// Left are the runs that were killed and may have left processes.
-func (r *Register) Left() (left []Left, err error) {
+// KilledRuns returns the runs that were killed.
+func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 	if r.file == nil {
 		return nil, nil
 	}
@@ -137,31 +136,30 @@ func (r *Register) Left() (left []Left, err error) {
 			return nil, fmt.Errorf("the register of processes: %w", err)
 		}
 		if lock(f) {
-			one := Left{Run: strings.TrimSuffix(filepath.Base(path), runFile), path: path}
+			one := KilledRun{ID: strings.TrimSuffix(filepath.Base(path), runFile), path: path}
 			for words := bufio.NewScanner(f); words.Scan(); {
 				one.Notes = append(one.Notes, words.Text())
 			}
-			left = append(left, one)
+			killed = append(killed, one)
 		}
 		_ = f.Close()
 	}
-	return left, nil
+	return killed, nil
 }
 
-// Kill ends the processes that a run left, and counts them.
-func (l Left) Kill() int { return killRun(l) }
+// Kill kills the run's processes and returns their number.
+func (k KilledRun) Kill() int { return killRun(k) }
 
-// Forget says that nothing of the run is left. Another jobrunner that looks into
-// the folder at the same time may have said so.
-func (l Left) Forget() error {
-	err := os.Remove(l.path)
+// Forget removes the run from the register. It succeeds if another jobrunner already did.
+func (k KilledRun) Forget() error {
+	err := os.Remove(k.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(os.RemoveAll(strings.TrimSuffix(l.path, runFile)+pidFolder), err)
+	return errors.Join(os.RemoveAll(strings.TrimSuffix(k.path, runFile)+pidFolder), err)
 }
 
-// pidFolder has a file for each group where marks can't be looked for.
+// pidFolder has a file for each group, on systems that don't show a process's mark.
 const pidFolder = ".pids"
 
 func (r *Register) pids() string { return strings.TrimSuffix(r.path(), runFile) + pidFolder }

@@ -54,9 +54,9 @@ func open(t *testing.T, dir string) *procgroup.Register {
 	return r
 }
 
-func left(t *testing.T, r *procgroup.Register) []procgroup.Left {
+func left(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	t.Helper()
-	left, err := r.Left()
+	left, err := r.KilledRuns()
 	if err != nil {
 		t.Fatal(err)
 	}

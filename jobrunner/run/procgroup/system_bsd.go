@@ -13,17 +13,16 @@ import (
 
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitExit waits for the command. Its id is then free; the group keeps it from
-// others as long as it has members.
+// awaitExit waits for the command. Its id isn't reused as long as its group has members.
 func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 
-// sweep ends what is left of a group whose command has ended.
+// sweep kills the rest of a group whose command has ended.
 func sweep(pid int, _ string) { killGroup(pid) }
 
-// UsageOf is not told by this system.
+// UsageOf is unknown on this system.
 func UsageOf(int) Usage { return Usage{} }
 
-// add keeps a group's id and when its command started, which together name it.
+// add stores a group's id and the start of its command. Together they are unique.
 func (r *Register) add(pid int) (forget func()) {
 	if r == nil || r.file == nil {
 		return func() {}
@@ -35,7 +34,7 @@ func (r *Register) add(pid int) (forget func()) {
 	return func() { _ = os.Remove(path) }
 }
 
-// started is when a process started, as ps writes it; "" for one that is gone.
+// started returns when a process started, in the format of ps; "" if it's gone.
 func started(pid int) string {
 	ps := exec.Command("ps", "-o", "lstart=", "-p", strconv.Itoa(pid))
 	ps.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
@@ -43,9 +42,9 @@ func started(pid int) string {
 	return strings.TrimSpace(string(text))
 }
 
-func killRun(l Left) (killed int) {
-	folder := strings.TrimSuffix(l.path, runFile) + pidFolder
-	files, _ := os.ReadDir(folder) // none: it had no groups
+func killRun(k KilledRun) (killed int) {
+	folder := strings.TrimSuffix(k.path, runFile) + pidFolder
+	files, _ := os.ReadDir(folder) // no folder: it had no groups
 	for _, f := range files {
 		pid, err := strconv.Atoi(f.Name())
 		then, readErr := os.ReadFile(filepath.Join(folder, f.Name()))

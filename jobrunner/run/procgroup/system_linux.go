@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolate gives the command a group of its own, and ends it with the thread
-// that starts it.
+// isolate gives the command a group of its own. The kernel kills the command when the thread
+// that starts it ends.
 func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits until the command has ended, and leaves it unreaped: as long
-// as it is, nothing else has its id, and its group can be killed safely.
+// awaitExit waits until the command has ended, but doesn't reap it. Until then its id isn't
+// reused, so its group can be killed safely.
 func awaitExit(cmd *exec.Cmd) {
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -26,15 +26,14 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// A killed process may take a while to be gone, where the kernel is busy with
-// it. So long is that waited for.
+// sweepTime is how long sweepAll waits for killed processes. A busy kernel needs a while.
 const (
-	sweeping = 5 * time.Second
-	sweepMin = time.Millisecond
-	sweepMax = 50 * time.Millisecond
+	sweepTime = 5 * time.Second
+	sweepMin  = time.Millisecond
+	sweepMax  = 50 * time.Millisecond
 )
 
-// sweep ends what is left of a group whose command has ended, wherever it went.
+// sweep kills the rest of a group whose command has ended, including children that left it.
 func sweep(pid int, mark string) {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
@@ -43,22 +42,22 @@ func sweep(pid int, mark string) {
 	})
 }
 
-func killRun(l Left) int {
+func killRun(k KilledRun) int {
 	killed := map[identity]bool{}
 	sweepAll(func() int {
-		return killEach(killed, func(p process) bool { return p.ofRun(l.Run) })
+		return killEach(killed, func(p process) bool { return p.ofRun(k.ID) })
 	})
 	return len(killed)
 }
 
-// sweepAll repeats until none is found: between a look and a kill a process may
-// have started another.
+// sweepAll repeats until no process is found: between a scan and a kill a process may have
+// started another.
 func sweepAll(kill func() (found int)) {
 	pause := sweepMin
-	for end := time.Now().Add(sweeping); kill() > 0 && time.Now().Before(end); pause = min(2*pause, sweepMax) {
+	for end := time.Now().Add(sweepTime); kill() > 0 && time.Now().Before(end); pause = min(2*pause, sweepMax) {
 		time.Sleep(pause)
 	}
 }
 
-// add has nothing to do: marks are enough.
+// add is a no-op: marks are enough.
 func (r *Register) add(int) (forget func()) { return func() {} }

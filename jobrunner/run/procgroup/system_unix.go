@@ -16,8 +16,7 @@ func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 func terminateGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGTERM) }
 
-// lock takes a file's lock, which is held until the file is closed, by the end
-// of the process at the latest.
+// lock locks a file until it's closed or the process ends.
 func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
 
 func exitText(s *os.ProcessState, before, after oomKills) string {
@@ -31,9 +30,9 @@ func exitText(s *os.ProcessState, before, after oomKills) string {
 	return "killed by " + SignalName(int(status.Signal()))
 }
 
-// StatusText says for people what an exit status means: shells and containers
-// tell by it which signal ended the program that they ran. With oom a process
-// was ended meanwhile because memory ran out.
+// StatusText explains an exit status, for people. Shells and containers use 128 plus the
+// number of the signal that ended the program. oom says that the kernel killed a process for
+// lack of memory.
 func StatusText(status int, oom bool) string {
 	text := fmt.Sprintf("exit status %d", status)
 	signal := status - 128
@@ -51,7 +50,7 @@ func StatusText(status int, oom bool) string {
 	return text
 }
 
-// SignalName is the name of a signal, like SIGSEGV.
+// SignalName returns the name of a signal, such as SIGSEGV.
 func SignalName(n int) string {
 	if name := unix.SignalName(syscall.Signal(n)); name != "" {
 		return name

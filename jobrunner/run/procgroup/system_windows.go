@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// canRegister: nothing could be found by it.
+// canRegister is false: a later run couldn't find any process.
 const canRegister = false
 
 func isolate(*exec.Cmd) {}
@@ -19,19 +19,19 @@ func terminateGroup(int) {}
 
 func sweep(int, string) {}
 
-func killRun(Left) int { return 0 }
+func killRun(KilledRun) int { return 0 }
 
 func lock(*os.File) bool { return false }
 
 func (r *Register) add(int) (forget func()) { return func() {} }
 
-// UsageOf is not told by this system.
+// UsageOf is unknown on this system.
 func UsageOf(int) Usage { return Usage{} }
 
 func exitText(s *os.ProcessState, _, _ oomKills) string { return StatusText(s.ExitCode(), false) }
 
-// StatusText says for people what an exit status means.
+// StatusText explains an exit status, for people.
 func StatusText(status int, _ bool) string { return fmt.Sprintf("exit status %d", status) }
 
-// SignalName is the name of a signal.
+// SignalName returns the name of a signal.
 func SignalName(n int) string { return fmt.Sprintf("signal %d", n) }

@@ -67,7 +67,7 @@ inspect)
 	for last; do :; done
 	[ -e "containers/$last" ] || { echo "No such container: $last" >&2; exit 1; }
 	case $2 in
-	*OOMKilled*) cat oom 2>/dev/null || echo false ;;
+	*OOMKilled*) echo false "$(cat exit 2>/dev/null || echo 137)" "$(cat oom 2>/dev/null || echo false)" ;;
 	*) cat "containers/$last.pid" ;;
 	esac
 	;;

@@ -1,4 +1,4 @@
-package worker
+package run
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Resolver replaces the placeholders of account secrets in environment variables, and
-// returns the values that it put there.
+// Resolver replaces placeholders of account secrets in variables, and also returns the values
+// of the secrets.
 type Resolver func(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error)
 
 // shortestHidden is the length of the shortest line of a secret that a log hides.
 const shortestHidden = 4
 
-// Env resolves variables, and keeps the values out of a log. A nil Resolver resolves
-// nothing.
+// Env resolves variables, and hides the values of secrets from a log. A nil Resolver is a
+// no-op.
 func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map[string]string, error) {
 	if r == nil {
 		return env, nil

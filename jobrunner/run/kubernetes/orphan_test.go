@@ -3,37 +3,34 @@ package kubernetes
 import (
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // aPod is the pod p1 of the deployment d1 in its third run.
-func aPod(deployment string) Workload {
-	s := pod.Spec{
-		Spec: worker.Spec{Worker: "p1", Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}}},
-		Run:  3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, Deployment: deployment,
+func aPod(deployment string) run.Spec {
+	return run.Spec{
+		ID: "p1", Log: new(lines), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
+		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, Deployment: deployment},
 	}
-	return Workload{Spec: s.Spec, Pod: &s}
 }
 
 // beginPod starts a pod, and returns when it runs.
-func (s *simulated) beginPod(w Workload) (made *core.Pod, process pod.Process) {
+func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
 	s.t.Helper()
 	type result struct {
-		process pod.Process
+		process run.Process
 		err     error
 	}
 	out := make(chan result, 1)
 	go func() {
-		p, err := s.StartPod(s.t.Context(), w)
+		p, err := s.Start(s.t.Context(), w)
 		out <- result{p, err}
 	}()
 	made = s.awaitPod()
@@ -67,8 +64,8 @@ func TestPod(t *testing.T) {
 		t.Errorf("%s", process.Address())
 	}
 	process.Stop(time.Second)
-	if exit := process.Exit(); exit != "stopped by the jobrunner" || process.Succeeded() || s.left() != 0 {
-		t.Errorf("%s; %d objects are left", exit, s.left())
+	if exit := process.Exit(); exit != (run.Exit{Text: run.Stopped}) || s.left() != 0 {
+		t.Errorf("%+v; %d objects are left", exit, s.left())
 	}
 }
 
@@ -91,43 +88,38 @@ func TestMember(t *testing.T) {
 
 // What belongs to a deployment outlives a run of the jobrunner; a later one goes on with
 // it, or removes it. What belongs to none is removed with its run.
-func TestLeftPods(t *testing.T) {
+func TestOrphans(t *testing.T) {
 	s := simulate(t)
 	made, _ := s.beginPod(aPod("d1"))
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
 	}
-	next, err := open(t.Context(), Config{Namespace: "gpucloud", Run: "run-2"}, s.fake)
+	next, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-2"}, "", s.fake)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(next.Close)
-	left, err := next.LeftPods(t.Context(), "d1")
+	left, err := next.Orphans(t.Context(), "d1")
 	if err != nil || len(left) != 1 || left[0].Pod != "p1" || left[0].Run != 3 {
 		t.Fatalf("%+v %v", left, err)
 	}
-	var mu sync.Mutex
-	var marks []string
-	adopted := left[0].Adopt(pod.Spec{Run: 3, Line: func(_, mark string) {
-		mu.Lock()
-		defer mu.Unlock()
-		marks = append(marks, mark)
-	}}, "")
-	if again, err := next.LeftPods(t.Context(), "d1"); err != nil || len(again) != 0 {
+	log := new(lines)
+	adopted := left[0].Adopt(log, "")
+	if again, err := next.Orphans(t.Context(), "d1"); err != nil || len(again) != 0 {
 		t.Errorf("one that is followed is left: %+v %v", again, err)
 	}
 	s.becomes(made, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
-	if !adopted.Succeeded() || adopted.Exit() != "exit status 0" || s.left() != 0 {
-		t.Errorf("%s; %d objects are left", adopted.Exit(), s.left())
+	if adopted.Exit() != (run.Exit{Text: "exit status 0", OK: true}) || s.left() != 0 {
+		t.Errorf("%+v; %d objects are left", adopted.Exit(), s.left())
 	}
 	s.beginPod(aPod("d1"))
-	other, err := open(t.Context(), Config{Namespace: "gpucloud", Run: "run-3"}, s.fake)
+	other, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	if left, err = other.LeftPods(t.Context(), "d1"); err != nil || len(left) != 1 {
+	if left, err = other.Orphans(t.Context(), "d1"); err != nil || len(left) != 1 {
 		t.Fatalf("%+v %v", left, err)
 	}
 	left[0].Remove()
@@ -161,16 +153,16 @@ func TestVolumes(t *testing.T) {
 	s := simulate(t)
 	s.StorageClass = "fast"
 	for _, step := range []struct {
-		mount worker.Mount
+		mount run.Mount
 		want  string
 	}{
-		{worker.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "10G ReadWriteMany"},
-		{worker.Mount{Name: "volume-v1", Size: 20, Path: "/data"}, "20G ReadWriteMany"},
-		{worker.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "20G ReadWriteMany"},
-		{worker.Mount{Name: "pod-p1", Size: 0, Path: "/data"}, "1G ReadWriteOnce"},
+		{run.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "10G ReadWriteMany"},
+		{run.Mount{Name: "volume-v1", Size: 20, Path: "/data"}, "20G ReadWriteMany"},
+		{run.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "20G ReadWriteMany"},
+		{run.Mount{Name: "pod-p1", Size: 0, Path: "/data"}, "1G ReadWriteOnce"},
 	} {
 		w := plain()
-		w.Mounts = []worker.Mount{step.mount}
+		w.Mounts = []run.Mount{step.mount}
 		made, result := s.begin(w)
 		if c := made.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
 			t.Errorf("%+v", made.Spec)
@@ -180,7 +172,7 @@ func TestVolumes(t *testing.T) {
 		if got.err != nil {
 			t.Fatal(got.err)
 		}
-		got.process.Kill()
+		got.process.Stop(0)
 		if size := s.claims()["gpucloud-"+step.mount.Name]; size != step.want {
 			t.Errorf("%+v has a claim of %s, not %s", step.mount, size, step.want)
 		}
@@ -206,7 +198,7 @@ func TestDeletedClaim(t *testing.T) {
 	now := meta.Now()
 	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})
 	w := plain()
-	w.Mounts = []worker.Mount{{Name: "pod-p1", Size: 10, Path: "/data"}}
+	w.Mounts = []run.Mount{{Name: "pod-p1", Size: 10, Path: "/data"}}
 	if _, err := s.Start(t.Context(), w); err == nil || !strings.Contains(err.Error(), "is still being deleted") || s.left() != 0 {
 		t.Errorf("%v; %d objects are left", err, s.left())
 	}

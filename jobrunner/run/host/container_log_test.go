@@ -2,15 +2,13 @@ package host
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // The lines of an engine are passed on without their times, from where the last run of
@@ -27,14 +25,14 @@ func TestMarkedLines(t *testing.T) {
 		"":                               {"one", "two", "three", "2026-06-01T11:00:00.000000000Z is the program's own", "", "cut off"},
 		"2026-06-01T12:00:00.000000002Z": {"three", "2026-06-01T11:00:00.000000000Z is the program's own", "", "cut off"},
 	} {
-		var got []string
-		m := &markedLines{since: since, after: since, pieces: true, line: func(text, _ string) { got = append(got, text) }}
+		log := newOutput()
+		m := &markedLines{since: since, last: since, pieces: true, log: log}
 		if _, err := io.Copy(m, iotest.OneByteReader(strings.NewReader(written))); err != nil {
 			t.Fatal(err)
 		}
 		m.flush()
-		if !slices.Equal(got, want) || m.after != "2026-06-01T12:00:00.000000007Z" {
-			t.Errorf("since %q: %q, and then %s", since, got, m.after)
+		if got := log.String(); got != strings.Join(want, "\n")+"\n" || m.last != "2026-06-01T12:00:00.000000007Z" {
+			t.Errorf("since %q: %q, and then %s", since, got, m.last)
 		}
 	}
 }
@@ -51,14 +49,14 @@ func TestPodCreation(t *testing.T) {
 		{"gpucloud-global", "mine", "d", "--network mine --publish 127.0.0.1:4001:22", name},
 		{"gpucloud-global", "host", "d", "--network host --gpus", "--publish"},
 	} {
-		s := pod.Spec{
-			Spec: worker.Spec{
-				Worker: "id", Container: store.Container{Image: "x", Args: "a"}, Devices: []gpu.Device{{UUID: "GPU-a"}}, Mounts: []worker.Mount{{Dir: "/v", Path: "/w"}},
+		s := run.Spec{
+			ID: "id", Container: store.Container{Image: "x", Args: "a"}, Devices: []gpu.Device{{UUID: "GPU-a"}}, Mounts: []run.Mount{{Dir: "/v", Path: "/w"}},
+			Pod: &run.Pod{
+				Run: 7, Network: c.network, Deployment: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
 			},
-			Run: 7, Network: c.network, Deployment: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
 		}
 		dir := t.TempDir()
-		args, _, err := creation{&containerSettings{Network: text{Value: c.rule}}, s.Spec, "n", "r", false, "linux", &s}.args(dir)
+		args, _, err := creation{&containerSettings{Network: text{Value: c.rule}}, s, "n", "r", false, "linux"}.args(dir)
 		line := strings.ReplaceAll(strings.Join(args, " "), dir+"/", "")
 		if err != nil || !strings.Contains(line, c.want) || strings.Contains(line, c.lacks) || !strings.Contains(line, "--label gpucloud.pod=id --label gpucloud.pod.run=7 ") || strings.Contains(line, "gpucloud.worker") {
 			t.Errorf("%+v:\n%s %v", c, line, err)

@@ -1,4 +1,4 @@
-package worker
+package run
 
 import (
 	"encoding/json"
@@ -35,7 +35,7 @@ func TestLongLines(t *testing.T) {
 	if lines[2].Text != "half a line: (secret) (secret)" || lines[2].System || lines[3].Text != "it ended" || !lines[3].System {
 		t.Errorf("the last lines are %+v", lines[2:])
 	}
-	if tail := log.tail(1000); !strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") || strings.Contains(tail, "it ended") || len(tail) > 1000 {
+	if tail := log.Tail(1000); !strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") || strings.Contains(tail, "it ended") || len(tail) > 1000 {
 		t.Errorf("the end is %s", tail)
 	}
 }

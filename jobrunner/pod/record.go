@@ -1,0 +1,152 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+const (
+	// retryStore is the pause after an error of the database, in real time.
+	retryStore = time.Second
+	maxReason  = 2000 // bytes
+)
+
+// sync reads the record, and interrupts the runner if the record no longer wants what it does.
+func (r *runner) sync(ctx context.Context) {
+	r.syncing.Lock()
+	defer r.syncing.Unlock()
+	p, err := r.pods.Store.Pod(ctx, r.id)
+	switch {
+	case err == nil && r.pods.isOurs(p):
+		r.setRead(p)
+		r.setDesired(&p)
+		r.pods.join(r, p)
+	case err == nil: // another deployment has it, in its own folder
+		r.setRead(p)
+		p.Status, p.WipeVolume = store.PodExited, false
+		r.setDesired(&p)
+	case errors.Is(err, store.ErrNotFound):
+		r.setDesired(nil)
+	default:
+		r.pods.Logger.Error("reading a pod failed: what changed counts with its next change", "pod", r.id, "error", err)
+	}
+}
+
+func (r *runner) setRead(p store.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = &p
+}
+
+// isUpToDate reports whether a record is the one that was last read; nil is a deleted one.
+func (r *runner) isUpToDate(p *store.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p == nil {
+		return r.desired == nil
+	}
+	return r.read != nil && reflect.DeepEqual(*r.read, *p)
+}
+
+func (r *runner) setDesired(p *store.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.desired = p
+	if p == nil || !p.Status.Active() || p.Run != r.generation {
+		r.interrupt()
+	}
+	notify.Signal(r.wake)
+}
+
+func (r *runner) desiredNow() *store.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.desired
+}
+
+// errOutdated says that the record wants another generation or no longer exists. The runner
+// will read it soon.
+var errOutdated = errors.New("the record of the pod has changed")
+
+// report records an event of a generation.
+func (r *runner) report(ctx context.Context, generation int64, e event, set func(p *store.Pod)) (store.Pod, error) {
+	return r.update(ctx, generation, func(p *store.Pod) bool {
+		if !on(p, e) {
+			return false
+		}
+		set(p)
+		return true
+	})
+}
+
+// update changes the record. If the generation is outdated or change returns false, the error
+// is errOutdated. It retries while the database doesn't respond.
+func (r *runner) update(ctx context.Context, generation int64, change func(p *store.Pod) bool) (store.Pod, error) {
+	for logged := false; ; {
+		p, err := r.tryUpdate(ctx, generation, change)
+		switch {
+		case err == nil, errors.Is(err, errOutdated):
+			return p, err
+		case errors.Is(err, store.ErrNotFound):
+			return p, errOutdated
+		case !engine.Temporary(err) && !logged:
+			r.pods.Logger.ErrorContext(ctx, "the state of a pod can't be stored yet", "pod", r.id, "error", err)
+			logged = true
+		}
+		if err := sleep(ctx, retryStore); err != nil {
+			return p, err
+		}
+	}
+}
+
+func (r *runner) tryUpdate(ctx context.Context, generation int64, change func(p *store.Pod) bool) (store.Pod, error) {
+	r.syncing.Lock()
+	defer r.syncing.Unlock()
+	p, err := r.pods.Store.ReportPod(context.WithoutCancel(ctx), r.id, func(p *store.Pod) error {
+		if p.Run != generation || !change(p) {
+			return errOutdated
+		}
+		return nil
+	})
+	if err == nil {
+		r.mu.Lock()
+		r.desired = &p
+		r.mu.Unlock()
+	}
+	return p, err
+}
+
+// reportWait records why the pod waits, and logs it once.
+func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, message, reason string) {
+	reason = logline.Shorten(reason, maxReason)
+	if current := r.desiredNow(); current != nil && current.Status == store.PodProvisioning && current.Reason == reason {
+		return
+	}
+	if _, err := r.report(ctx, p.Run, waits, func(p *store.Pod) { r.note(p, "Waits: "+reason, reason) }); err == nil {
+		r.log.Note("the pod waits: " + reason)
+		r.pods.Logger.Log(ctx, level, message, "pod", r.id, "reason", reason)
+	}
+}
+
+// note sets the record's latest change and reason.
+func (r *runner) note(p *store.Pod, what, reason string) {
+	change(p, logline.Shorten(what, maxReason), r.pods.Clock.Wall())
+	p.Reason = logline.Shorten(reason, maxReason)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,134 @@
+package pod
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// runs is a process that exists.
+var runs = run.Process((*builtin)(nil))
+
+func desired(status store.PodStatus, generation int64) *store.Pod {
+	return &store.Pod{PodState: store.PodState{Status: status, Run: generation}}
+}
+
+func TestNextStep(t *testing.T) {
+	wiped := func(p *store.Pod) *store.Pod { p.WipeVolume = true; return p }
+	program := &run.Program{}
+	running := actual{generation: 1, holds: true, program: program, allocated: true, joined: true, process: runs}
+	for name, c := range map[string]struct {
+		desired *store.Pod
+		actual  actual
+		closing bool
+		want    step
+	}{
+		"new":                                 {desired(store.PodProvisioning, 1), actual{}, false, resolve},
+		"image resolved":                      {desired(store.PodProvisioning, 1), actual{generation: 1, program: program}, false, allocate},
+		"GPUs allocated":                      {desired(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true}, false, join},
+		"network joined":                      {desired(store.PodStarting, 1), actual{generation: 1, program: program, holds: true, allocated: true, joined: true}, false, startProcess},
+		"running":                             {desired(store.PodRunning, 1), running, false, watch},
+		"running, the record lags":            {desired(store.PodStarting, 1), running, false, watch},
+		"restarted":                           {desired(store.PodStarting, 2), running, false, stopProcess},
+		"restarted, process stopped":          {desired(store.PodStarting, 2), actual{generation: 1, holds: true}, false, resolve},
+		"restarted during a start":            {desired(store.PodStarting, 2), actual{generation: 1, holds: true, program: program, allocated: true}, false, resolve},
+		"reset while running":                 {wiped(desired(store.PodStarting, 2)), running, false, stopProcess},
+		"reset, process stopped":              {wiped(desired(store.PodStarting, 2)), actual{generation: 1, holds: true}, false, wipe},
+		"stopped while running":               {desired(store.PodExited, 2), running, false, stopProcess},
+		"stopped, process stopped":            {desired(store.PodExited, 2), actual{generation: 1, holds: true}, false, release},
+		"stopped":                             {desired(store.PodExited, 2), actual{generation: 1}, false, idle},
+		"stopped and reset, GPUs still held":  {wiped(desired(store.PodExited, 2)), actual{generation: 1, holds: true}, false, release},
+		"stopped and reset":                   {wiped(desired(store.PodExited, 2)), actual{generation: 1}, false, wipe},
+		"failed":                              {desired(store.PodError, 1), actual{generation: 1}, false, idle},
+		"deleted while running":               {nil, running, false, stopProcess},
+		"deleted, process stopped":            {nil, actual{generation: 1, holds: true}, false, release},
+		"deleted":                             {nil, actual{generation: 1}, false, remove},
+		"deployment ends while running":       {desired(store.PodRunning, 1), running, true, stopProcess},
+		"deployment ends during a start":      {desired(store.PodStarting, 1), actual{generation: 1, holds: true, program: program}, true, exit},
+		"deployment ends, deleted":            {nil, actual{}, true, exit},
+		"deployment ends, the volume remains": {wiped(desired(store.PodExited, 1)), actual{}, true, exit},
+	} {
+		if got := nextStep(c.desired, c.actual, c.closing); got != c.want {
+			t.Errorf("%s: step %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// From any state, the steps reach one that only an event ends, never take a step twice, and
+// never start a second process.
+func TestStepsConverge(t *testing.T) {
+	states := []*store.Pod{nil}
+	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError, store.PodTerminated} {
+		for _, wipeVolume := range []bool{false, true} {
+			p := desired(status, 2)
+			p.WipeVolume = wipeVolume
+			states = append(states, p)
+		}
+	}
+	for _, want := range states {
+		for bits := range 1 << 6 {
+			a := actual{generation: int64(1 + bits&1), holds: bits&2 != 0, allocated: bits&4 != 0, joined: bits&8 != 0}
+			if bits&16 != 0 {
+				a.program = &run.Program{}
+			}
+			if bits&32 != 0 {
+				a.process, a.program = runs, &run.Program{}
+			}
+			for _, closing := range []bool{false, true} {
+				if err := converge(want, a, closing); err != nil {
+					t.Errorf("%+v, %+v, closing %t: %s", want, a, closing, err)
+				}
+			}
+		}
+	}
+}
+
+// converge takes steps that succeed until one of them waits for an event.
+func converge(desired *store.Pod, a actual, closing bool) error {
+	if desired != nil {
+		p := *desired
+		desired = &p
+	}
+	taken := map[step]bool{}
+	for {
+		next := nextStep(desired, a, closing)
+		if taken[next] {
+			return fmt.Errorf("step %d is repeated", next)
+		}
+		taken[next] = true
+		switch next {
+		case idle, remove:
+			if a.process != nil || a.holds {
+				return fmt.Errorf("step %d leaves a process or GPUs", next)
+			}
+			return nil
+		case exit, watch:
+			if (a.process != nil) != (next == watch) {
+				return fmt.Errorf("step %d with process %v", next, a.process)
+			}
+			return nil
+		case stopProcess:
+			a.process = nil
+			a.reset()
+		case release:
+			a.holds = false
+		case wipe:
+			desired.WipeVolume = false
+		case resolve:
+			a.generation = desired.Run
+			a.reset()
+			a.program = &run.Program{}
+		case allocate:
+			a.holds, a.allocated = true, true
+		case join:
+			a.joined = true
+		case startProcess:
+			if a.process != nil || !a.holds && !a.allocated {
+				return fmt.Errorf("a process is started with %+v", a)
+			}
+			a.process = runs
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package host
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+)
+
+// Labels of containers. A container with the label of a deployment outlives a jobrunner
+// that is killed, and the next run finds it. A container with the label of a run ends with
+// that run.
+const (
+	runLabel        = "gpucloud.run"
+	deploymentLabel = "gpucloud.deployment"
+	endpointLabel   = "gpucloud.endpoint"
+	workerLabel     = "gpucloud.worker"
+	podLabel        = "gpucloud.pod"
+	podRunLabel     = "gpucloud.pod.run"
+)
+
+// Networks with a meaning of their own.
+const (
+	hostNetwork = "host" // this machine's: on Linux it reaches a deployment at the loopback
+	noNetwork   = "none"
+)
+
+// The names of this machine in a container with a network of its own.
+const (
+	dockerHost = "host.docker.internal"
+	podmanHost = "host.containers.internal"
+)
+
+// creation is what a container is created from.
+type creation struct {
+	*containerSettings
+	run.Spec
+	name, run string
+	podman    bool
+	system    string // GOOS
+}
+
+// args returns the engine's arguments, without secrets: the variables are in a file of the
+// folder, or in env if a file can't hold them.
+func (c creation) args(folder string) (args, env []string, err error) {
+	args = []string{"create", "--pull", "never", "--name", c.name}
+	for _, label := range c.labels() {
+		args = append(args, "--label", label)
+	}
+	if c.podman && c.Pod == nil { // otherwise a removal waits ten seconds for the worker to end
+		args = append(args, "--stop-timeout", "0")
+	}
+	args, env, err = c.appendEnvironment(args, folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	args = c.appendNetwork(args)
+	args = append(args, c.devices()...)
+	for _, m := range c.Mounts {
+		mount, err := fields("type=bind", "source="+m.Dir, "target="+m.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		args = append(args, "--mount", mount)
+	}
+	if c.DiskLimit && c.Disk > 0 {
+		args = append(args, "--storage-opt", fmt.Sprintf("size=%dG", c.Disk))
+	}
+	for _, option := range c.Options {
+		args = append(args, option.Value)
+	}
+	words, err := run.Words(c.Args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(c.Entrypoint) > 0 { // the option takes only the first word
+		args = append(args, "--entrypoint", c.Entrypoint[0])
+		words = append(slices.Clone(c.Entrypoint[1:]), words...)
+	}
+	return append(append(args, c.Image), words...), env, nil
+}
+
+func (c creation) labels() (labels []string) {
+	if c.Pod == nil {
+		labels = []string{endpointLabel + "=" + c.Endpoint, workerLabel + "=" + c.ID}
+	} else {
+		labels = []string{podLabel + "=" + c.ID, podRunLabel + "=" + strconv.FormatInt(c.Pod.Run, 10)}
+	}
+	return append(labels, ownerLabel(c.Deployment(), c.run))
+}
+
+// ownerLabel is the label of a deployment, or of a run if the deployment is "".
+func ownerLabel(deployment, run string) string {
+	if deployment != "" {
+		return deploymentLabel + "=" + deployment
+	}
+	return runLabel + "=" + run
+}
+
+// network returns the network of the container; "" is the engine's default.
+func (c creation) network() string {
+	switch {
+	case c.Pod != nil && c.Pod.IP != "" && c.Pod.Network != "": // the members of a cluster are in it
+		return c.Pod.Network
+	case c.Network.Value != "":
+		return c.Network.Value
+	case c.Pod != nil:
+		return c.Pod.Network
+	case c.system == "linux":
+		return hostNetwork
+	}
+	return "" // engines of other systems run in a virtual machine
+}
+
+// appendEnvironment writes the variables to where the engine reads them.
+func (c creation) appendEnvironment(args []string, folder string) (_, inherited []string, err error) {
+	vars := make(map[string]string, len(c.Env)+1)
+	for name, value := range c.Env {
+		vars[name] = value
+		if c.network() != hostNetwork && strings.HasPrefix(name, reservedPrefix) {
+			vars[name] = c.urlInContainer(value)
+		}
+	}
+	if len(c.Devices) == 0 {
+		vars["NVIDIA_VISIBLE_DEVICES"] = "void" // an image may ask for all
+	}
+	var file strings.Builder
+	for name, value := range vars {
+		switch {
+		case !nameForm.MatchString(name):
+			return nil, nil, fmt.Errorf("invalid variable %q: expected a name of letters, digits and _, with no digit first", name)
+		case !strings.ContainsAny(value, "\r\n") && len(value) < maxFileLine:
+			file.WriteString(name + "=" + value + "\n")
+		case engineReads(name):
+			return nil, nil, fmt.Errorf("the variable %s can't be given to a container: it means something to the engine's own command line, and with more than one line a file can't carry it", name)
+		default:
+			inherited = append(inherited, name+"="+value)
+			args = append(args, "--env", name)
+		}
+	}
+	path := filepath.Join(folder, "env")
+	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
+		return nil, nil, fmt.Errorf("the environment of a container: %w", err)
+	}
+	return append(args, "--env-file", path), inherited, nil
+}
+
+// maxFileLine is the longest line that engines read from a file of variables.
+const maxFileLine = 60 << 10
+
+// engineReads reports whether a variable could change what the engine's command line does,
+// or which code it loads.
+func engineReads(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.ContainsFunc([]string{
+		"DOCKER", "BUILDKIT", "COMPOSE", "CONTAINER", "PODMAN", "REGISTRY", "STORAGE", "LD_", "DYLD_", "GLIBC", "MALLOC", "GO", "XDG_", "DBUS_", "SSL", "HTTP", "NO_PROXY", "ALL_PROXY", "SSH",
+		"PATH", "HOME", "TMP", "TEMP", "LANG", "LC_", "NOTIFY", "LISTEN_",
+	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// appendNetwork lets the container and the deployment reach each other. Ports are published
+// to this machine only.
+func (c creation) appendNetwork(args []string) []string {
+	network := c.network()
+	if network != "" {
+		args = append(args, "--network", network)
+	}
+	switch {
+	case network == hostNetwork:
+	case c.Pod != nil:
+		args = c.appendPodPorts(args, network)
+	default:
+		args = c.appendWorkerPorts(args)
+	}
+	return args
+}
+
+func (c creation) appendPodPorts(args []string, network string) []string {
+	if p := c.Pod; p.Network != "" {
+		if network == p.Network {
+			args = append(args, "--network-alias", run.InternalName(c.ID))
+		}
+		if p.IP != "" {
+			args = append(args, "--ip", p.IP)
+		}
+	}
+	for _, port := range c.Pod.Ports {
+		if port.Public != 0 {
+			args = append(args, "--publish", fmt.Sprintf("%s:%d:%d", run.PublicIP, port.Public, port.Private))
+		}
+	}
+	return args
+}
+
+func (c creation) appendWorkerPorts(args []string) []string {
+	if !c.podman && c.system == "linux" {
+		args = append(args, "--add-host", dockerHost+":host-gateway")
+	}
+	if c.Port > 0 {
+		args = append(args, "--publish", fmt.Sprintf("%s:%d:%d", run.PublicIP, c.Port, c.Port))
+	}
+	for _, port := range c.Ports {
+		number, _, _ := strings.Cut(port, "/")
+		if number != strconv.Itoa(c.Port) {
+			args = append(args, "--publish", run.PublicIP+"::"+number)
+		}
+	}
+	return args
+}
+
+// urlInContainer replaces this machine's loopback in a URL with its name in the container.
+func (c creation) urlInContainer(url string) string {
+	host := dockerHost
+	if c.podman {
+		host = podmanHost
+	}
+	for _, local := range []string{"127.0.0.1", "localhost", "[::1]"} {
+		url = strings.Replace(url, "://"+local+":", "://"+host+":", 1)
+	}
+	return url
+}
+
+// devices lets the container see its own GPUs only.
+func (c creation) devices() (args []string) {
+	all := uuids(c.Spec)
+	switch {
+	case len(all) == 0:
+		return nil
+	case c.podman:
+		for _, id := range all {
+			args = append(args, "--device", "nvidia.com/gpu="+id)
+		}
+		return args
+	}
+	return []string{"--gpus", `"device=` + strings.Join(all, ",") + `"`} // quoted: the option is a CSV line
+}
+
+// fields formats an option whose value is a CSV line.
+func fields(all ...string) (string, error) {
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	if err := w.Write(all); err != nil {
+		return "", err
+	}
+	w.Flush()
+	return strings.TrimSuffix(line.String(), "\n"), w.Error()
+}

@@ -1,0 +1,164 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+)
+
+// clusterLabel is a label of a cluster's network. The other one is that of its owner.
+const clusterLabel = "gpucloud.cluster"
+
+// clusterBlocks contains the networks of clusters: 256 blocks, each with an address for
+// every pod of the largest cluster.
+var clusterBlocks = netip.MustParsePrefix("10.65.0.0/16")
+
+const clusterBits = 24
+
+// clusterBlock returns the nth of the 256 blocks.
+func clusterBlock(n int) string {
+	ip := clusterBlocks.Addr().As4()
+	ip[2] = byte(n)
+	return netip.PrefixFrom(netip.AddrFrom4(ip), clusterBits).String()
+}
+
+func refuseNetwork(context.Context, run.Network) (string, error) {
+	return "", errors.New("the rule for the image gives its containers no network (network: none), and the pods of a cluster need one")
+}
+
+// clusterNetwork creates the networks of clusters.
+func (e *Executor) clusterNetwork(engine *containerEngine) func(context.Context, run.Network) (string, error) {
+	return func(ctx context.Context, n run.Network) (string, error) {
+		if n.Deployment == "" { // the next run removes it
+			if err := e.register.Note(engine.path); err != nil {
+				return "", err
+			}
+		}
+		return engine.makeClusterNetwork(ctx, n, []string{"--label", clusterLabel + "=" + n.Cluster, "--label", ownerLabel(n.Deployment, e.register.Run())})
+	}
+}
+
+// makeNetwork creates a private network unless it exists.
+func (e *containerEngine) makeNetwork(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	exists := func() bool {
+		_, err := e.cli(ctx, "network", "inspect", name)
+		return err == nil
+	}
+	if exists() {
+		return nil
+	}
+	if _, err := e.cli(ctx, "network", "create", name); err != nil && !exists() { // another pod may have created it
+		return fmt.Errorf("making the network %s: %w", name, err)
+	}
+	return nil
+}
+
+// makeClusterNetwork returns the block of a network. If the network doesn't exist, it
+// creates it with its earlier block, or else with the first free one.
+func (e *containerEngine) makeClusterNetwork(ctx context.Context, n run.Network, labels []string) (string, error) {
+	if cidr, err := e.networkBlock(ctx, n.Name); err == nil {
+		return cidr, nil
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.Cluster)) // never fails
+	first := int(h.Sum32() % 256)
+	blocks := []string{n.CIDR}
+	if n.CIDR == "" {
+		blocks = nil
+	}
+	for i := range 256 {
+		blocks = append(blocks, clusterBlock((first+i)%256))
+	}
+	var err error
+	for _, block := range blocks {
+		args := append([]string{"network", "create", "--subnet", block}, labels...)
+		if _, err = e.cli(ctx, append(args, n.Name)...); err == nil {
+			return block, nil
+		}
+		if !isBlockInUse(err) {
+			break
+		}
+	}
+	return "", fmt.Errorf("making the network %s: %w", n.Name, err)
+}
+
+// isBlockInUse reports whether an engine's error means that another network has the
+// addresses.
+func isBlockInUse(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "overlap") || strings.Contains(text, "already used") || strings.Contains(text, "already in use") || strings.Contains(text, "conflicts")
+}
+
+// networkBlock returns the block of an existing network.
+func (e *containerEngine) networkBlock(ctx context.Context, name string) (string, error) {
+	format := "{{range .IPAM.Config}}{{.Subnet}} {{end}}"
+	if e.podman {
+		format = "{{range .Subnets}}{{.Subnet}} {{end}}"
+	}
+	text, err := e.cli(ctx, "network", "inspect", "--format", format, name)
+	if err != nil {
+		return "", err
+	}
+	blocks := strings.Fields(text)
+	if len(blocks) == 0 {
+		return "", fmt.Errorf("the network %s has no addresses", name)
+	}
+	return blocks[0], nil
+}
+
+// networks returns the names of the networks with a label.
+func (e *containerEngine) networks(ctx context.Context, label string) ([]string, error) {
+	text, err := e.cli(ctx, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}")
+	return strings.Fields(text), err
+}
+
+// removeNetworks removes the networks with a label.
+func (e *containerEngine) removeNetworks(ctx context.Context, label string) error {
+	names, err := e.networks(ctx, label)
+	for _, name := range names {
+		_, failed := e.cli(ctx, "network", "rm", name)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// OrphanNetworks returns the networks that clusters of a deployment left.
+func (e *Executor) OrphanNetworks(ctx context.Context, deployment string) (all []string) {
+	if deployment == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	for _, engine := range e.engines.all {
+		if engine.state() == nil {
+			names, _ := engine.networks(ctx, deploymentLabel+"="+deployment) // if the engine doesn't answer, the next start asks again
+			all = append(all, names...)
+		}
+	}
+	return all
+}
+
+// RemoveNetwork removes a network from the engine that has it.
+func (e *Executor) RemoveNetwork(ctx context.Context, name string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	for _, engine := range e.engines.all {
+		if engine.state() != nil {
+			continue
+		}
+		if _, failed := engine.networkBlock(ctx, name); failed != nil {
+			continue // it doesn't have the network
+		}
+		_, failed := engine.cli(ctx, "network", "rm", name)
+		err = errors.Join(err, failed)
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+)
+
+// Orphans returns the Pods of a deployment's pods that no process follows.
+func (c *Cluster) Orphans(ctx context.Context, deployment string) (all []run.Orphan, err error) {
+	if err := c.watchDeployment(ctx, deployment); err != nil {
+		return nil, err
+	}
+	for _, object := range c.deploymentPods.List() {
+		found, ok := object.(*core.Pod)
+		if !ok || c.isFollowed(found.Name) {
+			continue
+		}
+		generation, err := strconv.ParseInt(found.Labels[podRunLabel], 10, 64)
+		if now := look(found); err != nil || !now.started || found.DeletionTimestamp != nil {
+			generation = -1 // it never ran, or is being deleted
+		}
+		all = append(all, c.orphan(found, generation))
+	}
+	return all, nil
+}
+
+// removeOrphans removes the orphans of a pod.
+func (c *Cluster) removeOrphans(ctx context.Context, s run.Spec) error {
+	orphans, err := c.Orphans(ctx, s.Deployment())
+	if err != nil {
+		return err
+	}
+	for _, o := range orphans {
+		if o.Pod == s.ID {
+			o.Remove()
+		}
+	}
+	return nil
+}
+
+// watchDeployment watches the Pods that outlive a run of the jobrunner.
+func (c *Cluster) watchDeployment(ctx context.Context, id string) (err error) {
+	c.watching.Lock()
+	defer c.watching.Unlock()
+	if c.deployment == id {
+		return nil
+	}
+	if c.deploymentPods, err = c.watch(ctx, deploymentLabel, id); err != nil {
+		return fmt.Errorf("the pods of the deployment %s: %w", id, err)
+	}
+	c.deployment = id
+	return nil
+}
+
+func (c *Cluster) isFollowed(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.processes[name] != nil
+}
+
+func (c *Cluster) orphan(found *core.Pod, generation int64) run.Orphan {
+	id := found.Labels[podLabel]
+	follow := func(log run.Output) *process {
+		p := c.newProcess(objectsOf(found), run.Spec{ID: id, Log: log, Pod: &run.Pod{Run: generation}})
+		p.setLatest(c.latest(found.Name))
+		return p
+	}
+	return run.Orphan{
+		Pod: id, Run: generation,
+		Adopt: func(log run.Output, mark string) run.Process {
+			p := follow(log)
+			last, _ := time.Parse(time.RFC3339Nano, mark) // without a mark it reads all lines
+			p.run(last)
+			return p
+		},
+		Remove: func() { follow(nil).remove() },
+	}
+}
+
+// latest returns the watch's copy of a Pod; nil if it's gone.
+func (c *Cluster) latest(name string) *core.Pod {
+	object, exists, err := c.deploymentPods.GetByKey(c.Namespace + "/" + name)
+	if found, ok := object.(*core.Pod); err == nil && exists && ok {
+		return found
+	}
+	return nil
+}
+
+// setLatest sets the Pod, unless the watch already did.
+func (p *process) setLatest(found *core.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pod == nil && !p.gone {
+		p.pod, p.gone = found, found == nil
+	}
+}
+
+// objectsOf returns the objects that a Pod was created with.
+func objectsOf(found *core.Pod) (o objects) {
+	o.pod = found
+	for _, suffix := range []string{envSuffix, loginSuffix} {
+		if suffix == envSuffix || len(found.Spec.ImagePullSecrets) > 0 {
+			o.secrets = append(o.secrets, &core.Secret{ObjectMeta: meta.ObjectMeta{Name: found.Name + suffix}})
+		}
+	}
+	return o
+}

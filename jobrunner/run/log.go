@@ -1,0 +1,260 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+)
+
+// Output receives what a process writes to stdout and stderr.
+type Output interface {
+	io.Writer // in pieces of any size
+	// WriteLine receives a whole line. An adopted process continues after its mark.
+	WriteLine(text, mark string)
+}
+
+// Limits of a log. A reader can ask for at most defaultLines.
+const (
+	defaultLines = 5000
+	defaultBytes = 1 << 20
+	maxLine      = 8 << 10  // bytes; a longer line is cut
+	maxRead      = 64 << 10 // bytes of a line that are examined before it is cut
+	tailLines    = 20       // minimum in Tail; a traceback is always whole
+)
+
+// Line is a line of a process, or of the jobrunner about the process.
+type Line struct {
+	Number int64 // from 0
+	Time   time.Time
+	Text   string
+	System bool   // written by the jobrunner
+	Job    string // the job that wrote it; "" if unknown
+	Mark   string // see Output
+}
+
+// Log keeps the latest lines of a worker or pod, without secrets. It is safe for
+// concurrent use.
+type Log struct {
+	config  LogConfig
+	secrets []string // longest first: one may be part of another
+
+	mu       sync.Mutex
+	job      string // see Line.Job
+	mark     string // see Line.Mark
+	partial  []byte
+	cut      int // bytes of the partial line that are not kept
+	lines    []Line
+	size     int // bytes of lines
+	next     int64
+	changed  chan struct{} // closed at the next line, or by Finish
+	finished bool
+}
+
+// LogConfig configures a Log.
+type LogConfig struct {
+	Clock    *clock.Clock
+	ID       string       // of the worker or pod
+	Tee      io.Writer    // receives each line, after the id; nil for none
+	MaxLines int          // 0 is 5000
+	MaxBytes int          // of all lines; 0 is 1 MiB
+	OnLine   func(l Line) // is called with each line while the log is locked; may be nil
+	Earlier  []Line       // lines of an earlier run
+}
+
+// NewLog returns a log with the earlier lines.
+func NewLog(c LogConfig) *Log {
+	c.MaxLines, c.MaxBytes = cmp.Or(c.MaxLines, defaultLines), cmp.Or(c.MaxBytes, defaultBytes)
+	l := &Log{config: c, changed: make(chan struct{})}
+	for _, line := range c.Earlier {
+		l.size += len(line.Text)
+		l.next = line.Number + 1
+		l.mark = cmp.Or(line.Mark, l.mark)
+	}
+	l.lines, l.config.Earlier = c.Earlier, nil
+	l.trim()
+	return l
+}
+
+// Hide keeps secrets out of the lines that follow.
+func (l *Log) Hide(secrets ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range secrets {
+		if s == "" {
+			continue
+		}
+		l.secrets = append(l.secrets, s)
+		// Loggers that write JSON escape special characters.
+		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
+			l.secrets = append(l.secrets, string(quoted[1:len(quoted)-1]))
+		}
+	}
+	slices.SortFunc(l.secrets, func(a, b string) int { return len(b) - len(a) })
+}
+
+// Write implements io.Writer. It never fails.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.write(b)
+	return len(b), nil
+}
+
+// WriteLine implements Output.
+func (l *Log) WriteLine(text, mark string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mark = mark
+	l.write([]byte(text + "\n"))
+}
+
+// write is called with mu held.
+func (l *Log) write(b []byte) {
+	for len(b) > 0 {
+		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		room := max(0, maxRead+l.longestSecret()-len(l.partial)) // so that no secret is cut in two
+		l.partial = append(l.partial, line[:min(room, len(line))]...)
+		l.cut += max(0, len(line)-room)
+		if whole {
+			l.endLine()
+		}
+		b = rest
+	}
+}
+
+func (l *Log) longestSecret() int {
+	if len(l.secrets) == 0 {
+		return 0
+	}
+	return len(l.secrets[0])
+}
+
+// endLine adds the partial line. It is called with mu held.
+func (l *Log) endLine() {
+	text := strings.ToValidUTF8(strings.TrimSuffix(string(l.partial), "\r"), "\uFFFD")
+	for _, secret := range l.secrets {
+		text = strings.ReplaceAll(text, secret, "(secret)")
+	}
+	if over := len(text) - maxLine; over > 0 || l.cut > 0 {
+		text = cutLine(text, l.cut+max(0, over))
+	}
+	l.partial, l.cut = l.partial[:0], 0
+	l.add(text, false)
+}
+
+// endPartial adds the partial line if there is one. It is called with mu held.
+func (l *Log) endPartial() {
+	if len(l.partial) > 0 {
+		l.endLine()
+	}
+}
+
+// cutLine shortens a line that is too long. Of a logger's line it keeps the level and the
+// end of the message, which is a traceback's cause. Of any other line it keeps the start.
+func cutLine(text string, cut int) string {
+	if line := logline.Parse(text); !line.Printed() {
+		return line.Level + " | " + logline.Shorten(line.Text, maxLine)
+	}
+	return fmt.Sprintf("%s… (%d bytes more)", strings.ToValidUTF8(text[:min(maxLine, len(text))], ""), cut)
+}
+
+// add is called with mu held.
+func (l *Log) add(text string, system bool) {
+	line := Line{Number: l.next, Time: l.config.Clock.Now(), Text: text, System: system, Job: l.job, Mark: l.mark}
+	l.lines = append(l.lines, line)
+	l.next++
+	l.size += len(text)
+	l.trim()
+	if l.config.OnLine != nil {
+		l.config.OnLine(line)
+	}
+	if l.config.Tee != nil {
+		if system {
+			text = SystemPrefix + text
+		}
+		_, _ = fmt.Fprintf(l.config.Tee, "%s %s\n", l.config.ID, text) // the reader may be gone
+	}
+	l.wake()
+}
+
+// trim drops the oldest lines beyond the limits. It is called with mu held.
+func (l *Log) trim() {
+	for len(l.lines) > l.config.MaxLines || l.size > l.config.MaxBytes {
+		l.size -= len(l.lines[0].Text)
+		l.lines = l.lines[1:]
+	}
+}
+
+func (l *Log) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// SetJob names the job that writes the lines that follow; "" for none.
+func (l *Log) SetJob(job string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endPartial()
+	l.job = job
+}
+
+// SystemPrefix precedes the jobrunner's own lines wherever they are mixed with a process's.
+const SystemPrefix = "[jobrunner] "
+
+// Note adds a line of the jobrunner.
+func (l *Log) Note(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endPartial()
+	l.add(text, true)
+}
+
+// Finish ends the log: no line follows.
+func (l *Log) Finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endPartial()
+	l.finished = true
+	l.wake()
+}
+
+// Mark returns the mark of the latest line.
+func (l *Log) Mark() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mark
+}
+
+// Lines returns the lines from a number on, oldest first. More is closed when further
+// lines can be read; it is nil if the log has ended.
+func (l *Log) Lines(from int64) (lines []Line, more <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(l.lines, from, func(line Line, n int64) int { return int(line.Number - n) })
+	if !l.finished {
+		more = l.changed
+	}
+	return slices.Clone(l.lines[i:]), more
+}
+
+// Tail returns the last lines of the process, for people, in at most maxBytes.
+func (l *Log) Tail(maxBytes int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var texts []string
+	for _, line := range l.lines {
+		if !line.System {
+			texts = append(texts, line.Text)
+		}
+	}
+	return logline.End(texts, tailLines, maxBytes)
+}

@@ -1,0 +1,217 @@
+// Package run describes what runs images: the Spec of a worker or a pod, the Process that
+// it becomes, and its Log. Packages host and kubernetes start processes; packages worker
+// and pod decide which.
+package run
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/kballard/go-shellquote"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// Programs resolves images.
+type Programs interface {
+	// Program returns what runs an image. The error says, for people, why nothing here
+	// runs it.
+	Program(image string) (Program, error)
+}
+
+// PodPrograms resolves the images of pods, and finds what an earlier run of the
+// deployment left.
+type PodPrograms interface {
+	Programs
+	// Orphans returns the containers that pods of a deployment left.
+	Orphans(ctx context.Context, deployment string) []Orphan
+	// OrphanNetworks returns the names of the networks that clusters of a deployment left.
+	OrphanNetworks(ctx context.Context, deployment string) []string
+	// RemoveNetwork removes a cluster's network. It is a no-op if the network doesn't exist.
+	RemoveNetwork(ctx context.Context, name string) error
+}
+
+// Program runs an image. Either Handle or Start is set.
+type Program struct {
+	// Handle runs one job of a worker that the jobrunner feeds itself.
+	Handle Handler
+	// Start starts a pod, or a worker that speaks the worker protocol or, on a
+	// load-balancing endpoint, serves HTTP at its PORT. It returns once the process runs;
+	// ctx bounds the start alone.
+	Start func(ctx context.Context, s Spec) (Process, error)
+	// Check says, for people, why a worker can't be started with a spec. Nil accepts all.
+	Check func(s Spec) error
+	// Folder is the working folder that all processes share; "" if each has its own.
+	Folder string
+	// FollowsClock says that the program waits by the deployment's clock only. The clock
+	// may then be advanced while a job runs.
+	FollowsClock bool
+	// Bare says that the program needs no GPU and no volume, whatever its endpoint asks for.
+	Bare bool
+	// OwnAddress says that each process has an address of its own. Its ports, and the other
+	// members of a cluster, are reached there. Otherwise they are at PublicIP.
+	OwnAddress bool
+	// Publish chooses the public port for a pod's port. Nil publishes none.
+	Publish func(ctx context.Context, private int) (public int, err error)
+	// Network creates or finds a cluster's network and returns its CIDR block. If nil, the
+	// members share the machine's loopback or have an OwnAddress.
+	Network func(ctx context.Context, n Network) (cidr string, err error)
+}
+
+// Spec is what a worker or a pod is started with.
+type Spec struct {
+	ID              string // of the worker or pod
+	Endpoint        string // of a worker; "" for a pod
+	store.Container        // Env includes the variables that the deployment sets
+	PullAlways      bool   // otherwise the image is pulled if it's missing
+	Login           *Login // for the image's registry; nil is anonymous
+	Mounts          []Mount
+	Devices         []gpu.Device // exclusive
+	VCPUs           int64        // of its CPU flavor; 0 is unlimited
+	Memory          int64        // of its CPU flavor, GB; 0 is unlimited
+	Port            int          // where a worker behind a load balancer listens; otherwise 0
+	Log             Output
+	Pod             *Pod // nil for a worker
+}
+
+// Deployment returns the id of the deployment whose next run adopts the process. "" means
+// that the process ends with this run.
+func (s Spec) Deployment() string {
+	if s.Pod == nil {
+		return ""
+	}
+	return s.Pod.Deployment
+}
+
+// Words splits the args of a template or pod as a shell does.
+func Words(args string) ([]string, error) {
+	words, err := shellquote.Split(args)
+	if err != nil {
+		return nil, fmt.Errorf("the template's args can't be split into words: %w", err)
+	}
+	return words, nil
+}
+
+// Pod is the part of a Spec that only pods have.
+type Pod struct {
+	Run        int64  // generation of the pod
+	Deployment string // see Spec.Deployment
+	Ports      []store.PodPort
+	Network    string // private network shared with other pods; "" for none
+	IP         string // address in Network; "" for any
+	// OwnAddress maps variables to a suffix. Their value is the pod's own address, known
+	// once it starts, followed by the suffix.
+	OwnAddress map[string]string
+}
+
+// Login is a registry's user name and password.
+type Login struct{ Username, Password string }
+
+// Mount is a volume. It is a folder of this machine, or storage that a Cluster keeps under
+// Name.
+type Mount struct {
+	Dir, Path string // on this machine, and in the container
+	Name      string // unique for each volume
+	Size      int64  // GB
+}
+
+// Prefixes of Mount.Name.
+const (
+	NetworkVolumePrefix = "volume-"
+	PodVolumePrefix     = "pod-"
+)
+
+// Process is a running worker or pod.
+type Process interface {
+	// Done is closed when the process has ended and nothing of it is left.
+	Done() <-chan struct{}
+	// Exit describes how the process ended. Call it after Done.
+	Exit() Exit
+	// Stop asks the process to end, kills it with its children after a grace period, and
+	// waits until they are gone. It may be called again. A grace of 0 kills at once.
+	Stop(grace time.Duration)
+	// Address is where its ports are reached; "" is this machine's loopback.
+	Address() string
+	Usage() Usage
+}
+
+// Exit is the end of a process.
+type Exit struct {
+	Text string // for people, such as "exit status 1"
+	OK   bool   // the exit status was 0
+}
+
+// Stopped is the Exit of a process that the jobrunner stopped.
+const Stopped = "stopped by the jobrunner"
+
+// Usage is what a process and its children use.
+type Usage struct {
+	CPU    time.Duration // since the start
+	Memory int64         // resident bytes now
+}
+
+// Orphan is a container that a pod left in an earlier run of the deployment.
+type Orphan struct {
+	Pod string
+	Run int64 // generation of the pod; -1 if it never ran
+	// Adopt follows the container as if this run had started it. Its lines after a mark go
+	// to log; "" takes all lines.
+	Adopt  func(log Output, mark string) Process
+	Remove func()
+}
+
+// Network is a private network of a cluster's containers.
+type Network struct {
+	Name, Cluster string
+	Deployment    string // as in Pod
+	CIDR          string // block that it had before; "" for any
+}
+
+// Handler runs one job and returns its output as JSON; nil is no output. ctx ends when the
+// job is cancelled, times out or no longer exists, or when the worker has to stop.
+type Handler func(ctx context.Context, job Job) (output []byte, err error)
+
+// Job is a job for a Handler.
+type Job struct {
+	ID      string
+	Attempt int // 1 for the first
+	Input   []byte
+	Spec    *Spec // of the worker
+	Clock   *clock.Clock
+	// Chunk adds JSON to the job's stream.
+	Chunk func(output []byte) error
+}
+
+// PublicIP is where ports are published if their process has no address of its own: only
+// this machine reaches them.
+const PublicIP = "127.0.0.1"
+
+// InternalName returns the host name of a pod in the global network.
+func InternalName(podID string) string { return podID + ".runpod.internal" }
+
+// FreePort returns a TCP port of the loopback on which nobody listens now.
+func FreePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }() // it only had to choose a port
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// DockerRegistry is the registry of an image whose name has no registry.
+const DockerRegistry = "docker.io"
+
+// Registry returns the host of an image's registry.
+func Registry(image string) string {
+	first, _, more := strings.Cut(image, "/")
+	if more && (strings.ContainsAny(first, ".:") || first == "localhost") && first != "index.docker.io" {
+		return first
+	}
+	return DockerRegistry
+}
