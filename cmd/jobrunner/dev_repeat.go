@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // repeats shows the log of a worker that failed once, and a line in its place for each
@@ -44,7 +43,7 @@ func (r *repeats) write(id, text string, show func(string)) {
 	if ended {
 		delete(r.starts, id)
 	}
-	if s.lines == nil || !ended && strings.HasPrefix(text, worker.SystemPrefix) {
+	if s.lines == nil || !ended && strings.HasPrefix(text, run.SystemPrefix) {
 		show(text)
 		return
 	}
@@ -82,7 +81,7 @@ func (r *repeats) release(show func(id, text string)) {
 // equalOutput compares two lines. What else happened on the machine, which an end has in
 // parentheses, makes no difference.
 func equalOutput(a, b string) bool {
-	if strings.HasPrefix(a, worker.SystemPrefix) {
+	if strings.HasPrefix(a, run.SystemPrefix) {
 		a, _, _ = strings.Cut(a, " (")
 		b, _, _ = strings.Cut(b, " (")
 	}
