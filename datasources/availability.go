@@ -40,7 +40,7 @@ func availableIn(of, where string) schema.ListNestedAttribute {
 
 func productAttribute(products string) schema.SetAttribute {
 	return schema.SetAttribute{Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "What the availability is for: " + products + ". Without it, availability is null. Of several, the scarcest counts."}
+		MarkdownDescription: "Products whose availability is returned: " + products + ". Without it, availability is null. Of several, the scarcest counts."}
 }
 
 const minAvailabilityText = "Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`."

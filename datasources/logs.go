@@ -37,7 +37,7 @@ const (
 )
 
 var logAttributes = map[string]schema.Attribute{
-	"source":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines of this source: `container`, what the program writes, or `system`, what the deployment says of it."},
+	"source":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines of this source: `container` or `system`."},
 	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum number of lines, 1 to 5000; default 100: the last, or the first after `since`."},
 	"since":   schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines from this time on, as RFC 3339."},
 	"seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "Maximum reading time in seconds, 1 to 60; default 10. Reading ends after a second without lines."},

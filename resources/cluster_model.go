@@ -18,8 +18,7 @@ import (
 const fixedOfCluster = " Forces replacement."
 
 var clusterSchema = schema.Schema{
-	MarkdownDescription: "A cluster: equal pods in one data center, with a network of their own, which run and cost until the cluster is deleted. " +
-		"Only its name can change; any other change replaces it. After an import the settings of its pods are read from the pods. API v2 only.",
+	MarkdownDescription: "A cluster: equal pods in one data center with their own network. Only the name can change in place. API v2 only.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("cluster"),
 		"name": schema.StringAttribute{

@@ -42,10 +42,8 @@ const (
 
 var endpointSchema = schema.Schema{
 	MarkdownDescription: "A serverless endpoint: a queue (or a load balancer) in front of workers that scale with the load.\n\n" +
-		"The container comes from a template (`template_id`), from the endpoint's own `image`, `args`, `disk`, `env`, `ports` and `registry` (API v2), or from both: " +
-		"what the endpoint says wins, and `env` is merged key by key. With `template_id` the endpoint follows the template: a changed template plans an update of the endpoint, also in the same apply, " +
-		"on API v2 too, where the service copies the settings and forgets the template.\n\n" +
-		"Terraform drops a misspelt attribute of an object, such as `workers = { min = 1, maximum = 50 }`, before any provider sees it. The plan warns of an object that is left empty; beside other attributes only the plan of a new object shows it, with the default, and the plan of an existing one may show no change at all.",
+		"The container comes from a template, from the endpoint's own settings (API v2), or from both: the endpoint's win, and `env` is merged. The endpoint follows its template: a changed template updates it, in the same apply.\n\n" +
+		"Terraform silently drops a misspelled attribute of an object, such as `workers = { maximum = 50 }`: look for each value in the plan.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("endpoint"),
 		"name": schema.StringAttribute{
@@ -103,7 +101,7 @@ var endpointSchema = schema.Schema{
 		},
 		"timeout": schema.Int64Attribute{
 			Optional:            true,
-			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job sets another; default 600000.",
+			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 to 604800000; default 600000.",
 			Validators:          []validator.Int64{between(minTimeout, maxTimeout).in("milliseconds (10 minutes are 600000)")},
 		},
 		"flashboot": schema.StringAttribute{

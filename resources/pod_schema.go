@@ -15,9 +15,8 @@ const unreadable = " Forces replacement. Not returned by the API: an import reco
 
 var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
-		"The container comes from a template (`template_id`), from the pod's own `image`, `args`, `disk`, `env`, `ports`, `registry` and `mounts`, or from both: what the pod says wins, and `env` is merged key by key. " +
-		"A pod copies the template's settings when it is created, and follows no later change of the template; `from_template` shows the copy. " +
-		"A change of the container replaces it in the running pod: what is on its `disk` is lost, and its mounts stay.",
+		"The container comes from a template, from the pod's own settings, or from both: the pod's win, and `env` is merged. " +
+		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("pod"),
 		"name": schema.StringAttribute{

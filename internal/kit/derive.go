@@ -58,7 +58,7 @@ func deriveAttribute(a schema.Attribute) data.Attribute {
 
 // filterAttribute is an attribute of a list's configuration, which chooses by equality.
 func filterAttribute(name string, a schema.Attribute) data.Attribute {
-	text := "Only those of which `" + name + "` is this." + onlyIn(a.GetMarkdownDescription())
+	text := "Exact `" + name + "`." + onlyIn(a.GetMarkdownDescription())
 	switch a.(type) {
 	case schema.StringAttribute:
 		return data.StringAttribute{Optional: true, MarkdownDescription: text}

@@ -15,7 +15,7 @@ import (
 var jobCancel = &definition[jobModel]{
 	name:    "job_cancel",
 	failure: "Could not cancel the job",
-	about:   "Cancels a job: takes it out of the queue, or stops its execution. A job that has ended stays as it is, which is no error.",
+	about:   "Cancels a job. A job that has ended isn't an error.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},

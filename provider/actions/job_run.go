@@ -23,7 +23,7 @@ var jobRun = &definition[jobRunModel]{
 	attributes: withJob(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "The whole output, as JSON; default any. The order of members, blanks and the form of numbers make no difference.",
+			MarkdownDescription: "The whole output, as JSON; default any.",
 		},
 		"expected_members": schema.StringAttribute{
 			Optional: true,

@@ -16,13 +16,11 @@ import (
 var recycleWorkers = &definition[recycleWorkersModel]{
 	name:    "endpoint_recycle_workers",
 	failure: "Could not recycle the workers",
-	about: "Ends all workers of an endpoint, so that new ones start: for an image whose tag has moved, or for workers that hang.\n\n" +
-		"The API can't restart a worker. The action sets `workers` of the endpoint to 0, waits until all are gone, and sets what it was before; jobs wait in the queue meanwhile. " +
-		"What the deployment does with jobs in progress is its own choice: it may let them finish, or interrupt them. " +
-		"`workers` is restored also where the action fails or is interrupted; if that fails too, the next plan shows the difference.",
+	about: "Replaces all workers of an endpoint, for example if an image's tag has moved or workers hang.\n\n" +
+		"The action sets `workers` to 0, waits until all workers are gone, and restores it, even after a failure or an interrupt. Jobs wait meanwhile; the deployment may interrupt running ones.",
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."},
-		"timeout":     timeoutAttribute("How long to wait until all workers are gone"),
+		"timeout":     timeoutAttribute("How long to wait"),
 	},
 	validate: func(_ context.Context, c diagnostics.Check, config *recycleWorkersModel) {
 		jobrun.CheckID(c, "endpoint_id", config.EndpointID)

@@ -37,8 +37,7 @@ func (*job) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *eph
 
 func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Runs a job on an endpoint, waits for its end and has its output, which no state and no plan keeps (Terraform 1.10, OpenTofu 1.11 and later). " +
-			"A job that does not complete is an error with its status, the worker's error and its id. A job that is interrupted, or takes longer than `timeout`, is cancelled.\n\n" +
+		MarkdownDescription: "Runs a job on an endpoint and returns its output, which is in no state or plan (Terraform 1.10, OpenTofu 1.11 and later). A job that doesn't complete is an error; one that is interrupted or exceeds `timeout` is cancelled.\n\n" +
 			"**It runs, and costs, each time.** Terraform opens an ephemeral resource in every plan and again in every apply, also where nothing changes, unless what it depends on is not known yet. " + jobrun.Costs + " " +
 			"To run a job once after a change, use the action `gpucloud_job_run`.",
 		Attributes: withArguments(map[string]schema.Attribute{

@@ -18,9 +18,8 @@ var gpuPools = &definition{
 	name: "gpu_pools",
 	definition: function.Definition{
 		Summary: "GPU pools that hold GPU types",
-		MarkdownDescription: "Returns the set of the serverless GPU pools that hold these GPU types, for `gpu.pools` of an endpoint. A pool may hold further types, which `gpu.excluded_types` can exclude; " +
-			"`gpu.type_ids` selects exactly the types that it names.\n\n" +
-			"The function asks no API: it knows the types and pools that were documented when this release of the provider was made. A type that it does not know is an error, also where a deployment has it.",
+		MarkdownDescription: "Returns the GPU pools that contain these GPU types, for `gpu.pools` of an endpoint. A pool may contain more types; exclude them with `gpu.excluded_types`.\n\n" +
+			"It knows the types documented at the provider's release; any other is an error.",
 		Parameters: []function.Parameter{
 			function.ListParameter{
 				Name: "type_ids", ElementType: types.StringType,

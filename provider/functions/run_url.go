@@ -17,9 +17,8 @@ var runURL = &definition{
 	name: "run_url",
 	definition: function.Definition{
 		Summary: "Address to which the jobs of an endpoint are sent",
-		MarkdownDescription: "Returns the address of `/run`, to which jobs of an endpoint are sent: for an endpoint of which only the id is at hand. Of a `gpucloud_endpoint`, `request_urls` has all addresses.\n\n" +
-			"A function does not see the provider block. Without a second argument the address is that of the variable `GPUCLOUD_QUEUE_URL`, else `GPUCLOUD_BASE_URL`, else that of the cloud in `GPUCLOUD_SERVICE`, of the environment in which Terraform runs; " +
-			"`service`, `queue_url` and `base_url` in the provider block do not count. With a saved plan, plan and apply need the same variables.",
+		MarkdownDescription: "Returns the `/run` URL of an endpoint by its id. A `gpucloud_endpoint` has it in `request_urls`.\n\n" +
+			"A function doesn't see the provider block: without `queue_url` it uses `GPUCLOUD_QUEUE_URL`, `GPUCLOUD_BASE_URL` or `GPUCLOUD_SERVICE`. Plan and apply need the same variables.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "endpoint_id", MarkdownDescription: "Id of the endpoint."},
 		},

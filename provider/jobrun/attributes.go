@@ -24,11 +24,11 @@ var Attributes = []Attribute{
 	{Name: "input", Type: types.StringType, Required: true, Description: "Input of the job, a JSON object: use `jsonencode()`."},
 	{Name: "timeout", Type: types.StringType, Description: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
 	{Name: "policy", Description: "Bounds of the job in the service.", Members: []Attribute{
-		{Name: "execution_timeout", Type: types.Int64Type, Description: "Longest execution in milliseconds, 5000 (5 s) to 604800000 (7 days); default: the endpoint's."},
-		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds, 10000 (10 s) to 604800000 (7 days), after which the service deletes the job in any state. Default: `timeout` and one minute."},
+		{Name: "execution_timeout", Type: types.Int64Type, Description: "Longest execution in milliseconds, 5000 to 604800000; default: the endpoint's."},
+		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds until the job is deleted in any state, 10000 to 604800000. Default: `timeout` and one minute."},
 		{Name: "low_priority", Type: types.BoolType, Description: "Whether the job starts no worker. Defaults to false."},
 	}},
-	{Name: "webhook", Type: types.StringType, Secret: true, Description: "URL that the service calls when the job has ended, beside the answer here."},
+	{Name: "webhook", Type: types.StringType, Secret: true, Description: "URL that is called when the job has ended."},
 	{Name: "s3_config", Description: "Object storage for the handler.", Members: []Attribute{
 		{Name: "access_id", Type: types.StringType, Description: "Id of the access key."},
 		{Name: "access_secret", Type: types.StringType, Secret: true, Description: "The access key itself."},
