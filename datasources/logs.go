@@ -47,7 +47,7 @@ var logAttributes = map[string]schema.Attribute{
 	"lines": texts("The lines alone."),
 }
 
-const logsInState = " The state keeps the lines, without the values of the environment: read no log that has other secrets. API v2 only."
+const logsInState = " The state contains the lines, without values of the environment: they must contain no other secrets. API v2 only."
 
 func (l *logs) validate(c diagnostics.Check) {
 	oneOf(c, "source", l.Source, "container", "system")
@@ -92,7 +92,7 @@ var WorkerLogs = &kit.DataSource[workerLogs]{
 	Title:   "log of the worker",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The log of an endpoint's worker, as far as it has come." + logsInState,
+		MarkdownDescription: "The log of an endpoint's worker." + logsInState,
 		Attributes: with(logAttributes, map[string]schema.Attribute{
 			"endpoint_id": endpointIDAttribute,
 			"worker_id":   schema.StringAttribute{Required: true, MarkdownDescription: "Id of the worker, one of `gpucloud_endpoint_workers`, or one that has ended a while ago."},
@@ -119,7 +119,7 @@ var PodLogs = &kit.DataSource[podLogs]{
 	Title:   "log of the pod",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The log of a pod, as far as it has come." + logsInState,
+		MarkdownDescription: "The log of a pod." + logsInState,
 		Attributes:          with(logAttributes, map[string]schema.Attribute{"pod_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."}}),
 	},
 	Validate: func(c diagnostics.Check, m *podLogs) {

@@ -18,8 +18,8 @@ import (
 var jobRun = &definition[jobRunModel]{
 	name:    "job_run",
 	failure: "The job did not do what was expected",
-	about: "Runs a job on an endpoint, waits for its end, and checks its output: a smoke test after a change. A job that does not complete, or whose output is another one than expected, is an error. " +
-		"A job that is interrupted, or takes longer than `timeout`, is cancelled. " + jobrun.Costs,
+	about: "Runs a job on an endpoint and checks its output: a smoke test. If the job doesn't complete or returns something else, the action fails. " +
+		"If it is interrupted or exceeds `timeout`, the job is cancelled. " + jobrun.Costs,
 	attributes: withJob(map[string]schema.Attribute{
 		"expected_output": schema.StringAttribute{
 			Optional:            true,

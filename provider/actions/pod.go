@@ -14,7 +14,7 @@ import (
 )
 
 var podStart = podAction("pod_start", "Could not start the pod",
-	"Starts a pod that was stopped or has ended, and waits until it runs. A pod that runs stays as it is. It costs what a pod costs from then on.",
+	"Starts a pod and waits until it runs.",
 	func(ctx context.Context, c *api.Client, id string, report reporter) error {
 		if _, err := c.Pods.Reach(ctx, id, true); err != nil {
 			return err
@@ -23,7 +23,7 @@ var podStart = podAction("pod_start", "Could not start the pod",
 	})
 
 var podStop = podAction("pod_stop", "Could not stop the pod",
-	"Stops a pod and waits until it has ended: its GPUs are given back, its persistent storage is kept. A pod that has ended stays as it is.",
+	"Stops a pod and waits until it has ended. It releases its GPUs and keeps its persistent storage.",
 	func(ctx context.Context, c *api.Client, id string, report reporter) error {
 		if _, err := c.Pods.Reach(ctx, id, false); err != nil {
 			return err
@@ -51,7 +51,7 @@ var podRestart = podAction("pod_restart", "Could not restart the pod",
 func podAction(name, failure, about string, act func(ctx context.Context, c *api.Client, id string, report reporter) error) *definition[podModel] {
 	return &definition[podModel]{
 		name: name, failure: failure,
-		about: about + " A `gpucloud_pod` whose `desired_state` says otherwise is planned back by the next plan.",
+		about: about + " If `desired_state` of a `gpucloud_pod` says otherwise, the next plan reverts it.",
 		attributes: map[string]schema.Attribute{
 			"pod_id":  schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."},
 			"timeout": timeoutAttribute("How long to wait for the pod"),
