@@ -77,7 +77,7 @@ func TestMisplaced(t *testing.T) {
 		{"docs/index.md", "docs/guides/costs.md", true},
 		{"docs/index.md", "docs/reference/gpu.md", false},
 		{"docs/guides/costs.md", "docs/resources", true},
-		{"docs/guides/costs.md", "docs/images/page.png", false},
+		{"docs/guides/costs.md", "docs/images/job.gif", false},
 		{"docs/reference/gpu.md", "docs/guides/costs.md", true},
 		{"docs/reference/gpu.md", "examples/README.md", false},
 		{"README.md", "examples/README.md", true},
