@@ -203,8 +203,8 @@ lint: ## What CI checks beside the tests.
 
 # tfplugindocs empties the guides of the folder that it writes to, so that it
 # writes to one of its own.
-docs: ## Generated documentation: docs/reference/contract.md, docs/reference/clauses.md, docs/reference/licences.md, and docs/ of the provider.
-	go generate ./internal/contract ./conformance/clauses
+docs: ## Generated documentation: docs/reference/contract.md, docs/reference/clauses.md, docs/reference/fidelity.md, docs/reference/licences.md, and docs/ of the provider.
+	go generate ./internal/contract ./conformance/clauses ./internal/fidelity
 	go run ./internal/licences
 	cd tools && go build -o ../bin/ github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs
 	terraform fmt -recursive examples

@@ -23,9 +23,7 @@ func Markdown() string {
 	} {
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
 		writeOperations(&doc, api.api)
-		if api.api == V2 {
-			writeUnserved(&doc)
-		}
+		writeUnserved(&doc, api.api)
 		for _, resource := range inTableOrder(api.api) {
 			writeFields(&doc, api.api, resource)
 		}
@@ -66,14 +64,20 @@ func writeOperations(doc *strings.Builder, api API) {
 	}
 }
 
-func writeUnserved(doc *strings.Builder) {
-	doc.WriteString("\n### Operations that the jobrunner lacks\n\nThe operator has them. The jobrunner answers 501 with a problem that says so. Paths that no page prints are guesses.\n\n| Operation | Path | Source |\n|---|---|---|\n")
+func writeUnserved(doc *strings.Builder, api API) {
+	if !slices.ContainsFunc(UnservedOperations, func(o Unserved) bool { return o.API == api }) {
+		return
+	}
+	doc.WriteString("\n### Operations that the jobrunner lacks\n\nThe operator has them. The jobrunner answers 501 and says so. Paths that no page prints are guesses.\n\n| Operation | Path | Source |\n|---|---|---|\n")
 	for _, o := range UnservedOperations {
+		if o.API != api {
+			continue
+		}
 		path := "printed"
 		if o.Guess {
 			path = "a guess"
 		}
-		row(doc, code(o.Method+" "+strings.TrimPrefix(o.Path, "/v2")), path, o.Source)
+		row(doc, code(o.Method+" "+o.Path), path, o.Source)
 	}
 }
 

@@ -2,21 +2,34 @@ package contract
 
 // Unserved is an operation that the operator has and the jobrunner lacks: it answers 501.
 type Unserved struct {
-	Method, Path string // below the base URL
+	API          API
+	Method, Path string // below the API's base path
 	Guess        bool   // the operator's pages name the operation, and print no path
 	Source       string
 }
 
+const batchPage = "page of August 2026: serverless/batch-jobs"
+
 // UnservedOperations are the operations of the operator's pages that the jobrunner lacks.
 var UnservedOperations = []Unserved{
-	{"GET", "/v2/account", true, "page of November 2026: account/get-your-account"},
-	{"GET", "/v2/account/limits", true, "page of 18 November 2026: account/get-account-limits"},
-	{"GET", "/v2/billing/balance", true, "page of 18 November 2026: billing/get-the-account-balance"},
-	{"GET", "/v2/organization", true, "page of November 2026: organization/get-your-current-organization"},
-	{"GET", "/v2/organization/invites", true, "page of November 2026: organization/list-pending-organization-invites"},
-	{"GET", "/v2/organization/invites/{id}", true, "page of November 2026: organization/get-a-pending-organization-invite"},
-	{"GET", "/v2/organization/users", false, "page of November 2026: organization/list-organization-members"},
-	{"GET", "/v2/organization/users/{id}", false, "page of 27 October 2026: organization/get-an-organization-member"},
-	{"DELETE", "/v2/organization/users/{id}", false, "page of 3 November 2026: organization/remove-an-organization-member"},
-	{"GET", "/v2/serverless/{id}/builds/{buildId}/logs", false, "text of the v2 document of September 2026: listServerlessBuilds"},
+	{V2, "GET", "/account", true, "page of November 2026: account/get-your-account"},
+	{V2, "GET", "/account/limits", true, "page of 18 November 2026: account/get-account-limits"},
+	{V2, "GET", "/billing/balance", true, "page of 18 November 2026: billing/get-the-account-balance"},
+	{V2, "GET", "/organization", true, "page of November 2026: organization/get-your-current-organization"},
+	{V2, "GET", "/organization/invites", true, "page of November 2026: organization/list-pending-organization-invites"},
+	{V2, "GET", "/organization/invites/{id}", true, "page of November 2026: organization/get-a-pending-organization-invite"},
+	{V2, "GET", "/organization/users", false, "page of November 2026: organization/list-organization-members"},
+	{V2, "GET", "/organization/users/{id}", false, "page of 27 October 2026: organization/get-an-organization-member"},
+	{V2, "DELETE", "/organization/users/{id}", false, "page of 3 November 2026: organization/remove-an-organization-member"},
+	{V2, "GET", "/serverless/{id}/builds/{buildId}/logs", false, "text of the v2 document of September 2026: listServerlessBuilds"},
+
+	{Jobs, "POST", "/batch", false, batchPage},
+	{Jobs, "GET", "/batch", false, batchPage},
+	{Jobs, "GET", "/batch/{id}", false, batchPage},
+	{Jobs, "PUT", "/batch/{id}", false, batchPage},
+	{Jobs, "POST", "/batch/{id}/requests", false, batchPage},
+	{Jobs, "GET", "/batch/{id}/requests", false, batchPage},
+	{Jobs, "DELETE", "/batch/{id}/requests/{requestId}", false, batchPage},
+	{Jobs, "POST", "/batch/{id}/finalize", false, batchPage},
+	{Jobs, "POST", "/batch/{id}/cancel", false, batchPage},
 }

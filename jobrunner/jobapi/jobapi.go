@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -125,8 +126,17 @@ var routes = func() (t httproute.Table[*operation]) {
 			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.path != openAIPath, o.scope, o.serve})
 		}
 	}
+	for _, o := range contract.UnservedOperations {
+		if o.API == contract.Jobs {
+			t.Add(o.Method, "/v2/{endpoint_id}"+o.Path, &operation{limits.Unlimited, false, false, apikey.Read, refuseUnserved})
+		}
+	}
 	return t
 }()
+
+func refuseUnserved(_ *api, _ http.ResponseWriter, r *http.Request, _ target) error {
+	return httpanswer.Refuse(http.StatusNotImplemented, "the operator has %s, and the jobrunner doesn't serve it (docs/reference/contract.md, Operations that the jobrunner lacks)", r.Pattern)
+}
 
 type api struct {
 	Config

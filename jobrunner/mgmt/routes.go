@@ -25,7 +25,9 @@ var routes = func() (t httproute.Table[operation]) {
 		t.Add(o.method, o.path, operation{o.success, o.handle})
 	}
 	for _, o := range contract.UnservedOperations {
-		t.Add(o.Method, o.Path, operation{handle: handler{serve: refuseUnserved}})
+		if o.API == contract.V2 {
+			t.Add(o.Method, "/v2"+o.Path, operation{handle: handler{serve: refuseUnserved}})
+		}
 	}
 	return t
 }()

@@ -1,0 +1,181 @@
+// Package fidelity prints the table of all operations: whether the jobrunner serves them,
+// how their behaviour is known, and which clauses of the conformance suite judge them.
+package fidelity
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
+
+//go:generate go test . -run ^TestPageIsCurrent$ -update
+
+//go:embed marks.tsv
+var marksTable string
+
+// mark names clauses that judge operations.
+type mark struct {
+	operations *regexp.Regexp
+	clauses    []string // ids
+}
+
+// operation is a row of the page.
+type operation struct {
+	api          contract.API
+	method, path string
+	served       bool
+	known        string
+}
+
+func (o operation) String() string { return o.method + " " + o.path }
+
+// full is the operation as marks name it.
+func (o operation) full() string { return apiNames[o.api] + " " + o.String() }
+
+var apiNames = map[contract.API]string{contract.V1: "v1", contract.V2: "v2", contract.Jobs: "jobs"}
+
+// basePaths are in front of an operation's path where cases and statements name it.
+var basePaths = map[contract.API]string{contract.V1: "/v1", contract.V2: "/v2", contract.Jobs: ""}
+
+func operations() (list []operation) {
+	for _, o := range contract.Operations {
+		list = append(list, operation{o.API, o.Method, o.Path, true, known(o.Source)})
+	}
+	for _, o := range contract.UnservedOperations {
+		how := "observed"
+		if o.Guess {
+			how = "observed, the path is chosen"
+		}
+		list = append(list, operation{o.API, o.Method, o.Path, false, how})
+	}
+	return list
+}
+
+// known says how the behaviour of an operation is known, by its source.
+func known(source string) string {
+	for prefix, how := range map[string]string{"description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
+		if strings.HasPrefix(source, prefix) {
+			return how
+		}
+	}
+	return "chosen"
+}
+
+// marks reads the table. Its errors are found by the tests.
+func marks() (list []mark, err error) {
+	for line := range strings.Lines(marksTable) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		pattern, names, _ := strings.Cut(line, "\t")
+		m := mark{}
+		if m.operations, err = regexp.Compile(pattern); err != nil {
+			return nil, err
+		}
+		for name := range strings.FieldsSeq(names) {
+			ids := expand(name)
+			if len(ids) == 0 {
+				return nil, fmt.Errorf("marks.tsv: no clause is %s", name)
+			}
+			m.clauses = append(m.clauses, ids...)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// expand lists the clauses of JOB-17, JOB-17..21 or JOB-*. All of a range must exist.
+func expand(name string) (ids []string) {
+	area, numbers, _ := strings.Cut(name, "-")
+	if numbers == "*" {
+		for _, c := range clauses.All() {
+			if c.Area() == area {
+				ids = append(ids, c.ID)
+			}
+		}
+		return ids
+	}
+	first, last, isRange := strings.Cut(numbers, "..")
+	if !isRange {
+		last = first
+	}
+	from, _ := strconv.Atoi(first)
+	to, _ := strconv.Atoi(last)
+	for n := from; n <= to; n++ {
+		id := fmt.Sprintf("%s-%02d", area, n)
+		if _, ok := clauses.Find(id); !ok {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// common reports whether a mark is about all operations, or all of one API.
+func (m mark) common() bool {
+	return slices.Contains([]string{".", "^v1 ", "^v2 ", "^jobs "}, m.operations.String())
+}
+
+// judges returns the clauses of an operation in their order, without common ones.
+func judges(o operation, list []mark) (ids []string) {
+	if !o.served {
+		return nil
+	}
+	found, ofAll := map[string]bool{}, map[string]bool{}
+	for _, m := range list {
+		for _, id := range m.clauses {
+			if m.common() {
+				ofAll[id] = true
+			} else if m.operations.MatchString(o.full()) {
+				found[id] = true
+			}
+		}
+	}
+	named := o.method + " " + basePaths[o.api] + o.path
+	if o.api != contract.Jobs {
+		for _, c := range conformance.Cases() {
+			if slices.Contains(c.Operations, named) {
+				found[c.Clause()] = true
+			}
+		}
+	}
+	mention := regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(named, "/{job_id}")) + `($|[ ,.:])`)
+	for _, c := range clauses.All() {
+		if c.Untestable == "" && (found[c.ID] || mention.MatchString(c.Statement)) && !ofAll[c.ID] {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// short writes ids with ranges: JOB-01, 04–06, SUB-02.
+func short(ids []string) string {
+	var parts []string
+	area := ""
+	for i := 0; i < len(ids); {
+		name, number, _ := strings.Cut(ids[i], "-")
+		n, _ := strconv.Atoi(number)
+		j := i + 1
+		for j < len(ids) && ids[j] == fmt.Sprintf("%s-%02d", name, n+j-i) {
+			j++
+		}
+		text := number
+		if j-i > 1 {
+			text = fmt.Sprintf("%s–%02d", number, n+j-i-1)
+		}
+		if name != area {
+			text, area = name+"-"+text, name
+		}
+		parts = append(parts, text)
+		i = j
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,111 @@
+package fidelity
+
+import (
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/fidelity.md anew")
+
+const page = "../../docs/reference/fidelity.md"
+
+func TestPageIsCurrent(t *testing.T) {
+	want, err := Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("docs/reference/fidelity.md isn't current (%v): go generate ./internal/fidelity", err)
+	}
+}
+
+// Every mark matches an operation, and every clause that a case judges is at an operation.
+func TestMarks(t *testing.T) {
+	list, err := marks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	placed := map[string]bool{}
+	for _, m := range list {
+		if !slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }) {
+			t.Errorf("no operation that is served matches %s", m.operations)
+		}
+		if m.common() {
+			for _, id := range m.clauses {
+				placed[id] = true
+			}
+		}
+	}
+	for _, o := range operations() {
+		for _, id := range judges(o, list) {
+			placed[id] = true
+		}
+	}
+	for _, c := range clauses.All() {
+		if !placed[c.ID] && c.Untestable == "" {
+			t.Errorf("%s is at no operation: add it to marks.tsv: %s", c.ID, c.Statement)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	if got := short([]string{"JOB-01", "JOB-03", "JOB-04", "JOB-05", "SUB-09", "SUB-10"}); got != "JOB-01, 03–05, SUB-09–10" {
+		t.Error(got)
+	}
+}
+
+// What the page says is served is served, and what it says isn't answers 501.
+func TestServedAsPrinted(t *testing.T) {
+	j := jobrunnertest.Start(t)
+	endpoint := j.Endpoint("builtin/echo")
+	parameter := regexp.MustCompile(`\{[^}]*\}`)
+	for _, o := range operations() {
+		bases := []string{basePaths[o.api]}
+		if o.api == contract.Jobs {
+			bases = []string{"/v2/" + endpoint}
+			if o.served {
+				bases = append(bases, "/live/v2/"+endpoint)
+			}
+		}
+		missing := 0
+		for _, base := range bases {
+			request, err := http.NewRequestWithContext(t.Context(), o.method, j.URL+base+parameter.ReplaceAllString(o.path, "x"), strings.NewReader("{"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+j.Key)
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+			response.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			unknown := response.StatusCode == http.StatusMethodNotAllowed || strings.Contains(string(text), "there is nothing at")
+			switch {
+			case unknown, o.served == (response.StatusCode == http.StatusNotImplemented):
+				missing++
+			}
+		}
+		if missing == len(bases) {
+			t.Errorf("%s: served is %t, and it isn't so", o.full(), o.served)
+		}
+	}
+}
