@@ -72,10 +72,12 @@ test: ## A sample of every kind of test, those with a real Terraform included.
 # of an hour, and a sample has it.
 JUDGES := conformance/selftest internal/test/fire
 UNRACED := $(JUDGES) conformance/mutants/run
+# Their tests mostly run programs, which are built without the race detector.
+PROGRAMS := cmd/conformance cmd/jobrunner conformance/client internal/test/ci internal/test/guides internal/test/migrate internal/test/scale
 
 test-ci: ## The tests of .ci/run: those of make test, with the race detector where the code runs in the test.
-	$(call go-test,-short $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED)),$(SHORT)),$(filter-out ./openapi,$(SYSTEM)))
-	$(call go-test,-short -timeout=30m,$(addprefix ./,$(UNRACED)),./openapi)
+	$(call go-test,-short $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(PROGRAMS)),$(SHORT)),./page ./report)
+	$(call go-test,-short -timeout=30m,$(addprefix ./,$(UNRACED) $(PROGRAMS)),$(filter-out ./page ./report,$(SYSTEM)))
 
 test-all: ## Every test, with the race detector where the code runs in the test: each night.
 	$(call go-test,$(RACING) -timeout=60m,$(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)),$(filter-out ./openapi,$(SYSTEM)))

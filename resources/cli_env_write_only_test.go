@@ -18,6 +18,7 @@ import (
 // From an ephemeral variable to the server, and in no file of Terraform: neither
 // in a saved plan nor in the state, also after a refresh, an import and a rotation.
 func TestCLIEnvWriteOnly(t *testing.T) {
+	acctest.LeaveToCI(t, "TestEnvWriteOnly has it over the protocol")
 	eachCLIAndVersion(t, testCLIEnvWriteOnly)
 }
 

@@ -14,6 +14,7 @@ import (
 // What is changed of an endpoint elsewhere is planned back, and the plan shows
 // what: wherever the template comes from.
 func TestDriftBesideATemplate(t *testing.T) {
+	acctest.LeaveToCI(t, "TestEndpointTemplateDrift has it over the protocol")
 	named := func(name string) string {
 		return fmt.Sprintf(`
 resource "gpucloud_template" "t" {
@@ -191,6 +192,7 @@ run "endpoint_again" {
 // What a template's configuration marks as sensitive is in no output, and not in
 // what the provider keeps in private states.
 func TestSecretsOfATemplate(t *testing.T) {
+	acctest.LeaveToCI(t, "internal/test/scale.TestSecretsStayOut looks for more secrets")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)

@@ -30,6 +30,7 @@ func TestRegistryAuth(t *testing.T) {
 // With the write-only form no secret is in the state or in a saved plan, and a
 // rotation is one apply although a template uses the auth.
 func TestRegistryAuthWriteOnly(t *testing.T) {
+	acctest.LeaveToCI(t, "TestCLIEnvWriteOnly and provider.TestNoDiagnosticHasASecret have its parts")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		config := func(secret string, version int) {
 			w.Write("main.tf", fmt.Sprintf(`

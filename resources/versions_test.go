@@ -151,6 +151,7 @@ func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
 // The same through Terraform, with a volume, an auth, a template and an
 // endpoint in one configuration.
 func TestSwitchingVersionsThroughTerraform(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSwitchingVersions has it over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)

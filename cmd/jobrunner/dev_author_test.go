@@ -302,16 +302,20 @@ func TestDevPython(t *testing.T) {
 		chosen  string
 		said    string
 		install string
+		short   bool
 	}{
-		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "of .venv of its folder: ", "/.venv/bin/python -m pip install runpod"},
-		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "of .venv of its folder: ", "pip install runpod"},
-		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "of uv: ", "uv add runpod"},
-		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "of uv: ", "uv add runpod"},
-		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "of poetry: ", "poetry add runpod"},
-		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "of conda environment vision: ", "conda run -n vision python -m pip install runpod"},
-		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "of PATH: python3", "/001 && python3 -m venv .venv && .venv/bin/pip install runpod"},
+		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "of .venv of its folder: ", "/.venv/bin/python -m pip install runpod", false},
+		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "of .venv of its folder: ", "pip install runpod", true},
+		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "of uv: ", "uv add runpod", false},
+		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "of uv: ", "uv add runpod", false},
+		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "of poetry: ", "poetry add runpod", false},
+		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "of conda environment vision: ", "conda run -n vision python -m pip install runpod", true},
+		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "of PATH: python3", "/001 && python3 -m venv .venv && .venv/bin/pip install runpod", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !c.short {
+				t.Skip("a jobrunner and a Python for each: a short run has a folder, a tool and neither")
+			}
 			t.Parallel()
 			dir, path := sdk(t), t.TempDir()
 			for file, text := range c.files {

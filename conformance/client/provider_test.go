@@ -63,6 +63,9 @@ func TestProvider(t *testing.T) {
 		}
 	})
 	t.Run("v1", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("short tests have one API version through Terraform")
+		}
 		r, err := Judge(t.Context(), Options{Command: command, APIVersion: "v1", Select: []string{"create-error", "create-lost", "shrink", "name-taken", "echo"}})
 		if err != nil {
 			t.Fatal(err)

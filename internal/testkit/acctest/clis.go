@@ -44,6 +44,15 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	}
 }
 
+// LeaveToCI skips a test of many commands of Terraform in `make test`, which has what it checks
+// in other tests, too. .ci/run and make test-all run it.
+func LeaveToCI(t *testing.T, others string) {
+	t.Helper()
+	if testing.Short() && os.Getenv("CI") == "" {
+		t.Skipf("left to .ci/run: %s", others)
+	}
+}
+
 // Workspace is a folder with a configuration and a state, where a command line
 // runs a provider as a process of its own.
 type Workspace struct {
