@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,70 +55,111 @@ func (j *Jobrunner) keepVolume(ctx context.Context, keeper run.VolumeKeeper, id 
 	}
 }
 
-// followVolumes makes the keeper follow all changes, and the deletions of those that it
-// still has, until stop is called.
-func (j *Jobrunner) followVolumes(ctx context.Context, keeper run.VolumeKeeper, deleted []string) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var mu sync.Mutex // no call starts once stop waits
-	var running sync.WaitGroup
-	follow := func(id string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if ctx.Err() == nil {
-			running.Go(func() { j.keepVolume(ctx, keeper, id) })
-		}
+// followVolumes makes the keeper follow all changes until stop is called.
+func (j *Jobrunner) followVolumes(ctx context.Context, keeper run.VolumeKeeper) (running *follower) {
+	f := &follower{}
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	j.store.OnNetworkVolumeChange(func(id string) { f.start(func() { j.keepVolume(f.ctx, keeper, id) }) })
+	return f
+}
+
+// follower runs goroutines until it is stopped.
+type follower struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // no call starts once stop waits
+	running sync.WaitGroup
+}
+
+func (f *follower) start(call func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx.Err() == nil {
+		f.running.Go(call)
 	}
-	j.store.OnNetworkVolumeChange(follow)
-	for _, id := range deleted {
-		follow(id)
-	}
-	return func() {
-		mu.Lock()
-		cancel()
-		mu.Unlock()
-		running.Wait()
-	}
+}
+
+func (f *follower) stop() {
+	f.mu.Lock()
+	f.cancel()
+	f.mu.Unlock()
+	f.running.Wait()
 }
 
 // keepVolumes starts the watch over network volumes. Without a keeper they are folders.
-func (j *Jobrunner) keepVolumes(ctx context.Context, keeper run.VolumeKeeper) (err error) {
-	var deleted []string
-	if keeper == nil {
-		if deleted, err = j.deletedVolumes(ctx); err != nil {
-			return err
-		}
-		keeper = folderKeeper{j}
+func (j *Jobrunner) keepVolumes(ctx context.Context, keeper run.VolumeKeeper) error {
+	if keeper != nil {
+		j.stopVolumes = j.followVolumes(ctx, keeper).stop
+		return nil
 	}
-	j.stopVolumes = j.followVolumes(ctx, keeper, deleted)
+	folders := folderKeeper{j}
+	deleted, strange, err := j.deletedVolumes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range strange {
+		j.log.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(j.volumes.data, volumesFolder, id))
+	}
+	f := j.followVolumes(ctx, folders)
+	for _, id := range deleted {
+		f.start(func() { j.keepVolume(f.ctx, folders, id) })
+	}
+	if j.volumes.data != "" {
+		f.start(func() { j.sweepVolumes(f.ctx, folders) })
+	}
+	j.stopVolumes = f.stop
 	return nil
 }
 
-// deletedVolumes are the volumes that were deleted while this process didn't run, and
-// whose folders are still here. A folder of a volume that this database never had is
-// left alone: the database may be another one than before.
-func (j *Jobrunner) deletedVolumes(ctx context.Context) (ids []string, err error) {
+// sweepInterval is the interval between two sweeps.
+const sweepInterval = time.Minute
+
+// sweepVolumes deletes the folders of volumes that were deleted at another node.
+func (j *Jobrunner) sweepVolumes(ctx context.Context, keeper run.VolumeKeeper) {
+	for j.clock.Sleep(ctx, sweepInterval) == nil {
+		deleted, _, err := j.deletedVolumes(ctx)
+		for _, id := range deleted {
+			if failure := keeper.RemoveVolume(ctx, run.NetworkVolumePrefix+id); !errors.Is(failure, errMounted) {
+				err = errors.Join(err, failure)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			j.log.WarnContext(ctx, "folders of deleted network volumes can't be deleted: trying again in a minute", "error", err)
+		}
+	}
+}
+
+// deletedVolumes are deleted volumes whose folders are still here. A folder of a volume
+// that this database never had is strange and left alone: the database may be another
+// one than before.
+func (j *Jobrunner) deletedVolumes(ctx context.Context) (deleted, strange []string, err error) {
 	if j.volumes.data == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	folders, err := os.ReadDir(filepath.Join(j.volumes.data, volumesFolder))
+	if err != nil || len(folders) == 0 {
+		return nil, nil, nil //nolint:nilerr // there are none yet
+	}
+	volumes, err := j.store.NetworkVolumes(ctx)
 	if err != nil {
-		return nil, nil //nolint:nilerr // there are none yet
+		return nil, nil, err
 	}
 	for _, f := range folders {
-		if _, err := j.store.NetworkVolume(ctx, f.Name()); !errors.Is(err, store.ErrNotFound) {
+		if slices.ContainsFunc(volumes, func(v store.NetworkVolume) bool { return v.ID == f.Name() }) {
 			continue
 		}
 		known, err := j.meter.HasVolume(ctx, f.Name())
-		if err != nil {
-			return nil, err
-		}
-		if known {
-			ids = append(ids, f.Name())
-		} else {
-			j.log.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(j.volumes.data, volumesFolder, f.Name()))
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case known:
+			deleted = append(deleted, f.Name())
+		default:
+			strange = append(strange, f.Name())
 		}
 	}
-	return ids, nil
+	return deleted, strange, nil
 }
 
 // errMounted means that a worker or pod still has the volume.

@@ -80,6 +80,33 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 	}
 }
 
+// The folder of a volume that was deleted at another node goes soon.
+func TestVolumeDeletedElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true})
+	deleted, present := d.volume(), d.volume()
+	in := func(name string) string { return filepath.Join(dir, "volumes", name) }
+	if err := os.MkdirAll(in(deleted), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, text := d.do("DELETE", "/v2/network-volumes/"+deleted, ""); status != 204 {
+		t.Fatal(text)
+	}
+	awaitGone(t, in(deleted))
+	for _, name := range []string{deleted, present, "strange"} { // as this node has it if another one deleted the volume
+		if err := os.MkdirAll(filepath.Join(in(name), "sub"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.advance(time.Minute)
+	awaitGone(t, in(deleted))
+	for _, name := range []string{present, "strange"} {
+		if !exists(in(name)) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+}
+
 // Of folders that are there at a start, those of deleted volumes go, a link alone
 // instead of what it points to. Those of volumes and of others stay.
 func TestFoldersOfVolumesAtStart(t *testing.T) {
