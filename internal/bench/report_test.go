@@ -134,7 +134,7 @@ func tables(rows []row, picture string) string {
 		if r.size >= 1<<20 {
 			large = r
 		}
-		if r.clients == clients[1] { // the plot has it
+		if r.clients == clients[1] || r.size == sizes[1] { // the plot has them
 			continue
 		}
 		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)

@@ -24,6 +24,10 @@ func Markdown() string {
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
 		writeOperations(&doc, api.api)
 		writeUnserved(&doc, api.api)
+		if api.api == V1 {
+			doc.WriteString("\nThe members are in `/v1/openapi.json` and `/v1/docs` of a jobrunner, which come from the same table.\n")
+			continue
+		}
 		for _, resource := range inTableOrder(api.api) {
 			writeFields(&doc, api.api, resource)
 		}
@@ -151,11 +155,11 @@ func writeKnownValues(doc *strings.Builder) {
 }
 
 func writeChoices(doc *strings.Builder) {
-	doc.WriteString("\n## Choices\n\nWhere the sources differ or are silent.\n")
+	doc.WriteString("\n## Choices\n\nWhat this project does where its sources differ or are silent. `internal/contract/choices.go` has what each source says.\n")
 	for _, group := range choiceGroups {
-		fmt.Fprintf(doc, "\n### %s\n\n| Topic | Sources | Chosen |\n|---|---|---|\n", group.title)
+		fmt.Fprintf(doc, "\n### %s\n\n| Topic | Chosen |\n|---|---|\n", group.title)
 		for _, c := range group.choices {
-			row(doc, c.Topic, c.Sources, c.Chosen)
+			row(doc, c.Topic, c.Chosen)
 		}
 	}
 }
