@@ -21,7 +21,7 @@ var All = []func() datasource.DataSource{
 	ClusterPods.New,
 	CPUType.New, CPUTypes.New,
 	DataCenter.New, DataCenters.New,
-	EndpointHealth.New, EndpointReleases.New, EndpointWorkers.New,
+	EndpointBuild.New, EndpointBuilds.New, EndpointHealth.New, EndpointReleases.New, EndpointWorkers.New,
 	GPUType.New, GPUTypes.New,
 	Job.New,
 	PodLogs.New, WorkerLogs.New,

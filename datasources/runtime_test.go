@@ -141,7 +141,7 @@ func TestWorkersAndReleases(t *testing.T) {
 			t.Errorf("env: %v", changes)
 		}
 	}
-	for _, name := range []string{"endpoint_workers", "endpoint_releases"} {
+	for _, name := range []string{"endpoint_workers", "endpoint_releases", "endpoint_builds"} {
 		refused(t, p, "gpucloud_"+name, map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/serverless/nonesuch/", "404", "request id")
 		refused(t, drive(t, d, api.V1), "gpucloud_"+name, of, "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
 	}

@@ -32,6 +32,8 @@ func start(t *testing.T, block map[string]any) *tfdrive.Provider {
 var leastConfigs = map[string]map[string]any{
 	"gpucloud_cluster":             {"name": "c", "type": "TRAINING", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA H100 80GB HBM3", "gpu_count_per_pod": 8, "pod_count": 2}},
 	"gpucloud_endpoint":            {"name": "e"},
+	"gpucloud_global_volume":       {"name": "g"},
+	"gpucloud_secret":              {"name": "s", "value_wo": "v", "value_wo_version": 1},
 	"gpucloud_network_volume":      {"name": "v", "size": 10, "data_center": "EU-RO-1"},
 	"gpucloud_pod":                 {"name": "p", "image": "i", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
 	"gpucloud_registry_auth":       {"name": "r", "username": "u", "password": "p"},
@@ -44,7 +46,7 @@ var leastConfigs = map[string]map[string]any{
 // configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
 	least := maps.Clone(leastConfigs)
-	onV2Alone := []string{"gpucloud_cluster", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
+	onV2Alone := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
 	template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
 	if err != nil {

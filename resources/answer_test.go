@@ -29,6 +29,8 @@ var answering = map[string]struct{ create, change map[string]any }{
 		map[string]any{"image": "a", "args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}},
 		map[string]any{"image": "b", "disk": 60, "args": plantedSecret + "2", "env": map[string]any{"A": plantedSecret + "2"}, "ports": []any{"81/http"}, "public": true},
 	},
+	"gpucloud_global_volume":       {map[string]any{}, map[string]any{"name": "renamed"}},
+	"gpucloud_secret":              {map[string]any{"value_wo": plantedSecret, "value_wo_version": 1, "description": "a"}, map[string]any{"value_wo": plantedSecret + "2", "value_wo_version": 2, "description": "b"}},
 	"gpucloud_registry_auth":       {map[string]any{"username": "u", "password": plantedSecret}, nil},
 	"gpucloud_registry_delegation": {map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}, nil},
 	"gpucloud_ssh_keys":            {map[string]any{"keys": []any{annesKey}}, map[string]any{"keys": []any{annesKey + "2"}}},

@@ -20,10 +20,12 @@ import (
 var All = []kit.Managed{
 	Cluster,
 	Endpoint,
+	GlobalVolume,
 	NetworkVolume,
 	Pod,
 	RegistryAuth,
 	RegistryDelegation,
+	Secret,
 	SSHKeys,
 	Template,
 }

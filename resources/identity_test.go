@@ -44,6 +44,8 @@ var kindsOf = map[string]kindOf{
 		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
 		"cloud": "COMMUNITY", "data_center_ids": []any{"EU-RO-1"}, "locked": true, "start_ssh": true, "start_jupyter": true, "desired_state": "RUNNING",
 	})},
+	"gpucloud_global_volume":       {config: map[string]any{}, v2: true, full: map[string]any{"name": "full"}},
+	"gpucloud_secret":              {config: map[string]any{"value_wo": "secret-of-this-test", "value_wo_version": 1, "description": "d"}, unique: true, recorded: true, v2: true},
 	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, unique: true, recorded: true},
 	"gpucloud_registry_delegation": {config: map[string]any{"resource": repository}, v2: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
 	"gpucloud_ssh_keys":            {config: map[string]any{"keys": []any{annesKey}}, nameless: true, v2: true},

@@ -35,6 +35,8 @@ var minimal = map[string]struct {
 		"category containerDiskInGb imageName isPublic isServerless name [ports volumeInGb]"},
 	"gpucloud_registry_auth":       {map[string]any{"username": "u", "password": "p"}, "name password username", "name password username"},
 	"gpucloud_registry_delegation": {map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}, "resource", ""},
+	"gpucloud_global_volume":       {map[string]any{}, "name", ""},
+	"gpucloud_secret":              {map[string]any{"value_wo": "v", "value_wo_version": 1}, "name value", ""},
 	"gpucloud_endpoint": {map[string]any{},
 		"flashboot name scaling templateId type workers",
 		"flashboot idleTimeout name scalerType scalerValue templateId workersMax workersMin"},
@@ -75,7 +77,7 @@ func TestUnsetIsNotSent(t *testing.T) {
 				p := drive(t, d, v)
 				state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 				expectMembers(t, "create", sent(), want)
-				if !named || typeName == "gpucloud_registry_auth" { // replaced
+				if !named || typeName == "gpucloud_registry_auth" || typeName == "gpucloud_secret" { // replaced
 					return
 				}
 				apply(t, p, typeName, state, with(config, map[string]any{"name": d.Name("o")}), "update")

@@ -23,6 +23,8 @@ var optionalValues = map[string]map[string]any{
 		"!start_ssh": false, "!start_jupyter": false, "!allowed_cuda_versions": []any{"12.8"},
 	},
 	"gpucloud_registry_delegation": {},
+	"gpucloud_global_volume":       {},
+	"gpucloud_secret":              {"!description": "d"},
 	"gpucloud_endpoint": {
 		"type": "LOAD_BALANCER", "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}, "count": 2}, "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}},
 		"!workers": map[string]any{"max": 7}, "!scaling": map[string]any{"queue_delay": 9}, "!data_center_ids": []any{"EU-RO-1"}, "!timeout": 60000, "!flashboot": "FLASHBOOT",
@@ -155,6 +157,8 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 		for typeName, c := range map[string]struct{ v2, v1 string }{
 			"gpucloud_network_volume":      {`/v2/network-volumes {"name": %q, "size": 10, "dataCenter": "EU-RO-1"}`, `/v1/networkvolumes {"name": %q, "size": 10, "dataCenterId": "EU-RO-1"}`},
 			"gpucloud_template":            {`/v2/templates {"name": %q, "image": "i"}`, `/v1/templates {"name": %q, "imageName": "i"}`},
+			"gpucloud_global_volume":       {`/v2/global-volumes {"name": %q}`, ""},
+			"gpucloud_secret":              {`/v2/account/secrets {"name": %q, "value": "v"}`, ""},
 			"gpucloud_registry_delegation": {`/v2/registries/delegations {"name": %q, "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}`, ""},
 			"gpucloud_pod": {`/v2/pods {"name": %q, "image": "builtin/echo", "gpu": {"id": "NVIDIA L4"}}`,
 				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},

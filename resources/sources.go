@@ -16,10 +16,12 @@ var Sources = []func() datasource.DataSource{
 	catalogTemplates.One, catalogTemplates.All,
 	clusters.One, clusters.All,
 	endpoints.One, endpoints.All,
+	globalVolumes.One, globalVolumes.All,
 	networkVolumes.One, networkVolumes.All,
 	pods.One, pods.All,
 	registryAuths.One, registryAuths.All,
 	registryDelegations.One, registryDelegations.All,
+	secrets.One, secrets.All,
 	accountKeys.One,
 	templates.One, templates.All,
 }
@@ -75,6 +77,19 @@ var networkVolumes = &kit.Source[networkVolume]{
 	Plural:  "network_volumes",
 	Omit:    ofConfigurations,
 	Filters: []string{"data_center", "size", "type"},
+}
+
+var globalVolumes = &kit.Source[globalVolume]{
+	Kind:    GlobalVolume,
+	Plural:  "global_volumes",
+	Omit:    ofConfigurations,
+	Filters: []string{"created_by_user_id"},
+}
+
+var secrets = &kit.Source[secret]{
+	Kind:   Secret,
+	Plural: "secrets",
+	Omit:   []string{"value_wo_version"}, // the API returns no values
 }
 
 var registryAuths = &kit.Source[registryAuth]{

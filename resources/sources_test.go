@@ -39,6 +39,17 @@ var sourcesOf = map[string]sourceOf{
 		filters: map[string]any{"size": 10, "data_center": "EU-RO-1", "type": "STANDARD"},
 		misses:  map[string]any{"size": 11, "data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"},
 	},
+	"gpucloud_global_volume": {
+		plural:  "global_volumes",
+		v2:      map[string]any{},
+		filters: map[string]any{"created_by_user_id": "default"},
+		misses:  map[string]any{"created_by_user_id": "another"},
+	},
+	"gpucloud_secret": {
+		plural: "secrets",
+		v2:     map[string]any{"value_wo": "a-planted-secret", "value_wo_version": 1, "description": "d"},
+		omits:  []string{"value_wo", "value_wo_version"},
+	},
 	"gpucloud_registry_auth": {
 		plural: "registry_auths",
 		config: map[string]any{"username": "a-user-name", "password": "a-planted-secret"},
@@ -277,6 +288,8 @@ func TestSourcesShareAList(t *testing.T) {
 		{"template", "templates", "/v2/templates", `{"name":%q,"image":"i"}`, "/v1/templates", 1000},
 		{"registry_auth", "registry_auths", "/v2/registries", `{"name":%q,"username":"u","password":"p"}`, "/v1/containerregistryauth", 1000},
 		{"registry_delegation", "registry_delegations", "/v2/registries/delegations", `{"name":%q,"resource":"arn:aws:ecr:us-east-2:123456789012:repository/app"}`, "", 1000},
+		{"secret", "secrets", "/v2/account/secrets", `{"name":%q,"value":"v"}`, "", 1000},
+		{"global_volume", "global_volumes", "/v2/global-volumes", `{"name":%q}`, "", 1000},
 		{"endpoint", "endpoints", "/v2/serverless", `{"name":%q,"image":"i"}`, "/v1/endpoints", 1000},
 		{"pod", "pods", "/v2/pods", `{"name":%q,"image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`, "/v1/pods", 200},
 		{"cluster", "clusters", "/v2/clusters", `{"name":%q,"type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`, "", 100},
@@ -534,6 +547,7 @@ func TestSourcesOfV2Alone(t *testing.T) {
 	calls := d.Calls(func() {
 		for name, config := range map[string]map[string]any{
 			"gpucloud_registry_delegation": {"id": "x"}, "gpucloud_registry_delegations": {}, "gpucloud_ssh_keys": {},
+			"gpucloud_secret": {"id": "x"}, "gpucloud_secrets": {}, "gpucloud_global_volume": {"id": "x"}, "gpucloud_global_volumes": {},
 		} {
 			_, diags := p.Data(name, config)
 			expectError(t, diags, name+" exists in management API v2 only", `api_version = "v2"`)

@@ -42,7 +42,7 @@ func (c *C) NoteObject(kind, version, path, id string) {
 // managementPaths are the paths of each kind of object in versions 1 and 2.
 var managementPaths = [][2]string{
 	{"/templates", "/templates"}, {"/networkvolumes", "/network-volumes"}, {"/containerregistryauth", "/registries"}, {"/endpoints", "/serverless"}, {"/pods", "/pods"},
-	{"", "/clusters"}, {"", "/registries/delegations"},
+	{"", "/clusters"}, {"", "/registries/delegations"}, {"", "/account/secrets"}, {"", "/global-volumes"},
 }
 
 // boundToo makes version 1 show the templates that endpoints use, too.

@@ -22,8 +22,10 @@ type Client struct {
 	RegistryAuths  Collection[RegistryAuth]
 	Endpoints      Collection[Endpoint]
 	Pods           *Pods
-	Clusters       *Clusters              // v2 only
-	Delegations    Collection[Delegation] // v2 only
+	Clusters       *Clusters                // v2 only
+	Delegations    Collection[Delegation]   // v2 only
+	Secrets        Collection[Secret]       // v2 only
+	GlobalVolumes  Collection[GlobalVolume] // v2 only
 	SSHKeys        *SSHKeys
 	Jobs           *Jobs
 
@@ -76,6 +78,8 @@ func New(s Settings) (*Client, error) {
 		c.Pods = podsV1(d, pods)
 		c.Clusters = clustersV1()
 		c.Delegations = unsupported[Delegation]{"registry delegation"}
+		c.Secrets = unsupported[Secret]{"secret"}
+		c.GlobalVolumes = unsupported[GlobalVolume]{"global volume"}
 	case V2:
 		c.Templates = templatesV2(d, templates)
 		c.NetworkVolumes = networkVolumesV2(d, volumes)
@@ -84,6 +88,8 @@ func New(s Settings) (*Client, error) {
 		c.Pods = podsV2(d, pods)
 		c.Clusters = clustersV2(d, &listCache{shared: s.SharedReads})
 		c.Delegations = delegationsV2(d, &listCache{shared: s.SharedReads})
+		c.Secrets = secretsV2(d, &listCache{shared: s.SharedReads})
+		c.GlobalVolumes = globalVolumesV2(d, &listCache{shared: s.SharedReads})
 	}
 	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
 	c.SSHKeys = &SSHKeys{deployment: d}

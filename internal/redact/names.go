@@ -10,7 +10,7 @@ import (
 // answers, whose values may be secrets: in lower case, without underscores.
 var secretNames = map[string]bool{
 	"env": true, "envwo": true, "password": true, "passwordwo": true, "apikey": true, "webhook": true, "headers": true,
-	"accessid": true, "accesssecret": true,
+	"accessid": true, "accesssecret": true, "value": true, "valuewo": true,
 	"args": true, "dockerargs": true, "dockerstartcmd": true, "dockerentrypoint": true, "entrypoint": true,
 }
 

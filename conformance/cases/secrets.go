@@ -1,0 +1,254 @@
+package cases
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+const secretSource = "API changes of November 2026, 2.1"
+
+// secretCases are of account secrets, which the description doesn't have: a deployment
+// without them is skipped.
+var secretCases = []suite.Case{
+	{
+		ID: "SEC-01", Level: suite.Should, Source: secretSource,
+		Statement: "POST /v2/account/secrets answers 201 with id, name and createdAt of the secret; the list and GET /v2/account/secrets/{id} show it, and no answer has its value.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			value := c.Nonce()
+			a := newSecret(c, suite.M{"value": value, "description": "d"})
+			a.Str("name")
+			expectRFC3339(c, a, "createdAt")
+			shown := secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("id", a.Str("id")).Equal("name", a.Str("name")).Equal("description", "d")
+			list := listSecrets(c, "")
+			c.Expect(list.Contains(a.Str("id")), "the secret in the list", "a list without %s", a.Str("id"))
+			for _, answer := range []*suite.Answer{a, shown, list} {
+				answer.NotContains(value)
+			}
+		},
+	},
+	{
+		ID: "SEC-02", Level: suite.Should, Source: secretSource,
+		Statement: "The name of a secret is unique in any case: a second create is answered 409.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			name := newSecret(c, nil).Str("name")
+			for _, same := range []string{name, strings.ToUpper(name)} {
+				c.Create("v2", secretPath, suite.M{"name": same, "value": "v"}).Is(409)
+			}
+		},
+	},
+	{
+		ID: "SEC-03", Level: suite.Should, Source: secretSource,
+		Statement: "The list with name has the secret of exactly this name, in any case.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			a := newSecret(c, nil)
+			name := a.Str("name")
+			newSecret(c, suite.M{"name": name + "x"})
+			for _, query := range []string{name, strings.ToUpper(name)} {
+				list := listSecrets(c, "?name="+query)
+				c.Expect(len(list.Array("secrets")) == 1 && list.Contains(a.Str("id")), "the one secret", "%d secrets", len(list.Array("secrets")))
+			}
+			c.Expect(len(listSecrets(c, "?name="+name[:len(name)-1]).Array("secrets")) == 0, "no secret for a part of the name", "some")
+		},
+	},
+	{
+		ID: "SEC-04", Level: suite.Should, Source: secretSource,
+		Statement: "A name has 1 to 191 letters, digits, _, ., - and /, doesn't begin with a digit or a sign, nor with RUNPOD in any case: any other is answered 422.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 20, Run: func(c *suite.C) {
+			word := c.Nonce()
+			newSecret(c, suite.M{"name": "_" + word + ".a-b/C"})
+			for _, name := range []any{"", "1" + word, "-" + word, word + " a", word + "ä", word + "$", "RUNPOD" + word, "runPod_" + word, strings.Repeat("a", 192), 1, nil} {
+				c.Create("v2", secretPath, suite.M{"name": name, "value": "v"}).Is(422)
+			}
+		},
+	},
+	{
+		ID: "SEC-05", Level: suite.Should, Source: secretSource,
+		Statement: "A value has at least 1 byte, and a description at most 65,535 bytes of UTF-8: anything else is answered 422.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
+			for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
+				body := suite.M{"name": secretName(c), "value": "v"}
+				for name, value := range wrong {
+					body[name] = value
+				}
+				c.Create("v2", secretPath, body).Is(422)
+				secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
+			}
+		},
+	},
+	{
+		ID: "SEC-06", Level: suite.Should, Source: secretSource,
+		Statement: "Bodies are closed, an update has at least one member and doesn't change the name: anything else is answered 422.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			a := newSecret(c, nil)
+			c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
+			c.Create("v2", secretPath, suite.M{"name": secretName(c)}).Is(422)
+			for _, body := range []suite.M{{}, {"name": secretName(c)}, {"value": "v", "kind": "x"}} {
+				secretAt(c, "PATCH", a.Str("id"), body).Is(422)
+			}
+			secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
+		},
+	},
+	{
+		ID: "SEC-07", Level: suite.Should, Source: secretSource,
+		Statement: "An update changes the value, the description, or both, and answers 200 with the secret without its value; an empty description clears it.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
+			id := a.Str("id")
+			both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Is(200).Equal("id", id).Equal("description", "after")
+			alone := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Is(200).Equal("description", "after")
+			both.NotContains(value)
+			alone.NotContains(value)
+			secretAt(c, "PATCH", id, suite.M{"description": ""}).Is(200)
+			cleared := secretAt(c, "GET", id, nil).Is(200)
+			description, there := cleared.Find("description")
+			c.Expect(!there || description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
+		},
+	},
+	{
+		ID: "SEC-08", Level: suite.Should, Source: secretSource,
+		Statement: "DELETE /v2/account/secrets/{id} deletes that secret and no other; then it, its read and its update are answered 404, and its name is free.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			a, other := newSecret(c, nil), newSecret(c, nil)
+			secretAt(c, "DELETE", a.Str("id"), nil).Success()
+			for _, method := range []string{"GET", "PATCH", "DELETE"} {
+				var body any
+				if method == "PATCH" {
+					body = suite.M{"value": "v"}
+				}
+				secretAt(c, method, a.Str("id"), body).Is(404)
+			}
+			secretAt(c, "GET", other.Str("id"), nil).Is(200)
+			c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Is(201)
+		},
+	},
+	{
+		ID: "SEC-09", Level: suite.Should, Source: secretSource,
+		Statement: "Account secrets need a key: without one, nobody lists, reads, creates, changes or deletes them.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+			a, word := newSecret(c, nil), secretName(c)
+			id := a.Str("id")
+			for _, who := range append(withoutKey(c), wrongKey(c)...) {
+				c.V2("GET", secretPath, nil, who).Is(401).NotContains(id)
+				c.V2("GET", secretPath+"/"+id, nil, who).Is(401)
+				c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, who).Is(401)
+				c.V2("PATCH", secretPath+"/"+id, suite.M{"description": word}, who).Is(401)
+				c.V2("DELETE", secretPath+"/"+id, nil, who).Is(401)
+			}
+			c.Sleep(consistency)
+			c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)
+			listSecrets(c, "").NotContains(word)
+		},
+	},
+	{
+		ID: "SEC-10", Level: suite.Should, Source: secretSource,
+		Statement: "A worker gets the value of a secret for {{ RUNPOD_SECRET_name }} in its environment; no answer of the management API has it.",
+		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+			value := c.Nonce()
+			a := newSecret(c, suite.M{"value": value})
+			endpoint := newSecretEndpoint(c, a)
+			expectEnvironment(c, value)
+			shown := c.V2("GET", "/serverless/"+endpoint, nil).Is(200)
+			shown.NotContains(value)
+			c.Expect(shown.Contains(placeholderOf(a)), "the placeholder in the endpoint's env", "the body %s", shown.Body)
+		},
+	},
+	{
+		ID: "SEC-11", Level: suite.Should, Source: secretSource,
+		Statement: "A changed value reaches workers that start afterwards; one that runs keeps the old value. A secret that is deleted becomes nothing.",
+		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
+			before, after := c.Nonce(), c.Nonce()
+			a := newSecret(c, suite.M{"value": before})
+			newSecretEndpoint(c, a)
+			c.Given("SEC-10", func() { expectEnvironment(c, before) })
+			secretAt(c, "PATCH", a.Str("id"), suite.M{"value": after}).Is(200)
+			expectEnvironment(c, before)
+			replaceWorker(c, a)
+			expectEnvironment(c, after)
+			secretAt(c, "DELETE", a.Str("id"), nil).Success()
+			replaceWorker(c, a)
+			expectEnvironment(c, "")
+		},
+	},
+	{
+		ID: "SEC-12", Level: suite.Unspec, Source: secretSource,
+		Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether it may be a part of a value.",
+		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+			a := newSecret(c, suite.M{"value": "v"})
+			name := a.Str("name")
+			c.Endpoint = c.NewEndpoint(1, suite.M{"env": suite.M{
+				"BLANKS": "{{RUNPOD_SECRET_" + name + "}}", "CASE": "{{ RUNPOD_SECRET_" + strings.ToUpper(name) + " }}", "PART": "a" + placeholderOf(a) + "b",
+			}})
+			j := c.Run(suite.M{"op": "env", "names": []string{"BLANKS", "CASE", "PART"}})
+			c.Observe("%s", suite.JSONText(j.Completed().Value("output")))
+		},
+	},
+}
+
+const secretPath = "/account/secrets"
+
+var secretOperations = []string{
+	"GET /v2/account/secrets", "POST /v2/account/secrets", "GET /v2/account/secrets/{id}", "PATCH /v2/account/secrets/{id}", "DELETE /v2/account/secrets/{id}",
+}
+
+// expectRFC3339 expects a time.
+func expectRFC3339(c *suite.C, a *suite.Answer, member string) {
+	_, err := time.Parse(time.RFC3339, a.Str(member))
+	c.Expect(err == nil, "a time in "+member, "%s", suite.JSONText(a.Value(member)))
+}
+
+func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
+
+// newSecret creates a secret, where the deployment has them.
+func newSecret(c *suite.C, more suite.M) *suite.Answer {
+	if a := c.V2("GET", secretPath, nil); a.Code == 404 || a.Code == 405 || a.Code == 501 {
+		c.Skip("the deployment has no account secrets: %d", a.Code)
+	}
+	body := suite.M{"name": secretName(c), "value": "v"}
+	for name, value := range more {
+		body[name] = value
+	}
+	a := c.Create("v2", secretPath, body).Is(201).Equal("name", body["name"])
+	a.Str("id")
+	return a
+}
+
+func secretAt(c *suite.C, method, id string, body any) *suite.Answer {
+	return c.V2(method, secretPath+"/"+suite.PathSegment(id), body)
+}
+
+func listSecrets(c *suite.C, query string) *suite.Answer {
+	return c.V2("GET", secretPath+query, nil).Is(200)
+}
+
+func placeholderOf(secret *suite.Answer) string {
+	return "{{ RUNPOD_SECRET_" + secret.Str("name") + " }}"
+}
+
+// newSecretEndpoint creates an endpoint whose worker has a secret in the variable TOKEN.
+func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
+	c.Endpoint = c.NewEndpoint(1, suite.M{"env": suite.M{"TOKEN": placeholderOf(secret)}})
+	return c.Endpoint
+}
+
+// environment is what a worker of the endpoint has of the variables TOKEN and RELEASE.
+func environment(c *suite.C) *suite.Answer {
+	return c.Run(suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}).Completed()
+}
+
+// expectEnvironment expects the value of TOKEN that a worker of the endpoint has.
+func expectEnvironment(c *suite.C, want string) { environment(c).Equal("output.TOKEN", want) }
+
+// replaceWorker makes a release of the endpoint, and waits until its worker has it.
+func replaceWorker(c *suite.C, secret *suite.Answer) {
+	release := c.Nonce()
+	c.V2("PATCH", "/serverless/"+c.Endpoint, suite.M{"env": suite.M{"TOKEN": placeholderOf(secret), "RELEASE": release}}).Success()
+	for range 5 {
+		if environment(c).Value("output.RELEASE") == release {
+			return
+		}
+	}
+	c.Skip("no worker has the new release")
+}

@@ -1,0 +1,13 @@
+# By id, or by the name where only one has it.
+import {
+  to = gpucloud_global_volume.example
+  id = "the-id-of-the-object"
+}
+
+# By identity: Terraform 1.12 and later.
+import {
+  to = gpucloud_global_volume.example
+  identity = {
+    id = "the-id-of-the-object"
+  }
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
+)
+
+// Build is a build of an endpoint's image from its repository.
+type Build struct {
+	ID            string  `json:"id"`
+	Status        string  `json:"status"`
+	CommitHash    *string `json:"commitHash"`
+	CommitMessage *string `json:"commitMessage"`
+	Branch        *string `json:"branch"`
+	CommitDate    *string `json:"commitDate"` // RFC 3339
+	ImageName     *string `json:"imageName"`
+	StartedAt     *string `json:"startedAt"`   // RFC 3339
+	CompletedAt   *string `json:"completedAt"` // RFC 3339
+	Error         *string `json:"error"`
+}
+
+// EndpointBuilds lists the builds of an endpoint, the newest first (v2 only).
+func (c *Client) EndpointBuilds(ctx context.Context, endpointID string) ([]Build, error) {
+	all, err := listOfEndpoint[Build](ctx, c, endpointID, "builds", nil)
+	for _, b := range all {
+		redactTexts(redact.FromContext(ctx), b.CommitMessage, b.Error)
+	}
+	return all, err
+}
+
+// EndpointBuild reads one build of an endpoint (v2 only).
+func (c *Client) EndpointBuild(ctx context.Context, endpointID, id string) (out Build, err error) {
+	for what, id := range map[string]string{"an endpoint": endpointID, "a build": id} {
+		if !ValidID(id) {
+			return out, fmt.Errorf("%s can't be the id of %s: an id has at most 128 letters, digits, - and _", quoteID(id), what)
+		}
+	}
+	err = c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/builds/" + id}, &out)
+	if err == nil && out.ID != id {
+		err = otherObject("build", out.ID, id)
+	}
+	redactTexts(redact.FromContext(ctx), out.CommitMessage, out.Error)
+	return out, err
+}

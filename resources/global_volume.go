@@ -1,0 +1,99 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// GlobalVolume is gpucloud_global_volume: storage without a size or a place.
+var GlobalVolume = &kit.Kind[globalVolume]{
+	Name:      "global_volume",
+	Title:     "global volume",
+	Schema:    globalVolumeSchema,
+	ID:        func(m *globalVolume) *types.String { return &m.ID },
+	Version:   api.V2,
+	Protected: func(m *globalVolume) types.Bool { return m.DeletionProtection },
+	Loss: func(m *globalVolume) string {
+		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), "Nothing looks for its users first.")
+	},
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *globalVolume) []api.ExistingMatch {
+		return c.GlobalVolumes.ExistingMatches(ctx, plan.expand())
+	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.GlobalVolumes.Named(ctx) },
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *globalVolume) error {
+		got, err := c.GlobalVolumes.Create(ctx, plan.expand())
+		if err == nil {
+			plan.flatten(got)
+		}
+		return err
+	},
+	Read: func(ctx context.Context, c *api.Client, state *globalVolume) error {
+		got, err := c.GlobalVolumes.Get(ctx, state.ID.ValueString())
+		if err == nil {
+			state.flatten(got)
+		}
+		return err
+	},
+	Update: func(ctx context.Context, c *api.Client, _, state, plan *globalVolume) error {
+		have, err := c.GlobalVolumes.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		got, err := c.GlobalVolumes.Update(ctx, have, plan.expand())
+		if err == nil {
+			plan.flatten(got)
+		}
+		return err
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *globalVolume) error {
+		return c.GlobalVolumes.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+var globalVolumeSchema = schema.Schema{
+	MarkdownDescription: "A global volume: storage without a size or a data center (beta). API v2 only.\n\n" +
+		"The API has no documented way to attach one to a pod or an endpoint, so neither has this provider: attach it in the operator's console.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("global volume"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the volume. It need not be unique.",
+			Validators:          []validator.String{characters(1, 191), trimmed},
+		},
+		"created_at":          fixedAttribute("When the volume was created, as RFC 3339."),
+		"created_by_user_id":  fixedAttribute("Id of the user that created it; null if the API returns none."),
+		"deletion_protection": deletionProtectionAttribute("global volume"),
+	},
+}
+
+// trimmed: the API trims names, and a plan has to know the result.
+var trimmed = rule[string]{expects: "no white space at either end", holds: func(s string) bool { return strings.TrimSpace(s) == s }}
+
+type globalVolume struct {
+	ID              types.String `tfsdk:"id"`
+	Name            types.String `tfsdk:"name"`
+	CreatedAt       types.String `tfsdk:"created_at"`
+	CreatedByUserID types.String `tfsdk:"created_by_user_id"`
+
+	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
+}
+
+func (m *globalVolume) expand() api.GlobalVolume {
+	return api.GlobalVolume{ID: m.ID.ValueString(), Name: m.Name.ValueString()}
+}
+
+func (m *globalVolume) flatten(got api.GlobalVolume) {
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	m.CreatedAt = text(got.CreatedAt)
+	m.CreatedByUserID = types.StringPointerValue(got.CreatedByUserID)
+}

@@ -1,0 +1,195 @@
+package resources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// Secret is gpucloud_secret: a value that the environments of workers and pods refer to by
+// name. No answer has the value, and no state.
+var Secret = &kit.Kind[secret]{
+	Name:     "secret",
+	Title:    "secret",
+	Schema:   secretSchema,
+	ID:       func(m *secret) *types.String { return &m.ID },
+	Version:  api.V2,
+	Private:  func(m *secret) any { return &m.Private },
+	Validate: validateSecret,
+	Plan:     planSecret,
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *secret) []api.ExistingMatch {
+		return c.Secrets.ExistingMatches(ctx, api.Secret{Name: plan.Name.ValueString()})
+	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Secrets.Named(ctx) },
+
+	Create: func(ctx context.Context, c *api.Client, config, plan *secret) error {
+		want := plan.expand()
+		if want.Value = config.ValueWO.ValueString(); want.Value == "" {
+			return &diagnostics.AttributeError{Attribute: "value_wo", Err: errors.New(noValueOfSecret)}
+		}
+		got, err := c.Secrets.Create(ctx, want)
+		if got.ID == "" {
+			return err
+		}
+		plan.flatten(got)
+		if err != nil { // the response was lost: the next apply sends the value again
+			plan.Private.Incomplete = true
+			return &diagnostics.Warning{Err: err}
+		}
+		return nil
+	},
+	Read: func(ctx context.Context, c *api.Client, state *secret) error {
+		got, err := c.Secrets.Get(ctx, state.ID.ValueString())
+		if err == nil {
+			state.flatten(got)
+		}
+		return err
+	},
+	Update: func(ctx context.Context, c *api.Client, config, state, plan *secret) error {
+		have, err := c.Secrets.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		want := plan.expand()
+		if sendsValue(state, plan) {
+			if want.Value = config.ValueWO.ValueString(); want.Value == "" {
+				return &diagnostics.AttributeError{Attribute: "value_wo", Err: errors.New(noValueOfSecret)}
+			}
+		}
+		got, err := c.Secrets.Update(ctx, have, want)
+		if err != nil {
+			return err
+		}
+		plan.Private.Incomplete = plan.Private.Incomplete && want.Value == ""
+		plan.flatten(got)
+		return nil
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *secret) error {
+		return c.Secrets.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+const noValueOfSecret = "a secret needs its value when it is created and when value_wo_version changes: give value_wo a value for this run"
+
+var secretSchema = schema.Schema{
+	MarkdownDescription: "An account secret. Variables in `env` refer to it as `{{ RUNPOD_SECRET_name }}`, and get its value when a worker or pod starts. API v2 only.\n\n" +
+		"The value is neither in the state nor in a saved plan (Terraform 1.11, OpenTofu 1.11 and later); raise `value_wo_version` to send a new one. " +
+		"Workers and pods that run keep the old value. After a deletion the placeholder becomes an empty text, and nothing looks for its users first.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("secret"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the secret: letters, digits, `_`, `.`, `-` and `/`, not beginning with `RUNPOD`. Unique in the account, in any case. A change replaces the secret.",
+			Validators:          []validator.String{characters(1, 191), secretName},
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+		},
+		"description": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Description for people, at most 65,535 bytes.",
+			Validators:          []validator.String{nonEmpty, atMostBytes(65535)},
+		},
+		"value_wo": schema.StringAttribute{
+			Optional:  true,
+			Sensitive: true,
+			WriteOnly: true,
+			MarkdownDescription: "Value, never kept: sent when the secret is created, and again when `value_wo_version` changes. At most 16,777,215 bytes. " +
+				"No other plan needs it, nor does a destroy: it may be null then.",
+			Validators: []validator.String{nonEmpty, atMostBytes(1<<24 - 1)},
+		},
+		"value_wo_version": schema.Int64Attribute{
+			Optional: true,
+			MarkdownDescription: "Any whole number, needed with `value_wo`; a change says that `value_wo` is a new value, and sends it. " +
+				"After an import the first one is recorded and nothing is sent: raise it to send the value.",
+		},
+		"created_at":            fixedAttribute("When the secret was created, as RFC 3339."),
+		"value_last_updated_at": fixedAttribute("When the value was last changed, as RFC 3339; null if the API returns none."),
+	},
+}
+
+// secretName: API changes of November 2026, account secrets.
+var secretName = rule[string]{
+	expects: "letters, digits, _, ., - and /, beginning with a letter or _ and not with RUNPOD",
+	holds: func(s string) bool {
+		return secretNameForm.MatchString(s) && !strings.HasPrefix(strings.ToUpper(s), "RUNPOD")
+	},
+}
+
+var secretNameForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`)
+
+// atMostBytes bounds the length of a text in UTF-8.
+func atMostBytes(most int) rule[string] {
+	count := func(s string) string { return fmt.Sprintf("%d bytes", len(s)) }
+	return rule[string]{expects: fmt.Sprintf("at most %d bytes", most), show: count, holds: func(s string) bool { return len(s) <= most }}
+}
+
+type secret struct {
+	ID                 types.String `tfsdk:"id"`
+	Name               types.String `tfsdk:"name"`
+	Description        types.String `tfsdk:"description"`
+	ValueWO            types.String `tfsdk:"value_wo"`
+	ValueWOVersion     types.Int64  `tfsdk:"value_wo_version"`
+	CreatedAt          types.String `tfsdk:"created_at"`
+	ValueLastUpdatedAt types.String `tfsdk:"value_last_updated_at"`
+
+	Private secretPrivate `tfsdk:"-"`
+}
+
+// secretPrivate is the secret's private state.
+type secretPrivate struct {
+	Incomplete bool // the response to its create was lost: whether it has the value is not known
+}
+
+func validateSecret(_ context.Context, c diagnostics.Check, config *secret) {
+	if isSet(config.ValueWO) && config.ValueWOVersion.IsNull() {
+		c.Error("value_wo_version", "Missing value_wo_version", "value_wo needs value_wo_version, such as 1: it is kept, and its change says that the value is a new one.")
+	}
+}
+
+// sendsValue tells whether an update sends the value. An imported secret's first version is
+// recorded only.
+func sendsValue(state, plan *secret) bool {
+	recorded := state.ValueWOVersion.IsNull() || plan.ValueWOVersion.IsNull()
+	return state.Private.Incomplete || !recorded && !plan.ValueWOVersion.Equal(state.ValueWOVersion)
+}
+
+func planSecret(ctx context.Context, p *planrule.Plan[secret]) {
+	switch {
+	case p.State == nil, p.Changes(ctx, "name"):
+	case sendsValue(p.State, p.Plan):
+		p.Plan.ValueLastUpdatedAt = types.StringUnknown()
+	default:
+		if p.State.ValueWOVersion.IsNull() && p.Changes(ctx, "value_wo_version") {
+			p.Warn("value_wo", "The value is not sent", "The API can't tell which value the imported secret %s has. This apply records value_wo_version, and sends no value. "+
+				"To store the value, raise value_wo_version.", p.State.ID.ValueString())
+		}
+		return
+	}
+	if p.Config.ValueWO.IsNull() {
+		p.Error("value_wo", "Missing value", "%s.", strings.ToUpper(noValueOfSecret[:1])+noValueOfSecret[1:])
+	}
+}
+
+func (m *secret) expand() api.Secret {
+	return api.Secret{ID: m.ID.ValueString(), Name: m.Name.ValueString(), Description: m.Description.ValueString()}
+}
+
+func (m *secret) flatten(got api.Secret) {
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	m.Description = text(got.Description)
+	m.CreatedAt = text(got.CreatedAt)
+	m.ValueLastUpdatedAt = text(got.ValueLastUpdatedAt)
+}

@@ -1,0 +1,172 @@
+package resources_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+const secretType = "gpucloud_secret"
+
+// secretsOf lists the secrets of a deployment.
+func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
+	t.Helper()
+	all, err := d.Client(t, api.V2).Secrets.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A new version sends the value in place, a new value alone nothing, and a new name
+// replaces the secret.
+func TestSecret(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
+	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
+	id, updated := state.Get("id"), state.Get("value_last_updated_at")
+	has(t, state, map[string]any{"name": "token", "description": nil, "value_wo": nil})
+
+	apply(t, p, secretType, state, with(config, map[string]any{"value_wo": "planted-2"}), "no-op")
+	config = with(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // a description needs no value
+	state = apply(t, p, secretType, state, config, "update")
+	has(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
+	config = with(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
+	state = apply(t, p, secretType, state, config, "update")
+	if has(t, state, map[string]any{"id": id, "description": nil}); state.Get("value_last_updated_at") == updated {
+		t.Error("the value was not sent")
+	}
+	if state.Holds("planted") {
+		t.Errorf("the state has a value: %v", state.Value)
+	}
+	state = apply(t, p, secretType, state, with(config, map[string]any{"name": "other"}), "replace")
+	if all := secretsOf(t, d); len(all) != 1 || all[0].Name != "other" || all[0].ID == id {
+		t.Errorf("there is %v", all)
+	}
+	if err := p.Destroy(state).Err(); err != nil || len(secretsOf(t, d)) != 0 {
+		t.Errorf("%v, and there is %v", err, secretsOf(t, d))
+	}
+}
+
+func TestSecretIsChecked(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
+	without := with(config, map[string]any{"value_wo": nil})
+	refused(t, d, p, tfdrive.State{}, secretType, without, "value_wo", "needs its value")
+	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
+	for _, name := range []string{"", "1a", "a b", "ä", "RUNPOD_x", "runpodx", strings.Repeat("a", 192)} {
+		refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"name": name}), "name", "expected")
+	}
+	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
+	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
+	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
+	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
+	refused(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
+	refused(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
+	// The name is another one's, in another case: the plan warns, and the apply says what to do.
+	planned := p.Walk().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"}))
+	if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.String(), "TOKEN") || strings.Contains(diags.String(), "planted") {
+		t.Errorf("a name that is taken: %s", diags)
+	}
+}
+
+// After an import the first version is recorded, and nothing is sent.
+func TestSecretImport(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	made, err := d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, diags := p.Import(secretType, "token")
+	if diags.Err() != nil || state.Get("id") != made.ID {
+		t.Fatal(diags, state.Value)
+	}
+	config := map[string]any{"name": "token"}
+	state = apply(t, p, secretType, state, config, "no-op") // without a value it may stay as it is
+	config = with(config, map[string]any{"value_wo": "planted-new", "value_wo_version": 7})
+	planned := p.Plan(secretType, state, config)
+	if !strings.Contains(planned.Diagnostics.Warnings(), "The value is not sent") {
+		t.Errorf("the plan says %s", planned.Diagnostics)
+	}
+	writes := d.Writes()
+	state = apply(t, p, secretType, state, config, "update")
+	if d.Writes() != writes {
+		t.Error("the import sent something")
+	}
+	state = apply(t, p, secretType, state, with(config, map[string]any{"value_wo_version": 8}), "update")
+	if state.Get("value_last_updated_at") == made.ValueLastUpdatedAt || d.Writes() != writes+1 {
+		t.Errorf("the value was not sent once: %v", state.Value)
+	}
+}
+
+// A create whose responses are all lost leaves one secret, in the state, and the next apply
+// sends the value: nothing else could tell whether it was stored.
+func TestSecretWhoseCreateIsLost(t *testing.T) {
+	for _, lost := range []int64{1, 100} {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			d := acctest.Deploy(t)
+			w := wireTo(t, d)
+			p := w.drive(t, d, api.V2)
+			config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
+			w.lose.Store(lost)
+			state, diags := p.Apply(p.Plan(secretType, tfdrive.State{}, config))
+			w.lose.Store(0)
+			if strings.Contains(diags.String(), "planted") {
+				t.Errorf("a diagnostic has the value: %s", diags)
+			}
+			if all := secretsOf(t, d); diags.Err() != nil || len(all) != 1 || all[0].ID != state.Get("id") {
+				t.Fatalf("%s; there is %v, and the state has %v", diags, all, state.Value)
+			}
+			action := "update"
+			if lost == 1 {
+				action = "no-op"
+			}
+			apply(t, p.Walk(), secretType, state, config, action)
+			if all := secretsOf(t, d); len(all) != 1 || all[0].ID != state.Get("id") {
+				t.Errorf("there is %v", all)
+			}
+		})
+	}
+}
+
+// No file that Terraform writes has the value, and an environment refers to it by name.
+func TestSecretWriteOnly(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V2)
+		for version := range 2 {
+			value := fmt.Sprint("planted-secret-", version)
+			w.Write("main.tf", fmt.Sprintf(`
+resource "gpucloud_secret" "s" {
+  name             = "token"
+  value_wo         = %q
+  value_wo_version = %d
+}
+resource "gpucloud_template" "t" {
+  name  = "t"
+  image = "i"
+  env   = { TOKEN = "{{ RUNPOD_SECRET_${gpucloud_secret.s.name} }}" }
+}
+`, value, version))
+			w.MustRun("plan", "-out=saved")
+			w.MustRun("apply", "saved")
+			if text := w.MustRun("state", "pull"); strings.Contains(text, value) || !strings.Contains(text, "{{ RUNPOD_SECRET_token }}") {
+				t.Errorf("the state has the value, or no placeholder: %s", text)
+			}
+			if err := nowhere(w.Dir, value); err != nil {
+				t.Error(err)
+			}
+			w.MustRun("plan", "-detailed-exitcode")
+		}
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
