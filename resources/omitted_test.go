@@ -45,7 +45,7 @@ var optionalValues = map[string]map[string]any{
 var unreadable = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
 	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
-	"username", "password", "password_wo", "password_wo_version", "cpu", // of a pod: without it it has GPUs
+	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // of a pod: without it it has GPUs
 	"image", "args", "disk", "env", "ports", "registry", // of an endpoint, beside a template
 }
 
@@ -158,7 +158,6 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 			"gpucloud_network_volume":      {`/v2/network-volumes {"name": %q, "size": 10, "dataCenter": "EU-RO-1"}`, `/v1/networkvolumes {"name": %q, "size": 10, "dataCenterId": "EU-RO-1"}`},
 			"gpucloud_template":            {`/v2/templates {"name": %q, "image": "i"}`, `/v1/templates {"name": %q, "imageName": "i"}`},
 			"gpucloud_global_volume":       {`/v2/global-volumes {"name": %q}`, ""},
-			"gpucloud_secret":              {`/v2/account/secrets {"name": %q, "value": "v"}`, ""},
 			"gpucloud_registry_delegation": {`/v2/registries/delegations {"name": %q, "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}`, ""},
 			"gpucloud_pod": {`/v2/pods {"name": %q, "image": "builtin/echo", "gpu": {"id": "NVIDIA L4"}}`,
 				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},
