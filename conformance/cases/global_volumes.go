@@ -76,7 +76,9 @@ var globalVolumeCases = []suite.Case{
 				query = pageAfter(c, a, "limit=2")
 			}
 			c.Observe("pages with at least 3 volumes: %t", len(seen) >= 3)
-			c.Should(func() { c.Expect(len(seen) >= 3, "the 3 volumes of this case among all pages", "%d volumes", len(seen)) })
+			c.Should(func() {
+				c.Expect(len(seen) >= 3, "the 3 volumes of this case among all pages", "%d volumes", len(seen))
+			})
 		},
 	},
 }
