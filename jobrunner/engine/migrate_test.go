@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// A data folder of version 9 of the tables opens. Its process was killed, and that version's
+// jobrunner backup copied it: with jobs that wait, run, ran twice, are finished, streamed or
+// cancelled, and one whose webhook is due.
+func TestDataOfVersion9(t *testing.T) {
+	const ep = "fuxc4a6ahmbm"
+	dir := t.TempDir()
+	unpack(t, "testdata/version9.db.gz", filepath.Join(dir, "jobrunner.db"))
+	synctest.Test(t, func(t *testing.T) {
+		for start := range 2 { // the second one opens what the first one has left
+			db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := openEngine(t, db)
+			is := func(id, want string) engine.Job {
+				t.Helper()
+				j, err := e.Get(t.Context(), ep, id)
+				if got := fmt.Sprintf("%s %s %s %q", j.State, j.Worker, j.Output, j.Error); err != nil || got != want {
+					t.Errorf("start %d: %s is %s, %v; want %s", start, id, got, err, want)
+				}
+				return j
+			}
+			is("01a20dd3-5e4e-74bc-adbf-64ded1709694-q1", `COMPLETED w-recorded {"answer":42} ""`)
+			is("sync-01a20dd3-5e5a-7bdd-a81f-81d3401d85b4-q1", `FAILED w-recorded "partial" "handler raised"`)
+			is("01a20dd3-5e77-75b2-b964-0ffec001c929-q1", `CANCELLED   ""`)
+			is("01a20dd3-5e70-763a-8c7d-bcefb5efdfdc-q1", `COMPLETED w-recorded "hooked" ""`)
+			is("01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1", `COMPLETED w-recorded ["chunk 0"] ""`)
+			is("01a20dd3-5e93-7632-9aee-b6979d3af20f-q1", `FAILED w-recorded  "job timed out after 1 retries: the jobrunner that ran it was killed"`)
+			if start == 0 {
+				checkFirstStart(t, e, ep)
+			} else if c := e.Counts(ep); c.InQueue != 2 || c.InProgress != 0 || c.Completed != 5 || c.Failed != 2 || c.Retried != 2 {
+				t.Errorf("counts at the second start: %+v", c)
+			}
+			e.Close()
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
+	t.Helper()
+	_, chunks, _, err := e.Drain(t.Context(), ep, "01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1")
+	if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":"chunk 0"} {"output":"chunk 1"} {"output":"chunk 2"}]` {
+		t.Errorf("the stream has %s, %v", got, err)
+	}
+	queues, err := e.CallQueues(t.Context(), nil)
+	if err != nil || len(queues) != 1 || queues[0].Owner != "owner-1" {
+		t.Fatalf("webhooks are due of %+v, %v", queues, err)
+	}
+	call, err := e.ClaimCall(t.Context(), queues[0], nil, time.Minute)
+	if err != nil || call == nil || call.URL != "http://127.0.0.1:9/hook" || string(call.Job.Output) != `"hooked"` || string(call.Input) != `{"prompt":"recorded"}` {
+		t.Errorf("the call is %+v, %v", call, err)
+	}
+	if err := e.Called(t.Context(), call, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	jobs, err := e.Take(t.Context(), engine.Take{Endpoint: ep, Worker: "w", Max: 3})
+	var got []string
+	for _, job := range jobs {
+		got = append(got, fmt.Sprintf("%s %d %d %s%s", job.ID, job.Attempt, job.Retries, job.Input, job.Rest))
+	}
+	want := `[01a20dd3-5e7c-7db6-b52c-b6e745c73439-q1 2 1 {"prompt":"recorded"} 01a20dd3-5ea6-7b81-82ad-8a62fa1acc2c-q1 1 0 {"n":0}{"policy":{}} 01a20dd3-5eaf-7b3e-809b-6b9b93639460-q1 1 0 {"n":1}{"policy":{}}]`
+	if err != nil || fmt.Sprint(got) != want {
+		t.Fatalf("took %s, %v\nwant %s", got, err, want)
+	}
+	for i, r := range []engine.Report{engine.Chunk([]byte("1"), nil), engine.Done([]byte("2"))} {
+		for _, job := range jobs[:1+i] {
+			if d, err := e.Report(t.Context(), job.Ref, r); err != nil || d != engine.Accepted {
+				t.Errorf("a report was answered %v, %v", d, err)
+			}
+		}
+	}
+	if _, chunks, _, err := e.Drain(t.Context(), ep, jobs[0].ID); err != nil || fmt.Sprintf("%s", chunks) != `[{"output":1}]` {
+		t.Errorf("the stream of the job that ran again has %s, %v", chunks, err)
+	}
+}
+
+func unpack(t *testing.T, from, to string) {
+	t.Helper()
+	f, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
