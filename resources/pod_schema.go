@@ -11,7 +11,7 @@ import (
 )
 
 // unreadable ends the text of an attribute that a create sends and no answer tells.
-const unreadable = " Forces replacement. Not returned by the API: an import records the configured value."
+const unreadable = " Forces replacement; not returned by the API."
 
 var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +

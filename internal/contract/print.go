@@ -22,10 +22,12 @@ func Markdown() string {
 		{Jobs, "Job API", "Paths follow `{queue_url}/v2/{endpoint_id}`, or `{queue_url}/live/v2/{endpoint_id}` for the dialect that the public SDKs speak."},
 	} {
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
-		writeOperations(&doc, api.api)
+		if api.api != V1 {
+			writeOperations(&doc, api.api)
+		}
 		writeUnserved(&doc, api.api)
 		if api.api == V1 {
-			doc.WriteString("\nThe members are in `/v1/openapi.json` and `/v1/docs` of a jobrunner, which come from the same table.\n")
+			doc.WriteString("\nIts operations and members are in `/v1/openapi.json` and `/v1/docs` of a jobrunner, which come from the same table.\n")
 			continue
 		}
 		for _, resource := range inTableOrder(api.api) {
