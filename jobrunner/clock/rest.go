@@ -7,33 +7,40 @@ import (
 )
 
 const (
-	// Whoever is still busy after so many looks, or so long, may be for long.
+	// A process that is still busy after so many looks, or so long, may be busy for long.
 	looks    = 100
 	lookTime = 5 * time.Millisecond
-	// Looks in a row: a goroutine that the collector holds up looks as if it waited.
+	// calm is the number of consecutive looks without activity. One isn't enough: a
+	// goroutine that the garbage collector stops looks as if it waited.
 	calm = 10
 )
 
-// Why a look at the scheduler tells that nothing goes on: a goroutine that neither
-// runs nor could run, and is in no call of the system, waits for another goroutine,
-// a connection, or a timer. If all do, those that wait for each other wait on;
-// connections that have data were polled just before (pollNetwork: within a machine
-// the kernel has it ready when the sender's call returns); the Clock's timers fire
-// by Advance alone. So nothing happens any more, but by real timers and other
-// processes: who waits for these says so as work (Clock.Work). The counts are not
-// read in one moment, and a goroutine may pass from one to the other in between:
-// hence several looks in a row, during which no timer, work or goroutine may have
-// begun or ended either (Clock.activity). What is left is a chain of wake-ups that
-// is missed by each of twenty looks.
+// Advance moves the time when everything that the last timer woke has reacted. Explicit
+// counts of work (Clock.Work, timers, goroutines) don't suffice to know that: a request over
+// a connection is on its way in the kernel while no code of ours has counted it, and each
+// hand-over between goroutines would need a count of its own. With these counts alone,
+// TestAdvance fails in two of ten runs, and TestAdvanceWaitsForTheNetwork in all of them. So
+// atRest asks Go's scheduler.
+//
+// A goroutine that neither runs nor can run, and isn't in a system call, waits for another
+// goroutine, a connection or a timer. If all goroutines wait, nothing happens until a
+// connection has data, a timer fires or a system call returns. Connections have just been
+// polled (pollNetwork): on one machine the kernel has the data when the sender's call
+// returns. The Clock's timers fire only in Advance. Code that waits for a real timer or
+// another process counts that as work (Clock.Work).
+//
+// The scheduler's counts aren't read at one moment, and a goroutine may move between them
+// meanwhile. Therefore several consecutive looks count, during which no timer, work or
+// goroutine begins or ends (Clock.activity). Only a chain of wake-ups that each of twenty
+// looks misses remains undetected.
 
-// atRest lets the other goroutines of the process run, and tells whether every
-// one of them waits for something, and no more than inCalls are in a call of
-// the system. Most of what a timer wakes has acted after a few microseconds; the
-// shortest sleep takes a millisecond, and a long advance has thousands of steps.
-// calls is how many were in one at last.
+// atRest lets the other goroutines run, and reports whether all of them wait and at most
+// inCalls of them are in system calls. calls is their latest number. Mostly a few
+// microseconds are enough. It doesn't sleep: the shortest sleep takes a millisecond, and a
+// long advance has thousands of steps.
 func atRest(inCalls uint64) (rests bool, calls uint64) {
 	state := []metrics.Sample{
-		{Name: "/sched/goroutines/running:goroutines"}, // this one is among them
+		{Name: "/sched/goroutines/running:goroutines"}, // includes this one
 		{Name: "/sched/goroutines/runnable:goroutines"},
 		{Name: "/sched/goroutines/not-in-go:goroutines"},
 	}

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Fail writes an error: a Refusal as it is, and a shortage with the time after
@@ -42,14 +42,14 @@ func (f Form) Internal(h http.Header) *Refusal {
 // memory is left for a body, the disk is full, the database does not answer, or the
 // deployment stops (see the request's ctx). It is nil for any other error.
 func shortage(ctx context.Context, err error) *Refusal {
-	outage := engine.OutageOf(err)
+	class := sqldb.Classify(err)
 	switch {
 	case errors.Is(err, httplimit.ErrMemory):
 		return unavailable(httplimit.RetryAfter, err.Error())
-	case outage != nil && outage.Full:
-		return Refuse(http.StatusInsufficientStorage, "%s", outage.Public)
-	case outage != nil:
-		return unavailable(engine.RetryAfter, outage.Public)
+	case class == sqldb.Full:
+		return Refuse(http.StatusInsufficientStorage, "%s", sqldb.Public(err))
+	case class != sqldb.Fault:
+		return unavailable(sqldb.RetryAfter, sqldb.Public(err))
 	case httplimit.Stopping(ctx):
 		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())
 	}
