@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,6 +112,9 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 // A terminal that closes stops the deployment as Ctrl-C does.
 func TestStopsOnHangup(t *testing.T) {
 	t.Parallel()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // under nohup, the jobrunner would ignore it
+	defer signal.Stop(hangups)
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	if err := p.cmd.Wait(); err != nil {

@@ -59,6 +59,7 @@ func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terrafor
 		}
 	}
 	tf.env = append(tf.env, "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraformrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
+		"TMPDIR="+built, // a provider that is killed leaves its socket
 		"GPUCLOUD_BASE_URL="+d.url, "GPUCLOUD_API_KEY="+d.key, "GPUCLOUD_API_VERSION="+string(v))
 	return tf
 }
