@@ -115,11 +115,22 @@ func writeFields(doc *strings.Builder, api API, resource string) {
 	} else {
 		fmt.Fprintf(doc, "\n### %s\n\n", resource)
 	}
+	if plain := slices.DeleteFunc(slices.Clone(rows), hasRules); len(plain) >= 3 && len(plain) < len(rows) {
+		rows = slices.DeleteFunc(rows, func(r []string) bool { return !hasRules(r) })
+		doc.WriteString("Without further rules:")
+		for _, r := range plain {
+			doc.WriteString(" " + r[0] + " " + r[1] + " " + r[2] + ";")
+		}
+		doc.WriteString("\n\n")
+	}
 	doc.WriteString("| Member | Bodies | Type and rules |\n|---|---|---|\n")
 	for _, r := range rows {
 		row(doc, r...)
 	}
 }
+
+// hasRules tells whether a row says more than the type.
+func hasRules(r []string) bool { return strings.ContainsAny(r[2], ";`") }
 
 func rowsOf(api API, resource string) (rows [][]string) {
 	for _, f := range Fields {

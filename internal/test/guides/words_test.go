@@ -1,0 +1,35 @@
+package guides
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Pages that a reader reads from top to bottom stay short.
+func TestWords(t *testing.T) {
+	total := 0
+	for _, document := range documents(t) {
+		text, err := os.ReadFile(filepath.Join(root, document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		words, limit := len(strings.Fields(string(text))), 0
+		switch {
+		case document == "docs/guides/troubleshooting.md":
+			limit = 1000
+		case strings.HasPrefix(document, "docs/start/"):
+			limit = 800
+		case strings.HasPrefix(document, "docs/guides/"):
+			limit = 1500
+		}
+		if limit > 0 && words > limit {
+			t.Errorf("%s has %d words, expected at most %d", document, words, limit)
+		}
+		if strings.HasPrefix(document, "docs/") {
+			total += words
+		}
+	}
+	t.Logf("docs/ has %d words", total)
+}
