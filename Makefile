@@ -132,7 +132,7 @@ contract-diff: ## DOC=openapi.json, a document of version 2 from the operator: w
 	@test -f "$(DOC)" || { echo "usage: make contract-diff DOC=openapi.json"; exit 1; }
 	@go build $(LAZY) -o bin/ ./cmd/jobrunner
 	@cd tools && go build -o ../bin/ ./contract-diff
-	@bin/contract-diff bin/jobrunner internal/test/openapi/testdata/v2.json "$(DOC)"
+	@bin/contract-diff bin/jobrunner internal/test/system/openapi/testdata/v2.json "$(DOC)"
 
 # Each target has so long. What it finds is in testdata/fuzz, where plain go test
 # fails for it; an engine that was only busy when its time was up found nothing. FUZZ is a part of its name: make fuzz FUZZ=FuzzBodies FUZZTIME=10m

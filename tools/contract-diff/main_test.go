@@ -10,7 +10,7 @@ import (
 )
 
 // known is the operator's document of August 2026.
-const known = "../../internal/test/openapi/testdata/v2.json"
+const known = "../../internal/test/system/openapi/testdata/v2.json"
 
 type object = map[string]any
 
