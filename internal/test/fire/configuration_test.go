@@ -95,6 +95,13 @@ func pods(v api.Version, changed bool) []node {
 			}
 		}}
 	}
+	nodes = append(nodes,
+		node{"secret", "gpucloud_secret", nil, func(func(string) any) map[string]any {
+			return map[string]any{"name": "token", "description": choose(changed, "one", "two"), "value_wo": choose(changed, "first", "second"), "value_wo_version": choose(changed, 1, 2)}
+		}},
+		node{"global", "gpucloud_global_volume", nil, func(func(string) any) map[string]any {
+			return map[string]any{"name": choose(changed, "models", "other-models")}
+		}})
 	return append(nodes, delegation("delegation_a"), delegation("delegation_b"), cluster("cluster_a"), cluster("cluster_b"),
 		node{"keys", "gpucloud_ssh_keys", nil, func(func(string) any) map[string]any {
 			return map[string]any{"keys": []any{ownKey, choose(changed, otherOwnKey, thirdOwnKey)}, "keep_others": true}

@@ -43,6 +43,8 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		configs["gpucloud_pod"] = map[string]any{"name": "p-0", "image": "i", "gpu": gpu} // no GPU is there: nothing starts
 		if v == api.V2 {
 			configs["gpucloud_cluster"] = map[string]any{"name": "c-0", "type": "TRAINING", "image": "i", "disk": 10, "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}}
+			configs["gpucloud_secret"] = map[string]any{"name": "s-0", "value_wo": "v", "value_wo_version": 1}
+			configs["gpucloud_global_volume"] = map[string]any{"name": "g-0"}
 			configs["gpucloud_registry_delegation"] = map[string]any{"name": "d-0", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}
 		}
 		made := map[string][]string{}

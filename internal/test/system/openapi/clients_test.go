@@ -128,7 +128,7 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 		w.create = w.collection("POST")
 		out := step{Version: o.version, Operation: o.op.OperationID, Method: o.method, Path: strings.TrimPrefix(o.path, o.prefix), Parameters: map[string]string{}}
 		for _, p := range o.parameters("path") {
-			id := w.worker
+			id := map[string]string{"workerId": w.worker, "buildId": buildID}[p.Name]
 			if p.Name == "id" {
 				id = w.object()
 			}

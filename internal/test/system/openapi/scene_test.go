@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +35,8 @@ type scene struct {
 	worker   string
 }
 
+const buildID = "build-1" // of the endpoint with a worker
+
 const (
 	own    = "own"
 	user   = "user"
@@ -54,7 +58,11 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 			t.Fatal(err)
 		}
 	}
-	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log}
+	builds := filepath.Join(dir, "catalog.yaml")
+	if err := os.WriteFile(builds, []byte("builds: [{endpoint: with a worker, id: "+buildID+", status: COMPLETED}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: builds}
 	if configure != nil {
 		configure(&config)
 	}

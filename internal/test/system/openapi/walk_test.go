@@ -57,7 +57,8 @@ var bases = map[string][]map[string]any{
 		{"image": "i", "mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}},
 		{"image": "i", "mounts": map[string]any{"network": []any{map[string]any{"volumeId": "%volume%", "path": "/data"}}}},
 	},
-	"/v2/templates": {{}, {"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}}},
+	"/v2/account/secrets/{id}": {{"description": "d"}},
+	"/v2/templates":            {{}, {"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}}},
 }
 
 // walker asks one operation for everything.
@@ -119,7 +120,7 @@ func (w *walker) object() string {
 	w.Helper()
 	collection, _, _ := strings.Cut(w.path, "/{")
 	switch {
-	case strings.Contains(w.path, "{workerId}"):
+	case strings.Contains(w.path, "{workerId}"), strings.Contains(w.path, "{buildId}"):
 		return w.endpoint
 	case w.id != "":
 	case w.create != nil:
@@ -139,7 +140,7 @@ func (w *walker) object() string {
 
 // at is the path with ids in the place of its parameters.
 func (w *walker) at(id string) string {
-	path := strings.Replace(w.path, "{workerId}", cmp.Or(w.worker, "x"), 1)
+	path := strings.NewReplacer("{workerId}", cmp.Or(w.worker, "x"), "{buildId}", buildID).Replace(w.path)
 	if before, rest, ok := strings.Cut(path, "{"); ok {
 		_, after, _ := strings.Cut(rest, "}")
 		return before + url.PathEscape(id) + after
