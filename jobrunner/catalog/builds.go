@@ -17,10 +17,12 @@ type Build struct {
 var BuildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
 // BuildsOf lists the builds of the endpoints with a name, the newest first.
-func (c *Catalog) BuildsOf(endpoint string) []Build { return c.builds[endpoint] }
+func (c *Catalog) BuildsOf(endpoint string) []Build {
+	return slices.Concat(c.builds[endpoint], c.builds[every])
+}
 
 type fileBuild struct {
-	Endpoint      text  `yaml:"endpoint"` // its name
+	Endpoint      text  `yaml:"endpoint"` // its name, or *
 	ID            text  `yaml:"id"`
 	Status        text  `yaml:"status"`
 	CommitHash    *text `yaml:"commit_hash"`

@@ -35,7 +35,7 @@ type scene struct {
 	worker   string
 }
 
-const buildID = "build-1" // of the endpoint with a worker
+const buildID = "build-1" // of every endpoint
 
 const (
 	own    = "own"
@@ -58,11 +58,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 			t.Fatal(err)
 		}
 	}
-	builds := filepath.Join(dir, "catalog.yaml")
-	if err := os.WriteFile(builds, []byte("builds: [{endpoint: with a worker, id: "+buildID+", status: COMPLETED}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: builds}
+	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: catalogOfBuilds(t, dir)}
 	if configure != nil {
 		configure(&config)
 	}
@@ -79,6 +75,16 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	})
 	s.url, s.http = server.URL, server.Client()
 	return s
+}
+
+// catalogOfBuilds is a catalog file with a build of every endpoint.
+func catalogOfBuilds(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "catalog.yaml")
+	if err := os.WriteFile(path, []byte("builds: [{endpoint: \"*\", id: "+buildID+", status: COMPLETED}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // furnish makes what bodies refer to, and a worker.
