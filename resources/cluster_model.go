@@ -5,8 +5,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -20,56 +18,27 @@ const fixedOfCluster = " Forces replacement."
 var clusterSchema = schema.Schema{
 	MarkdownDescription: "A cluster: equal pods in one data center with their own network. Only the name can change in place. API v2 only.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("cluster"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the cluster. It need not be unique.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"type": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "`APPLICATION`, `TRAINING`, `SLURM` or `RAY`; the latter two give the pods roles." + fixedOfCluster,
-			Validators:          []validator.String{oneOf("APPLICATION", "TRAINING", "SLURM", "RAY")},
-		},
+		"id":   idAttribute("cluster"),
+		"name": ofCluster.text("name", "Name of the cluster. It need not be unique."),
+		"type": ofCluster.text("type", "{choices}; the latter two give the pods roles.", fixedOfCluster),
 		"compute": schema.SingleNestedAttribute{
 			Required:            true,
 			MarkdownDescription: "The machines of the cluster, which are equal." + fixedOfCluster,
 			Attributes: map[string]schema.Attribute{
-				"gpu_type_id":       schema.StringAttribute{Required: true, MarkdownDescription: "GPU type, such as `NVIDIA L4`.", Validators: []validator.String{nonEmpty}},
-				"gpu_count_per_pod": schema.Int64Attribute{Required: true, MarkdownDescription: "GPUs of each pod.", Validators: positive},
-				"pod_count":         schema.Int64Attribute{Required: true, MarkdownDescription: "Pods, 2 to 250.", Validators: []validator.Int64{between(2, 250)}},
+				"gpu_type_id":       ofCluster.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
+				"gpu_count_per_pod": ofCluster.integer("compute.gpuCountPerPod", "GPUs of each pod."),
+				"pod_count":         ofCluster.integer("compute.podCount", "Pods, {min} to {max}."),
 			},
 		},
-		"image": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Container image of the pods; a create needs it." + fixedOfCluster,
-			Validators:          []validator.String{nonEmpty, imageReference},
-		},
-		"args": keptAttribute(argsAttribute(fixedOfCluster)),
-		"disk": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value." + fixedOfCluster,
-			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Null()}},
-			Validators:          positive,
-		},
-		"env":    keptAttribute(envAttribute(" The variables of ranks win, such as `NODE_RANK`." + fixedOfCluster)),
-		"ports":  keptAttribute(portsAttribute(fixedOfCluster)),
-		"mounts": keptAttribute(podMountsAttribute("cluster")),
-		"data_center_ids": schema.SetAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "Data centers that the cluster may be placed in; default any." + fixedOfCluster,
-			Validators:          someStrings,
-		},
-		"start_ssh": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the pods get the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`. Defaults to false." + fixedOfCluster,
-		},
-		"start_jupyter": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the pods get a generated `JUPYTER_PASSWORD`, one for all. Defaults to false." + fixedOfCluster,
-		},
+		"image":               imageAttribute(ofCluster, "Container image of the pods; a create needs it.", fixedOfCluster),
+		"args":                keptAttribute(argsAttribute(ofCluster, fixedOfCluster)),
+		"disk":                integerPlan(leftOut(ofCluster.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", fixedOfCluster), true), createDefault{types.Int64Null()}),
+		"env":                 keptAttribute(envAttribute(ofCluster, " The variables of ranks win, such as `NODE_RANK`."+fixedOfCluster)),
+		"ports":               keptAttribute(portsAttribute(ofCluster, fixedOfCluster)),
+		"mounts":              keptAttribute(podMountsAttribute("cluster")),
+		"data_center_ids":     ofCluster.texts("dataCenterIds", "Data centers that the cluster may be placed in; default any.", fixedOfCluster),
+		"start_ssh":           leftOut(ofCluster.boolean("startSsh", "Whether the pods get the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`.", fixedOfCluster), false),
+		"start_jupyter":       leftOut(ofCluster.boolean("startJupyter", "Whether the pods get a generated `JUPYTER_PASSWORD`, one for all.", fixedOfCluster), false),
 		"deletion_protection": deletionProtectionAttribute("cluster"),
 		"wait_for":            clusterWaitAttribute,
 		"timeouts":            timeoutsAttribute,

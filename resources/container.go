@@ -2,61 +2,66 @@ package resources
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // The container settings are those that templates and endpoints share
 // (v2 document: ContainerConfig).
 
-func argsAttribute(more string) schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Arguments for the container's entrypoint, as one string. " +
-			"Quote blanks as in a shell." + more,
-	}
+func argsAttribute(m members, more ...string) schema.StringAttribute {
+	return m.text("args", "Arguments for the container's entrypoint, as one string. "+
+		"Quote blanks as in a shell.", more...)
 }
 
-func envAttribute(more string) schema.MapAttribute {
+func envAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
-		MarkdownDescription: "Environment variables. The state contains them: put secrets into `env_wo`." + more,
+		MarkdownDescription: describe(m.at("env"), "Environment variables. The state contains them: put secrets into `env_wo`."+more, nil),
 		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }
 
-func portsAttribute(more string) schema.SetAttribute {
-	return schema.SetAttribute{
+func portsAttribute(m members, more ...string) schema.SetAttribute {
+	return m.texts("ports", "Exposed ports, each `<1..65535>/<http|tcp>`.", more...)
+}
+
+func registryAttribute(m members) schema.StringAttribute {
+	return m.text("registry", "Id of the registry auth for a private image.")
+}
+
+func imageAttribute(m members, text string, more ...string) schema.StringAttribute {
+	a := m.text("image", text, more...)
+	a.Validators = append(a.Validators, imageReference)
+	return a
+}
+
+func entrypointAttribute(m members) schema.ListAttribute {
+	return schema.ListAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
-		MarkdownDescription: "Exposed ports, each `<1..65535>/<http|tcp>`." + more,
-		Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(portRule)},
+		MarkdownDescription: describe(m.at("dockerEntrypoint"), "Overrides the image's entrypoint.", nil),
+		Validators:          []validator.List{noNulls{}},
 	}
 }
 
-func registryAttribute(more string) schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Id of the registry auth for a private image." + more,
-	}
-}
+// The storage of a template or a pod. A size of 0, which API v1 takes, is none.
+var (
+	persistentSizeAttribute = func() schema.Int64Attribute {
+		a := ofPod.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")
+		a.Validators = positive
+		return a
+	}()
+	mountPathAttribute = ofPod.text("mounts.persistent.path", "Absolute path in the container.")
+)
 
-func cudaVersionsAttribute(text string) schema.SetAttribute {
-	return schema.SetAttribute{
-		ElementType:         types.StringType,
-		Optional:            true,
-		MarkdownDescription: text,
-		Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(cudaVersion)},
-	}
-}
-
-const defaultDisk = 50 // GB; description: Template, containerDiskInGb
+var defaultDisk = contract.Default[int64](ofTemplate.at("disk").V2) // GB
 
 var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
 

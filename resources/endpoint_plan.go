@@ -126,7 +126,7 @@ func planScaling(ctx context.Context, p *planrule.Plan[endpoint]) {
 	scaling.Type = types.StringValue(scalingType(p.Plan.Type, scaling.Type))
 	if scaling.Type.ValueString() == requestCount {
 		if scaling.RequestCount.IsNull() {
-			scaling.RequestCount = types.Int64Value(defaultScalingValue)
+			scaling.RequestCount = types.Int64Value(int64(defaultScalingValue))
 		}
 	} else if scaling.QueueDelay.IsNull() {
 		scaling.QueueDelay = types.Float64Value(defaultScalingValue)

@@ -4,15 +4,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -26,18 +26,11 @@ const (
 // Defaults of an endpoint. The two versions state different idle timeouts (v1
 // 5 s, v2 10 s); the provider always sends one, so that the version makes no
 // difference.
-const (
-	defaultMinWorkers   = 0
-	defaultMaxWorkers   = 3
-	defaultIdleTimeout  = 10 // s
-	defaultScalingValue = 4  // seconds or requests
-)
-
-// Bounds of timeout in ms, those of a job's policy.executionTimeout, whose
-// default it is (description: Limits).
-const (
-	minTimeout = 5_000
-	maxTimeout = 7 * 24 * 60 * 60 * 1000
+var (
+	defaultMinWorkers   = contract.Default[int64](ofEndpoint.at("workers.min").V2)
+	defaultMaxWorkers   = contract.Default[int64](ofEndpoint.at("workers.max").V2)
+	defaultIdleTimeout  = contract.Default[int64](ofEndpoint.at("workers.idleTimeout").V2)      // s
+	defaultScalingValue = contract.Default[api.Scaling](ofEndpoint.at("scaling").V2).QueueDelay // seconds or requests
 )
 
 var endpointSchema = schema.Schema{
@@ -45,72 +38,27 @@ var endpointSchema = schema.Schema{
 		"The container comes from a template, from the endpoint's own settings (API v2), or from both: the endpoint's win, and `env` is merged. The endpoint follows its template: a changed template updates it, in the same apply.\n\n" +
 		"Terraform silently drops a misspelled attribute of an object, such as `workers = { maximum = 50 }`: look for each value in the plan.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("endpoint"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the endpoint, up to 191 characters. It need not be unique.",
-			Validators:          []validator.String{characters(1, 191)},
-		},
-		"type": schema.StringAttribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). " +
-				"Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.",
-			Validators:    []validator.String{oneOf(queue, loadBalancer)},
-			PlanModifiers: []planmodifier.String{createDefault{types.StringValue(queue)}, stringplanmodifier.RequiresReplace()},
-		},
-		"template_id": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"image": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Container image. API v2 only.",
-			Validators:          []validator.String{nonEmpty, imageReference},
-		},
-		"args": argsAttribute(" API v2 only."),
-		"disk": schema.Int64Attribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template. " +
-				"API v2 only.",
-			Validators: positive,
-		},
-		"env":            envAttribute(" With `template_id` they are merged into the template's, and only these keys are compared. API v2 only."),
-		"env_wo":         envWOAttribute(" With `template_id` they are merged into the template's. API v2 only."),
-		"env_wo_version": envWOVersionAttribute(),
-		"env_wo_keys":    envWOKeysAttribute(),
-		"ports":          portsAttribute(" API v2 only."),
-		"registry":       registryAttribute(" API v2 only."),
-		"gpu":            keptAttribute(gpuAttribute),
-		"cpu":            keptAttribute(cpuAttribute),
-		"workers":        workersAttribute,
-		"scaling":        scalingAttribute,
-		"data_center_ids": schema.SetAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "Data centers that workers may run in; default any.",
-			Validators:          someStrings,
-		},
-		"network_volumes": schema.SetAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "Ids of the network volumes that workers mount.",
-			Validators:          someStrings,
-		},
-		"timeout": schema.Int64Attribute{
-			Optional:            true,
-			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 to 604800000; default 600000.",
-			Validators:          []validator.Int64{between(minTimeout, maxTimeout).in("milliseconds (10 minutes are 600000)")},
-		},
-		"flashboot": schema.StringAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             stringdefault.StaticString("OFF"),
-			MarkdownDescription: "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only). Not returned by API v1.",
-			Validators:          []validator.String{oneOf("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT")},
-		},
+		"id":                  idAttribute("endpoint"),
+		"name":                ofEndpoint.text("name", "Name of the endpoint, up to {max} characters. It need not be unique."),
+		"type":                textPlan(onCreate(ofEndpoint.text("type", "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). Forces replacement. Default `QUEUE`; an existing endpoint keeps its type.")), stringplanmodifier.RequiresReplace()),
+		"template_id":         ofEndpoint.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
+		"image":               imageAttribute(ofEndpoint, "Container image."),
+		"args":                argsAttribute(ofEndpoint),
+		"disk":                leftOut(ofEndpoint.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
+		"env":                 envAttribute(ofEndpoint, " With `template_id` they are merged into the template's, and only these keys are compared."),
+		"env_wo":              envWOAttribute(ofEndpoint, " With `template_id` they are merged into the template's."),
+		"env_wo_version":      envWOVersionAttribute(),
+		"env_wo_keys":         envWOKeysAttribute(),
+		"ports":               portsAttribute(ofEndpoint),
+		"registry":            registryAttribute(ofEndpoint),
+		"gpu":                 keptAttribute(gpuAttribute),
+		"cpu":                 keptAttribute(cpuAttribute),
+		"workers":             workersAttribute,
+		"scaling":             scalingAttribute,
+		"data_center_ids":     ofEndpoint.texts("dataCenterIds", "Data centers that workers may run in; default any."),
+		"network_volumes":     ofEndpoint.texts("networkVolumes", "Ids of the network volumes that workers mount."),
+		"timeout":             ofEndpoint.integer("timeout", "Longest execution of a job in milliseconds, {min} to {max}; default 600000."),
+		"flashboot":           ofEndpoint.text("flashboot", "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only). Not returned by API v1."),
 		"deletion_protection": deletionProtectionAttribute("endpoint"),
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            endpointWaitAttribute,
@@ -154,18 +102,8 @@ var gpuAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	MarkdownDescription: "GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing the block forces replacement.",
 	Attributes: map[string]schema.Attribute{
-		"pools": schema.SetAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "GPU pools, such as `ADA_24`. API v2 only.",
-			Validators:          append([]validator.Set{someElements{}}, someStrings...),
-		},
-		"excluded_types": schema.SetAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "GPU types in the pools that workers must not get. API v2 only.",
-			Validators:          someStrings,
-		},
+		"pools":          ofEndpoint.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
+		"excluded_types": ofEndpoint.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
 		"type_ids": schema.ListAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
@@ -177,19 +115,9 @@ var gpuAttribute = schema.SingleNestedAttribute{
 				listvalidator.ValueStringsAre(nonEmpty),
 			},
 		},
-		"count": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             int64default.StaticInt64(1),
-			MarkdownDescription: "GPUs per worker. Defaults to 1.",
-			Validators:          positive,
-		},
-		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
-		"min_cuda_version": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Lowest CUDA version, as `major.minor`, that a machine may have.",
-			Validators:          []validator.String{cudaVersion},
-		},
+		"count":                 ofEndpoint.integer("gpu.count", "GPUs per worker."),
+		"allowed_cuda_versions": ofEndpoint.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
+		"min_cuda_version":      ofEndpoint.text("gpu.minCudaVersion", "Lowest CUDA version, as `major.minor`, that a machine may have."),
 	},
 }
 
@@ -200,16 +128,8 @@ var cpuAttribute = schema.ListNestedAttribute{
 	Validators: []validator.List{someElements{}, unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
-			"id": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "CPU flavour, such as `cpu3c`.",
-				Validators:          []validator.String{nonEmpty},
-			},
-			"vcpu_count": schema.Int64Attribute{
-				Required:            true,
-				MarkdownDescription: "vCPUs of a worker: a power of two from 2 up.",
-				Validators:          vcpuCounts,
-			},
+			"id":         ofEndpoint.text("cpu[].id", "CPU flavour, such as `cpu3c`."),
+			"vcpu_count": ofEndpoint.integer("cpu[].vcpuCount", "vCPUs of a worker: a power of two from 2 up."),
 		},
 	},
 }
@@ -228,27 +148,9 @@ var workersAttribute = schema.SingleNestedAttribute{
 		},
 	)),
 	Attributes: map[string]schema.Attribute{
-		"min": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             int64default.StaticInt64(defaultMinWorkers),
-			MarkdownDescription: "Workers that always run. Defaults to 0.",
-			Validators:          []validator.Int64{atLeast[int64](0), notHuge[int64]()},
-		},
-		"max": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             int64default.StaticInt64(defaultMaxWorkers),
-			MarkdownDescription: "Most workers at a time. Defaults to 3.",
-			Validators:          []validator.Int64{atLeast[int64](0), notHuge[int64]()},
-		},
-		"idle_timeout": schema.Int64Attribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "Seconds, 1 to 3600, before an idle worker ends. Defaults to 10. " +
-				"On API v2 null with `REQUEST_COUNT`, where it is 10 s.",
-			Validators: []validator.Int64{between(1, 3600).in("seconds")},
-		},
+		"min":          ofEndpoint.integer("workers.min", "Workers that always run."),
+		"max":          ofEndpoint.integer("workers.max", "Most workers at a time."),
+		"idle_timeout": leftOut(ofEndpoint.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 null with `REQUEST_COUNT`, where it is {default} s."), true),
 	},
 }
 
@@ -258,23 +160,8 @@ var scalingAttribute = schema.SingleNestedAttribute{
 	MarkdownDescription: "What the autoscaler looks at.",
 	Validators:          value.NotEmpty,
 	Attributes: map[string]schema.Attribute{
-		"type": schema.StringAttribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`).",
-			Validators:          []validator.String{oneOf(queueDelay, requestCount)},
-		},
-		"queue_delay": schema.Float64Attribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least 0.5; whole seconds from 1 on API v1. Defaults to 4.",
-			Validators:          []validator.Float64{atLeast(0.5), notHuge[float64]()},
-		},
-		"request_count": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "With `REQUEST_COUNT`: requests per worker. Defaults to 4.",
-			Validators:          positive,
-		},
+		"type":          leftOut(ofEndpoint.text("scaling.type", "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`)."), true),
+		"queue_delay":   computedNumber(ofEndpoint.number("scaling.queueDelay", "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least {min}; whole seconds from 1 on API v1. Defaults to 4.")),
+		"request_count": leftOut(ofEndpoint.integer("scaling.requestCount", "With `REQUEST_COUNT`: requests per worker. Defaults to 4."), true),
 	},
 }

@@ -50,13 +50,13 @@ type envDigests struct {
 	Values map[string]string // by name
 }
 
-func envWOAttribute(more string) schema.MapAttribute {
+func envWOAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
 		ElementType:         types.StringType,
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: "Secret environment variables, in no state or plan. Sent when `env_wo_version` or a name changes, or one was changed elsewhere; otherwise it may be null. No name may also be in `env`; an import lists them there until the first apply ([secrets](../guides/secrets.md))." + more,
+		MarkdownDescription: describe(m.at("env"), "Secret environment variables, in no state or plan. Sent when `env_wo_version` or a name changes, or one was changed elsewhere; otherwise it may be null. No name may also be in `env`; an import lists them there until the first apply ([secrets](../guides/secrets.md))."+more, nil),
 		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }

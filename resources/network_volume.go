@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -24,7 +22,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	Title:  "network volume",
 	Schema: networkVolumeSchema,
 	ID:     func(m *networkVolume) *types.String { return &m.ID },
-	Only:   []planrule.Only{{Version: api.V2, Attribute: "type"}},
+	Only:   ofVolume.only(),
 	Plan:   planNetworkVolume,
 
 	Protected: func(m *networkVolume) types.Bool { return m.DeletionProtection },
@@ -78,31 +76,12 @@ var networkVolumeSchema = schema.Schema{
 		"It can grow in place and never shrink; a smaller `size` is refused when Terraform plans.\n\n" +
 		"A volume can be deleted although endpoints or pods use it, and they lose it: no plan looks for them, and a jobrunner does not refuse it. Set `deletion_protection` where that must not happen.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("network volume"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the volume. It need not be unique.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"size": schema.Int64Attribute{
-			Required: true,
-			MarkdownDescription: "Size in GB: 10 to 4096 on API v2, 0 to 4000 on API v1. " +
-				"It can only grow.",
-			Validators: []validator.Int64{between(0, 4096)},
-		},
-		"data_center": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Id of the data center, for example `EU-RO-1`. Forces replacement, which loses its data.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"type": schema.StringAttribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "Storage tier, `STANDARD` or `HIGH_PERFORMANCE`; default: the data center's. " +
-				"Forces replacement, which loses its data. API v2 only.",
-			Validators:    []validator.String{oneOf("STANDARD", "HIGH_PERFORMANCE")},
-			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-		},
+		"id":   idAttribute("network volume"),
+		"name": ofVolume.text("name", "Name of the volume. It need not be unique."),
+		"size": ofVolume.integer("size", fmt.Sprintf("Size in GB: %d to %d on API v2, %d to %d on API v1. ", volumeSizes[api.V2][0], volumeSizes[api.V2][1], volumeSizes[api.V1][0], volumeSizes[api.V1][1])+
+			"It can only grow."),
+		"data_center":         ofVolume.text("dataCenter", "Id of the data center, for example `EU-RO-1`. Forces replacement, which loses its data."),
+		"type":                textPlan(leftOut(ofVolume.text("type", "Storage tier, {choices}; default: the data center's. Forces replacement, which loses its data."), true), stringplanmodifier.UseStateForUnknown()),
 		"deletion_protection": deletionProtectionAttribute("network volume"),
 	},
 }
@@ -117,9 +96,8 @@ type networkVolume struct {
 	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
 }
 
-// volumeSizes are the bounds of size by version, in GB (description: Limits;
-// v2 document: CreateNetworkVolumeRequest).
-var volumeSizes = map[api.Version][2]int64{api.V1: {0, 4000}, api.V2: {10, 4096}}
+// volumeSizes are the bounds of size by version, in GB.
+var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(ofVolume.at("size").V1), api.V2: boundsOf(ofVolume.at("size").V2)}
 
 func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() {

@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // unreadable ends the text of an attribute that a create sends and no answer tells.
@@ -18,57 +17,24 @@ var podSchema = schema.Schema{
 		"The container comes from a template, from the pod's own settings, or from both: the pod's win, and `env` is merged. " +
 		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("pod"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the pod, up to 191 characters. It need not be unique.",
-			Validators:          []validator.String{characters(1, 191)},
-		},
-		"template_id": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required." + unreadable,
-			Validators:          []validator.String{nonEmpty},
-		},
-		"image": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Container image.",
-			Validators:          []validator.String{nonEmpty, imageReference},
-		},
-		"args": argsAttribute(""),
-		"docker_entrypoint": schema.ListAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "Overrides the image's entrypoint. API v1 only.",
-			Validators:          []validator.List{noNulls{}},
-		},
-		"disk": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template.",
-			Validators:          positive,
-		},
-		"env":            envAttribute(" With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured."),
-		"env_wo":         envWOAttribute(" A change replaces the container."),
-		"env_wo_version": envWOVersionAttribute(),
-		"env_wo_keys":    envWOKeysAttribute(),
-		"ports":          keptAttribute(portsAttribute("")),
-		"registry":       registryAttribute(""),
-		"gpu":            podGPUAttribute,
-		"cpu":            podCPUAttribute,
-		"mounts":         keptAttribute(podMountsAttribute("pod")),
-		"cloud": schema.StringAttribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "`SECURE` or `COMMUNITY`. Forces replacement. Default `SECURE`; an existing pod keeps its value.",
-			PlanModifiers:       []planmodifier.String{createDefault{types.StringValue("SECURE")}},
-			Validators:          []validator.String{oneOf("SECURE", "COMMUNITY")},
-		},
-		"data_center_ids": schema.SetAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "Data centers that the pod may be placed in; default any." + unreadable,
-			Validators:          someStrings,
-		},
+		"id":                idAttribute("pod"),
+		"name":              ofPod.text("name", "Name of the pod, up to {max} characters. It need not be unique."),
+		"template_id":       ofPod.text("templateId", "Id of a template for pods (`serverless = false`), whose settings the pod copies unless it sets its own. This or `image` is required.", unreadable),
+		"image":             imageAttribute(ofPod, "Container image."),
+		"args":              argsAttribute(ofPod),
+		"docker_entrypoint": entrypointAttribute(ofPod),
+		"disk":              leftOut(ofPod.integer("disk", "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template."), true),
+		"env":               envAttribute(ofPod, " With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD` are compared only if configured."),
+		"env_wo":            envWOAttribute(ofPod, " A change replaces the container."),
+		"env_wo_version":    envWOVersionAttribute(),
+		"env_wo_keys":       envWOKeysAttribute(),
+		"ports":             keptAttribute(portsAttribute(ofPod)),
+		"registry":          registryAttribute(ofPod),
+		"gpu":               podGPUAttribute,
+		"cpu":               podCPUAttribute,
+		"mounts":            keptAttribute(podMountsAttribute("pod")),
+		"cloud":             onCreate(ofPod.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value.")),
+		"data_center_ids":   ofPod.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", unreadable),
 		"global_networking": schema.SingleNestedAttribute{
 			Optional:            true,
 			MarkdownDescription: "A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.",
@@ -84,14 +50,8 @@ var podSchema = schema.Schema{
 			Default:             booldefault.StaticBool(false),
 			MarkdownDescription: "Whether the pod can't be stopped, nor its container be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false.",
 		},
-		"start_ssh": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false. API v2 only." + unreadable,
-		},
-		"start_jupyter": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false. API v2 only." + unreadable,
-		},
+		"start_ssh":     leftOut(ofPod.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", unreadable), false),
+		"start_jupyter": leftOut(ofPod.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", unreadable), false),
 		"desired_state": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod. If omitted, only a create starts it.",
@@ -102,17 +62,17 @@ var podSchema = schema.Schema{
 		"wait_for":            podWaitAttribute,
 		"timeouts":            timeoutsAttribute,
 
-		"interruptible":           placementBool("Whether the pod may be interrupted, for a lower price."),
-		"support_public_ip":       placementBool("Whether a machine of the community cloud needs a public address."),
-		"country_codes":           schema.SetAttribute{ElementType: types.StringType, Optional: true, MarkdownDescription: "Countries that the pod may be placed in, as their codes." + placementOnly, Validators: someStrings},
-		"gpu_type_priority":       placementPriority("GPU types"),
-		"cpu_flavor_priority":     placementPriority("CPU flavors"),
-		"data_center_priority":    placementPriority("data centers"),
-		"min_ram_per_gpu":         schema.Int64Attribute{Optional: true, MarkdownDescription: "Least memory of the machine for each GPU, in GB." + placementOnly, Validators: []validator.Int64{atLeast[int64](0), notHuge[int64]()}},
-		"min_vcpu_per_gpu":        schema.Int64Attribute{Optional: true, MarkdownDescription: "Least vCPUs of the machine for each GPU." + placementOnly, Validators: []validator.Int64{atLeast[int64](0), notHuge[int64]()}},
-		"min_disk_bandwidth_mbps": placementNumber("Least bandwidth of the machine's disk, in MB per second."),
-		"min_download_mbps":       placementNumber("Least download speed of the machine, in Mbit per second."),
-		"min_upload_mbps":         placementNumber("Least upload speed of the machine, in Mbit per second."),
+		"interruptible":           leftOut(ofPod.boolean("interruptible", "Whether the pod may be interrupted, for a lower price.", unreadable), false),
+		"support_public_ip":       leftOut(ofPod.boolean("supportPublicIp", "Whether a machine of the community cloud needs a public address.", unreadable), false),
+		"country_codes":           ofPod.texts("countryCodes", "Countries that the pod may be placed in, as their codes.", unreadable),
+		"gpu_type_priority":       podPriority("gpuTypePriority", "GPU types"),
+		"cpu_flavor_priority":     podPriority("cpuFlavorPriority", "CPU flavors"),
+		"data_center_priority":    podPriority("dataCenterPriority", "data centers"),
+		"min_ram_per_gpu":         leftOut(ofPod.integer("minRamPerGpu", "Least memory of the machine for each GPU, in GB.", unreadable), false),
+		"min_vcpu_per_gpu":        leftOut(ofPod.integer("minVcpuPerGpu", "Least vCPUs of the machine for each GPU.", unreadable), false),
+		"min_disk_bandwidth_mbps": ofPod.number("minDiskBandwidthMBps", "Least bandwidth of the machine's disk, in MB per second.", unreadable),
+		"min_download_mbps":       ofPod.number("minDownloadMbps", "Least download speed of the machine, in Mbit per second.", unreadable),
+		"min_upload_mbps":         ofPod.number("minUploadMbps", "Least upload speed of the machine, in Mbit per second.", unreadable),
 
 		"status": schema.StringAttribute{
 			Computed:            true,
@@ -153,24 +113,10 @@ var podGPUAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	MarkdownDescription: "The GPUs of the pod. Either `gpu` or `cpu` is needed.",
 	Attributes: map[string]schema.Attribute{
-		"id": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "GPU type, such as `NVIDIA L4`. Forces replacement.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"count": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			MarkdownDescription: "Number of GPUs. Forces replacement. Default 1; an existing pod keeps its value.",
-			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Value(1)}},
-			Validators:          positive,
-		},
-		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`." + unreadable),
-		"min_cuda_version": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Least CUDA version, as `major.minor`, that the machine may have. API v2 only." + unreadable,
-			Validators:          []validator.String{cudaVersion},
-		},
+		"id":                    ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
+		"count":                 onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
+		"allowed_cuda_versions": ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
+		"min_cuda_version":      ofPod.text("gpu.minCudaVersion", "Least CUDA version, as `major.minor`, that the machine may have.", unreadable),
 	},
 }
 
@@ -178,16 +124,8 @@ var podCPUAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	MarkdownDescription: "The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.",
 	Attributes: map[string]schema.Attribute{
-		"id": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "CPU flavour, such as `cpu3c`. Forces replacement.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"vcpu_count": schema.Int64Attribute{
-			Required:            true,
-			MarkdownDescription: "Number of vCPUs: a power of two from 2 up. Forces replacement.",
-			Validators:          vcpuCounts,
-		},
+		"id":         ofPod.text("cpu.id", "CPU flavour, such as `cpu3c`. Forces replacement."),
+		"vcpu_count": ofPod.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
 		"memory": schema.Int64Attribute{
 			Computed:            true,
 			MarkdownDescription: "Memory in GB, which follows from the flavour and the vCPUs.",
@@ -207,11 +145,7 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 				Optional:            true,
 				MarkdownDescription: "Storage on the host, which is deleted with the " + title + ". Not of a CPU pod.",
 				Attributes: map[string]schema.Attribute{
-					"size": schema.Int64Attribute{
-						Required:            true,
-						MarkdownDescription: "Size in GB, at least 10 on API v2.",
-						Validators:          positive,
-					},
+					"size": persistentSizeAttribute,
 					"path": mountPathAttribute,
 				},
 			},
@@ -234,12 +168,6 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 
 var mountTypes = objectType(podMountsAttribute(""))
 
-var mountPathAttribute = schema.StringAttribute{
-	Required:            true,
-	MarkdownDescription: "Absolute path in the container.",
-	Validators:          []validator.String{absolutePath},
-}
-
 func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed:            true,
@@ -253,22 +181,7 @@ func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
 	}
 }
 
-// What API v1 alone can ask of a pod's machine.
-
-const placementOnly = " API v1 only." + unreadable
-
-func placementBool(text string) schema.BoolAttribute {
-	return schema.BoolAttribute{Optional: true, MarkdownDescription: text + placementOnly}
-}
-
-func placementNumber(text string) schema.Float64Attribute {
-	return schema.Float64Attribute{Optional: true, MarkdownDescription: text + placementOnly, Validators: []validator.Float64{atLeast(0.0), notHuge[float64]()}}
-}
-
-func placementPriority(things string) schema.StringAttribute {
-	return schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "How the " + things + " are tried: `availability`, or `custom` for the given order." + placementOnly,
-		Validators:          []validator.String{oneOf("availability", "custom")},
-	}
+// podPriority is what API v1 alone can ask of the choice of a machine.
+func podPriority(path, things string) schema.StringAttribute {
+	return leftOut(ofPod.text(path, "How the "+things+" are tried: `availability`, or `custom` for the given order.", unreadable), false)
 }

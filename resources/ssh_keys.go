@@ -3,7 +3,6 @@ package resources
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -89,7 +89,7 @@ var sshKeysSchema = schema.Schema{
 // sshPublicKey: v2 document, UpdateSshKeysRequest.
 var sshPublicKey = rule[string]{
 	expects: "a public key as <type> <base64-key> [comment], such as ssh-ed25519 AAAA… me@example.com, without line breaks",
-	holds:   regexp.MustCompile(`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`).MatchString,
+	holds:   formRule(contract.SSHKey).holds,
 	secret:  true, // what is not a public key may be a private one
 }
 

@@ -6,12 +6,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
@@ -91,13 +89,7 @@ var Template = &kit.Kind[template]{
 }
 
 // templateOnly: see planrule.Only.
-var templateOnly = []planrule.Only{
-	{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
-	{Version: api.V1, Attribute: "readme", Except: []string{""}},
-	{Version: api.V2, Attribute: "start_ssh", Except: []string{"true"}},
-	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"true"}},
-	{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
-}
+var templateOnly = ofTemplate.only()
 
 const keptOnV1 = " If omitted, an imported template, and any on API v1, keeps its value."
 
@@ -106,37 +98,18 @@ var templateSchema = schema.Schema{
 		"Endpoints that name it in `template_id` follow its changes on both API versions, in the same apply. " +
 		"Endpoints of another provider configuration (an `alias`) follow on API v2 in the next apply, because a plan doesn't know what another one changes.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("template"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"image": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Container image.",
-			Validators:          []validator.String{nonEmpty, imageReference},
-		},
-		"args": argsAttribute(""),
-		"docker_entrypoint": schema.ListAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "Overrides the image's entrypoint. API v1 only.",
-			Validators:          []validator.List{noNulls{}},
-		},
-		"disk": schema.Int64Attribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             int64default.StaticInt64(defaultDisk),
-			MarkdownDescription: "Container disk in GB, wiped on restart. Defaults to 50.",
-			Validators:          positive,
-		},
-		"env":            envAttribute(""),
-		"env_wo":         envWOAttribute(""),
-		"env_wo_version": envWOVersionAttribute(),
-		"env_wo_keys":    envWOKeysAttribute(),
-		"ports":          portsAttribute(""),
-		"registry":       registryAttribute(""),
+		"id":                idAttribute("template"),
+		"name":              ofTemplate.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),
+		"image":             imageAttribute(ofTemplate, "Container image."),
+		"args":              argsAttribute(ofTemplate),
+		"docker_entrypoint": entrypointAttribute(ofTemplate),
+		"disk":              ofTemplate.integer("disk", "Container disk in GB, wiped on restart."),
+		"env":               envAttribute(ofTemplate, ""),
+		"env_wo":            envWOAttribute(ofTemplate, ""),
+		"env_wo_version":    envWOVersionAttribute(),
+		"env_wo_keys":       envWOKeysAttribute(),
+		"ports":             portsAttribute(ofTemplate),
+		"registry":          registryAttribute(ofTemplate),
 		"mounts": keptAttribute(schema.SingleNestedAttribute{
 			Optional:            true,
 			MarkdownDescription: "Storage mounts. On API v2 removing them forces replacement.",
@@ -145,56 +118,19 @@ var templateSchema = schema.Schema{
 					Required:            true,
 					MarkdownDescription: "Storage on the host that survives restarts of the container.",
 					Attributes: map[string]schema.Attribute{
-						"size": schema.Int64Attribute{
-							Required:            true,
-							MarkdownDescription: "Size in GB, at least 10 on API v2.",
-							Validators:          positive,
-						},
-						"path": schema.StringAttribute{
-							Required:            true,
-							MarkdownDescription: "Absolute path in the container.",
-							Validators:          []validator.String{absolutePath},
-						},
+						"size": persistentSizeAttribute,
+						"path": mountPathAttribute,
 					},
 				},
 			},
 		}),
-		"public": schema.BoolAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             booldefault.StaticBool(false),
-			MarkdownDescription: "Whether other users see a pod template. Defaults to false.",
-		},
-		"serverless": schema.BoolAttribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "Whether the template is for endpoints. Defaults to false. " +
-				"Forces replacement on API v1." + keptOnV1,
-		},
-		"category": schema.StringAttribute{
-			Optional: true,
-			Computed: true,
-			MarkdownDescription: "Compute category: `NVIDIA`, `AMD` or `CPU`. Defaults to `NVIDIA`. " +
-				"Forces replacement on API v1." + keptOnV1,
-			Validators: []validator.String{oneOf("NVIDIA", "AMD", "CPU")},
-		},
-		"readme": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Description in Markdown. API v1 only.",
-		},
-		"start_ssh": schema.BoolAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             booldefault.StaticBool(true),
-			MarkdownDescription: "Whether pods of this template get SSH access. Defaults to true. API v2 only.",
-		},
-		"start_jupyter": schema.BoolAttribute{
-			Optional:            true,
-			Computed:            true,
-			Default:             booldefault.StaticBool(true),
-			MarkdownDescription: "Whether pods of this template start JupyterLab. Defaults to true. API v2 only.",
-		},
-		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions of a machine, as `major.minor`; default any. API v2 only."),
+		"public":                ofTemplate.boolean("public", "Whether other users see a pod template."),
+		"serverless":            leftOut(ofTemplate.boolean("serverless", "Whether the template is for endpoints. Defaults to {default}. Forces replacement on API v1.", keptOnV1), true),
+		"category":              leftOut(ofTemplate.text("category", "Compute category: {choices}. Defaults to `{default}`. Forces replacement on API v1.", keptOnV1), true),
+		"readme":                ofTemplate.text("readme", "Description in Markdown."),
+		"start_ssh":             ofTemplate.boolean("startSsh", "Whether pods of this template get SSH access."),
+		"start_jupyter":         ofTemplate.boolean("startJupyter", "Whether pods of this template start JupyterLab."),
+		"allowed_cuda_versions": ofTemplate.texts("allowedCudaVersions", "CUDA versions of a machine, as `major.minor`; default any."),
 	},
 }
 
@@ -237,13 +173,13 @@ type persistentMount struct {
 	Path types.String `tfsdk:"path"`
 }
 
-// minPersistent is the least size of a persistent mount in GB (v2 document:
-// PersistentMount).
-const minPersistent = 10
+// minPersistent is the least size of a persistent mount in GB on API v2.
+var minPersistent = int64(*ofTemplate.at("mounts.persistent.size").V2.Min)
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
-	category, serverless := types.StringValue("NVIDIA"), types.BoolValue(false)
+	category := types.StringValue(contract.Default[string](ofTemplate.at("category").V2))
+	serverless := types.BoolValue(contract.Default[bool](ofTemplate.at("serverless").V2))
 	if p.State != nil && (p.Version != api.V2 || !p.Created) { // elsewhere a change replaces it
 		category, serverless = p.State.Category, p.State.Serverless
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,7 +95,9 @@ func between(low, high int64) rule[int64] {
 
 // in says the unit of a number.
 func (r rule[T]) in(unit string) rule[T] {
-	r.expects += " " + unit
+	if unit != "" {
+		r.expects += " " + unit
+	}
 	return r
 }
 
@@ -112,20 +112,11 @@ func notHuge[T int64 | float64]() rule[T] {
 	return rule[T]{expects: fmt.Sprint("at most ", most), holds: func(n T) bool { return n <= most }}
 }
 
-// portRule: description, Template, ports.
-var portRule = rule[string]{expects: "<number>/<protocol> with a number from 1 to 65535 and the protocol http or tcp, such as 8000/http", holds: func(s string) bool {
-	number, protocol, _ := strings.Cut(s, "/")
-	n, err := strconv.ParseUint(number, 10, 16)
-	return err == nil && n > 0 && strconv.FormatUint(n, 10) == number && (protocol == "http" || protocol == "tcp")
-}}
-
 // variableName and variableValue: what the environment of a process can hold.
 var (
 	variableName  = rule[string]{expects: "a name of at least one character, without = and NUL", holds: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
 	variableValue = rule[string]{expects: "a value without NUL characters", holds: func(s string) bool { return !strings.Contains(s, "\x00") }, secret: true}
 )
-
-var absolutePath = rule[string]{expects: "an absolute path, such as /workspace", holds: path.IsAbs}
 
 // imageReference refuses what no container engine takes for a reference. Capitals, of
 // which the grammar has none in a repository, are left to the deployment.
@@ -136,10 +127,6 @@ var imageReference = rule[string]{expects: "the reference of a container image, 
 
 // powerOfTwo: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
-
-var vcpuCounts = []validator.Int64{powerOfTwo, notHuge[int64]()}
-
-var cudaVersion = rule[string]{expects: "a CUDA version as major.minor, such as 12.8", holds: regexp.MustCompile(`^\d+\.\d+$`).MatchString}
 
 // someStrings are for sets of ids.
 var someStrings = []validator.Set{noNulls{}, setvalidator.ValueStringsAre(nonEmpty)}

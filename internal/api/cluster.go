@@ -30,7 +30,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 			type rename struct {
 				Name string `json:"name"`
 			}
-			return changed(&rename{have.Name}, rename{want.Name})
+			return changed(nil, &rename{have.Name}, rename{want.Name})
 		},
 	}
 	members := podsV2(d, nil).rest

@@ -274,12 +274,6 @@ func TestBodiesSayWhatTheContractHas(t *testing.T) {
 	}
 }
 
-func TestDataCentersAreTheContracts(t *testing.T) {
-	if want := slices.Sorted(slices.Values(contract.DataCenterIDs)); !slices.Equal(allDataCentersV1, want) {
-		t.Errorf("\n got %v\nwant %v", allDataCentersV1, want)
-	}
-}
-
 // describe collects the paths of a wire type's members, with their JSON types.
 func describe(typ reflect.Type, prefix string, into map[string]string) {
 	for _, f := range reflect.VisibleFields(typ) {

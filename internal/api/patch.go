@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"reflect"
-	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 // patch is the body of an update: the members that change.
@@ -21,10 +21,10 @@ func members(wire any) (patch, error) {
 	return p, json.Unmarshal(encoded, &p)
 }
 
-// changed returns the members of want that differ from have's, and clears those
-// that only have has, by the value of their clear tag. A nil have differs from
-// want in everything, and is cleared of everything that want lacks.
-func changed[W any](have *W, want W) (patch, error) {
+// changed returns the members of want that differ from have's, and clears those that only
+// have has by the values of the contract. A nil have differs from want in everything, and
+// is cleared of everything that want lacks.
+func changed[W any](cleared map[string]string, have *W, want W) (patch, error) {
 	before, err := members(have)
 	if err != nil {
 		return nil, err
@@ -33,10 +33,10 @@ func changed[W any](have *W, want W) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, empty := range clears(reflect.TypeFor[W]()) {
+	for name, empty := range cleared {
 		_, had := before[name]
 		if _, has := after[name]; !has && (had || have == nil) {
-			after[name] = empty
+			after[name] = json.RawMessage(empty)
 		}
 	}
 	return after.without(before), nil
@@ -51,16 +51,9 @@ func (p patch) without(before patch) patch {
 	return p
 }
 
-// clears are the values that clear the members of a wire struct.
-func clears(wire reflect.Type) map[string]json.RawMessage {
-	out := map[string]json.RawMessage{}
-	for _, field := range reflect.VisibleFields(wire) {
-		if empty, ok := field.Tag.Lookup("clear"); ok {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			out[name] = json.RawMessage(empty)
-		}
-	}
-	return out
+// clearing are the values that clear what an update may set of a resource.
+func clearing(version contract.API, resource string) map[string]string {
+	return contract.Body{API: version, Resource: resource, Use: contract.Update}.Clearing("")
 }
 
 // deref is what p points at, or the zero value.

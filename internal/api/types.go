@@ -4,9 +4,9 @@ package api
 // v1.go maps them down and up, so that nothing above this package knows which
 // version is spoken.
 //
-// A member that is left out of a create is the server's to choose. Its clear tag
-// is the JSON value with which an update clears it; one without such a tag can't
-// be cleared. A field with the JSON name "-" is not a member of v2.
+// A member that is left out of a create is the server's to choose. The contract has the
+// value with which an update clears it. A field with the JSON name "-" is not a member of
+// v2.
 //
 // A pointer field is nil where the version in use can't return it: the caller
 // then keeps what it knows.
@@ -16,20 +16,20 @@ type Template struct {
 	ID                  string            `json:"id,omitempty"`
 	Name                string            `json:"name"` // unique
 	Image               string            `json:"image,omitempty"`
-	Args                string            `json:"args,omitempty" clear:"\"\""` // one string, shell-quoted
-	Entrypoint          *[]string         `json:"-"`                           // v1 only
-	Disk                int64             `json:"disk,omitempty"`              // GB
-	Env                 map[string]string `json:"env,omitempty" clear:"{}"`
-	Ports               []string          `json:"ports,omitempty" clear:"[]"`      // "<port>/<http|tcp>"
-	Registry            string            `json:"registry,omitempty" clear:"null"` // id of a registry auth, "" for none
+	Args                string            `json:"args,omitempty"` // one string, shell-quoted
+	Entrypoint          *[]string         `json:"-"`              // v1 only
+	Disk                int64             `json:"disk,omitempty"` // GB
+	Env                 map[string]string `json:"env,omitempty"`
+	Ports               []string          `json:"ports,omitempty"`    // "<port>/<http|tcp>"
+	Registry            string            `json:"registry,omitempty"` // id of a registry auth, "" for none
 	Mounts              TemplateMounts    `json:"mounts,omitzero"`
 	Public              bool              `json:"public"`
 	Serverless          bool              `json:"serverless"`
 	Category            string            `json:"category,omitempty"`
-	Readme              *string           `json:"-"`                                        // v1 only
-	StartSSH            *bool             `json:"startSsh,omitempty"`                       // v2 only
-	StartJupyter        *bool             `json:"startJupyter,omitempty"`                   // v2 only
-	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty" clear:"[]"` // v2 only
+	Readme              *string           `json:"-"`                             // v1 only
+	StartSSH            *bool             `json:"startSsh,omitempty"`            // v2 only
+	StartJupyter        *bool             `json:"startJupyter,omitempty"`        // v2 only
+	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty"` // v2 only
 }
 
 // TemplateMounts is the storage that a template mounts.
@@ -86,12 +86,12 @@ type Endpoint struct {
 	CPU            []CPU       `json:"cpu,omitempty"` // nil where the answer leaves it out
 	Workers        Workers     `json:"workers"`
 	Scaling        Scaling     `json:"scaling,omitzero"`
-	DataCenterIDs  []string    `json:"dataCenterIds,omitempty" clear:"[]"` // nil: the scheduler chooses
-	NetworkVolumes []string    `json:"networkVolumes,omitempty" clear:"[]"`
-	Timeout        int64       `json:"timeout,omitempty" clear:"0"` // ms, 0: never set
-	FlashBoot      *string     `json:"flashboot,omitempty"`         // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
-	CreatedAt      string      `json:"createdAt,omitempty"`         // RFC 3339
-	RequestURLs    RequestURLs `json:"requestUrls,omitzero"`        // empty where the version returns none
+	DataCenterIDs  []string    `json:"dataCenterIds,omitempty"` // nil: the scheduler chooses
+	NetworkVolumes []string    `json:"networkVolumes,omitempty"`
+	Timeout        int64       `json:"timeout,omitempty"`    // ms, 0: never set
+	FlashBoot      *string     `json:"flashboot,omitempty"`  // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
+	CreatedAt      string      `json:"createdAt,omitempty"`  // RFC 3339
+	RequestURLs    RequestURLs `json:"requestUrls,omitzero"` // empty where the version returns none
 }
 
 // Container holds the settings that an endpoint has of its own or copied
@@ -112,12 +112,12 @@ type Container struct {
 // In an update of an endpoint that follows a template, nil AllowedCUDAVersions
 // leave those that the template gave; an empty list clears them.
 type GPU struct {
-	Pools               []string `json:"pools,omitempty" clear:"[]"`
-	ExcludedTypes       []string `json:"excludedTypes,omitempty" clear:"[]"`
+	Pools               []string `json:"pools,omitempty"`
+	ExcludedTypes       []string `json:"excludedTypes,omitempty"`
 	TypeIDs             []string `json:"-"`
 	Count               int64    `json:"count,omitempty"`
-	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty" clear:"[]"`
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty" clear:"\"\""`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"`
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`
 }
 
 // CPU is one eligible CPU configuration of a worker.

@@ -1,5 +1,7 @@
 package api
 
+import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+
 // Management API v1: flat bodies, lists as bare arrays, PATCH for updates, and
 // 400 for the delete of an unknown id. Where it can't return a field, the
 // neutral one is nil or empty. Where it can't express a value, the mapping
@@ -8,7 +10,7 @@ package api
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changed(new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
+		return changed(nil, new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
 	})
 	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
 	r.required = []string{"name", "size", "dataCenterId"}
@@ -41,7 +43,7 @@ func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
 
 // changedV1 compares two objects in their form on the wire. What v1 can't express
 // differs from whatever it can.
-func changedV1[T, W any](form func(T) (W, error), have, want T) (p patch, after W, err error) {
+func changedV1[T, W any](resource string, form func(T) (W, error), have, want T) (p patch, after W, err error) {
 	if after, err = form(want); err != nil {
 		return nil, after, err
 	}
@@ -49,7 +51,7 @@ func changedV1[T, W any](form func(T) (W, error), have, want T) (p patch, after 
 	if w, err := form(have); err == nil {
 		before = &w
 	}
-	p, err = changed(before, after)
+	p, err = changed(clearing(contract.V1, resource), before, after)
 	return p, after, err
 }
 

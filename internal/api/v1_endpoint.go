@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
@@ -32,18 +34,18 @@ type endpointV1 struct {
 	ID                  string   `json:"id,omitempty"`
 	Name                string   `json:"name,omitempty"`
 	TemplateID          *string  `json:"templateId,omitempty"`
-	ComputeType         string   `json:"computeType,omitempty"`           // GPU or CPU
-	GPUTypeIDs          []string `json:"gpuTypeIds,omitempty" clear:"[]"` // in order of priority
+	ComputeType         string   `json:"computeType,omitempty"` // GPU or CPU
+	GPUTypeIDs          []string `json:"gpuTypeIds,omitempty"`  // in order of priority
 	GPUCount            int64    `json:"gpuCount,omitempty"`
-	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty" clear:"[]"`
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty" clear:"\"\""`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"`
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`
 	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"` // never answered
 	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // never answered
 	InstanceIDs         []string `json:"instanceIds,omitempty"`  // of answers only: both in one
-	DataCenterIDs       []string `json:"dataCenterIds,omitempty" clear:"[]"`
+	DataCenterIDs       []string `json:"dataCenterIds,omitempty"`
 	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // of answers only
-	NetworkVolumeIDs    []string `json:"networkVolumeIds,omitempty" clear:"[]"`
-	ExecutionTimeoutMS  int64    `json:"executionTimeoutMs,omitempty" clear:"0"`
+	NetworkVolumeIDs    []string `json:"networkVolumeIds,omitempty"`
+	ExecutionTimeoutMS  int64    `json:"executionTimeoutMs,omitempty"`
 	FlashBoot           *bool    `json:"flashboot,omitempty"`   // not answered by every deployment
 	IdleTimeout         *int64   `json:"idleTimeout,omitempty"` // s
 	ScalerType          string   `json:"scalerType,omitempty"`
@@ -63,11 +65,7 @@ var groupsV1 = [][]string{
 }
 
 // allDataCentersV1 is what API v1 answers where no data center was chosen.
-var allDataCentersV1 = []string{
-	"AP-JP-1", "CA-MTL-1", "CA-MTL-2", "CA-MTL-3", "EU-CZ-1", "EU-FR-1", "EU-NL-1", "EU-RO-1", "EU-SE-1",
-	"EUR-IS-1", "EUR-IS-2", "EUR-IS-3", "EUR-NO-1", "OC-AU-1", "US-CA-2", "US-DE-1", "US-GA-1", "US-GA-2",
-	"US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
-}
+var allDataCentersV1 = slices.Sorted(slices.Values(contract.DataCenterIDs))
 
 // newEndpointV1 makes the part of a request body that an update may change.
 func newEndpointV1(e Endpoint) (endpointV1, error) {
@@ -145,11 +143,11 @@ func inexpressible(field, value string) error {
 // that was made without a link.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = aligned(have, want)
-	p, after, err := changedV1(newEndpointV1, have, want)
+	p, after, err := changedV1("endpoint", newEndpointV1, have, want)
 	if err != nil {
 		return nil, err
 	}
-	all, err := changed(nil, after)
+	all, err := changed(clearing(contract.V1, "endpoint"), nil, after)
 	if err != nil {
 		return nil, err
 	}

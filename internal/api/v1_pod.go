@@ -15,7 +15,7 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 		return w, err
 	}
 	r.update = func(have, want Pod) (patch, error) {
-		p, after, err := changedV1(newPodV1, have.shown(), alignedPod(have, want).mutable())
+		p, after, err := changedV1("pod", newPodV1, have.shown(), alignedPod(have, want).mutable())
 		if err != nil {
 			return nil, err
 		}

@@ -24,14 +24,14 @@ type templateV1 struct {
 	ImageName               string            `json:"imageName,omitempty"`
 	Category                string            `json:"category,omitempty"`
 	ContainerDiskInGB       int64             `json:"containerDiskInGb,omitempty"`
-	ContainerRegistryAuthID string            `json:"containerRegistryAuthId,omitempty" clear:"\"\""`
-	DockerEntrypoint        []string          `json:"dockerEntrypoint,omitempty" clear:"[]"`
-	DockerStartCmd          []string          `json:"dockerStartCmd,omitempty" clear:"[]"`
-	Env                     map[string]string `json:"env,omitempty" clear:"{}"`
+	ContainerRegistryAuthID string            `json:"containerRegistryAuthId,omitempty"`
+	DockerEntrypoint        []string          `json:"dockerEntrypoint,omitempty"`
+	DockerStartCmd          []string          `json:"dockerStartCmd,omitempty"`
+	Env                     map[string]string `json:"env,omitempty"`
 	IsPublic                bool              `json:"isPublic"`
 	IsServerless            *bool             `json:"isServerless,omitempty"`
 	Ports                   []string          `json:"ports"` // always sent, as volumeInGb is: the server would fill in its own
-	Readme                  string            `json:"readme,omitempty" clear:"\"\""`
+	Readme                  string            `json:"readme,omitempty"`
 	VolumeInGB              int64             `json:"volumeInGb"`
 	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
 }
@@ -61,7 +61,7 @@ func newTemplateV1(t Template) (templateV1, error) {
 }
 
 func templatePatchV1(have, want Template) (patch, error) {
-	p, after, err := changedV1(newTemplateV1, have, want)
+	p, after, err := changedV1("template", newTemplateV1, have, want)
 	if err != nil {
 		return nil, err
 	}

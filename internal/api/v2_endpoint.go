@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"maps"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
@@ -70,7 +72,7 @@ func containerV2(c *Container) (patch, error) {
 func endpointPatchV2(have, want Endpoint) (patch, error) {
 	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
 	want = aligned(have, want)
-	p, err := changed(new(newEndpointV2(have)), newEndpointV2(want))
+	p, err := changed(clearing(contract.V2, "endpoint"), new(newEndpointV2(have)), newEndpointV2(want))
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +104,12 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	if _, differs := p["gpu"]; !differs && !withCUDA {
 		return nil
 	}
-	gpu, err := changed(have, *want)
+	cleared := contract.Body{API: contract.V2, Resource: "endpoint", Use: contract.Update}.Clearing("gpu.")
+	gpu, err := changed(cleared, have, *want)
 	if err != nil {
 		return err
 	}
-	all, err := changed(nil, *want)
+	all, err := changed(cleared, nil, *want)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package api
 
+import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+
 func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 	r := templates(d, cache)
 	r.path, r.member = "/v2/templates", "templates"
@@ -10,7 +12,7 @@ func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 	})
 	r.create = func(want Template) (any, error) { return newTemplateV2(want), nil }
 	r.update = func(have, want Template) (patch, error) {
-		return changed(new(newTemplateV2(have)), newTemplateV2(want))
+		return changed(clearing(contract.V2, "template"), new(newTemplateV2(have)), newTemplateV2(want))
 	}
 	return r
 }

@@ -50,8 +50,9 @@ type Field struct {
 	API      API
 	Resource string // "template", "networkVolume", "registryAuth", "endpoint", "job", "gpuType", …
 	Path     string
-	Type     string // string, integer, number, boolean, object, map, array, any
-	Items    string // type of the elements of an array or map
+	Type     string   // string, integer, number, boolean, object, map, array, any
+	Items    string   // type of the elements of an array or map
+	Same     []string // of v1: paths of the same member in v2, none if it has the same path or v2 lacks it
 	Use      Use
 	Required Use      // in which bodies it must stand, if the object around it does
 	Default  string   // what a create body without it means, as JSON text; "" where none is stated
@@ -121,8 +122,95 @@ var bodies = sync.OnceValue(func() map[Body]map[string]*Field {
 // At returns the field at a path, nil if the body doesn't have it.
 func (b Body) At(path string) *Field { return bodies()[b][path] }
 
+// Clearing returns the values that unset the members of an object in the body, by their
+// names. The object is at a path that is "" or ends with a dot.
+func (b Body) Clearing(object string) map[string]string {
+	out := map[string]string{}
+	for path, f := range bodies()[b] {
+		if name, ok := strings.CutPrefix(path, object); ok && f.Clear != "" && !strings.Contains(name, ".") {
+			out[name] = f.Clear
+		}
+	}
+	return out
+}
+
 // Exists reports whether an operation carries the body.
 func (b Body) Exists() bool { return bodies()[b] != nil }
+
+// Neutral returns the member's paths in v2, or that in v1 if only v1 has it.
+func (f Field) Neutral() []string {
+	if f.Same != nil {
+		return f.Same
+	}
+	return []string{f.Path}
+}
+
+// Setting is a member that a request of a management API can set, by its neutral path.
+type Setting struct {
+	Path   string
+	V1, V2 *Field // nil: no request of the version sets it
+}
+
+// settings are the settings of each resource, in the order of the table, v2 first.
+var settings = sync.OnceValue(func() map[string][]*Setting {
+	all := map[string][]*Setting{}
+	for _, api := range []API{V2, V1} {
+		for i := range Fields {
+			f := &Fields[i]
+			if f.API != api || !f.In(Create|Update) {
+				continue
+			}
+			for _, path := range f.Neutral() {
+				at := slices.IndexFunc(all[f.Resource], func(s *Setting) bool { return s.Path == path })
+				if at < 0 {
+					at, all[f.Resource] = len(all[f.Resource]), append(all[f.Resource], &Setting{Path: path})
+				}
+				s := all[f.Resource][at]
+				switch {
+				case api == V2 && s.V2 == nil:
+					s.V2 = f
+				case api == V1 && s.V1 == nil:
+					s.V1 = f
+				}
+			}
+		}
+	}
+	return all
+})
+
+// Settings returns what requests can set of a resource.
+func Settings(resource string) []*Setting { return settings()[resource] }
+
+// SettingAt returns the setting at a neutral path. It panics if there is none.
+func SettingAt(resource, path string) *Setting {
+	for _, s := range Settings(resource) {
+		if s.Path == path {
+			return s
+		}
+	}
+	panic("the contract has no setting " + path + " of " + resource)
+}
+
+// Field returns the row of v2, or of v1 if only v1 has the setting.
+func (s *Setting) Field() *Field {
+	if s.V2 != nil {
+		return s.V2
+	}
+	return s.V1
+}
+
+// Only returns the one version that has the setting, "" if both have it or if the
+// resource exists in one version only.
+func (s *Setting) Only() API {
+	f := s.Field()
+	both := (Body{V1, f.Resource, Create}).Exists() && (Body{V2, f.Resource, Create}).Exists()
+	switch {
+	case !both || s.V1 != nil && s.V2 != nil:
+		return ""
+	default:
+		return f.API
+	}
+}
 
 // Of returns the field that a request sets at a path. It panics if there is none.
 func Of(api API, resource, path string) *Field {

@@ -10,13 +10,13 @@ type Form struct {
 var (
 	Port = Form{
 		`^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])/(http|tcp)$`,
-		"<port>/<http|tcp> with a port from 1 to 65535",
+		"<port>/<http|tcp> with a port from 1 to 65535, such as 8000/http",
 	}
-	AbsolutePath = Form{`^/`, "an absolute path"}
-	CUDAVersion  = Form{`^\d+\.\d+$`, "major.minor"}
+	AbsolutePath = Form{`^/`, "an absolute path, such as /workspace"}
+	CUDAVersion  = Form{`^\d+\.\d+$`, "a CUDA version as major.minor, such as 12.8"}
 	ID           = Form{`^\P{C}*[^\p{C} ]\P{C}*$`, "an id"}
 	GPUTypeID    = Form{`^\s*[^-\s]`, "the id of a GPU type"}
-	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a line <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
+	SSHKey       = Form{`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`, "a public key as <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"}
 	SecretName   = Form{`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`, "letters, digits, _, ., - and /, and a letter or _ first"}
 	Visible      = Form{"[^\\p{Z}\\t-\\r\u0085]", "a character that is not white space"}
 	// ECRRepository is an ARN. AWS has no tag in one; here one may follow the repository, as

@@ -91,7 +91,7 @@ func TestCells(t *testing.T) {
 		{"length", values(f("a", "string", every, atMost(191))), "at most 191 characters"},
 		{"open list", values(f("a", "[]string", every, atLeast(1), known(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
 		{"values", values(f("a", "string", every, oneOf("X", "Y"))), "`X`, `Y`"},
-		{"form", values(f("a", "[]string", every, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535`},
+		{"form", values(f("a", "[]string", every, form(Port))), `\<port>/\<http|tcp> with a port from 1 to 65535, such as 8000/http`},
 		{"clearing value", values(f("a", "string", every, clears(`""`))), "an update clears it with `\"\"`"},
 		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
 		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},

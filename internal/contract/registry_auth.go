@@ -3,13 +3,13 @@ package contract
 var registryAuthV1 = rows(V1, "registryAuth", "v1 document: ContainerRegistryAuthCreateInput",
 	f("id", "string", Read, must(Read), from("description: Container registry auth")),
 	f("name", "string", Create|Read, must(Create|Read), atLeast(1), note("unique among registry auths; no update exists")),
-	f("username", "string", Create, must(Create), secret, note("never returned")),
+	f("username", "string", Create, must(Create), note("never returned")),
 	f("password", "string", Create, must(Create), secret, note("never returned")),
 )
 
 var registryAuthV2 = rows(V2, "registryAuth", "v2 document: CreateRegistryRequest",
 	f("id", "string", Read, must(Read), from("v2 document: Registry")),
 	f("name", "string", Create|Read, must(Create|Read), atLeast(1), note("unique among registry auths, as v1 demands; no update exists")),
-	f("username", "string", Create, must(Create), atLeast(1), secret, note("never returned")),
+	f("username", "string", Create, must(Create), atLeast(1), note("never returned")),
 	f("password", "string", Create, must(Create), atLeast(1), secret, note("never returned")),
 )

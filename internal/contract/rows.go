@@ -49,6 +49,7 @@ func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values }
 func known(values []string) fact     { return func(f *Field) { f.Enum, f.Open = values, true } }
 func form(form Form) fact            { return func(f *Field) { f.Form = &form } }
 func clears(json string) fact        { return func(f *Field) { f.Clear = json } }
+func is(paths ...string) fact        { return func(f *Field) { f.Same = paths } }
 func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
 func from(source string) fact        { return func(f *Field) { f.Source = source } }
 func note(text string) fact          { return func(f *Field) { f.Note = text } }

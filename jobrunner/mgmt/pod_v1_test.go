@@ -47,7 +47,7 @@ func TestPodRulesV1(t *testing.T) {
 		{"want one of 'availability', 'custom'", `"gpuTypePriority":"first"`},
 		{"want at least 1", `"gpuCount":0`},
 		{"8 at most", `"gpuCount":9`},
-		{"want major.minor", `"allowedCudaVersions":["12"]`},
+		{"want a CUDA version as major.minor", `"allowedCudaVersions":["12"]`},
 		{"does not exist", `"templateId":"nothing"`},
 		{"is a serverless template", `"templateId":"` + serverless + `"`},
 		{"does not exist", `"networkVolumeId":"nothing"`},

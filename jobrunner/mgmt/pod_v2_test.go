@@ -62,7 +62,7 @@ func TestPodRulesV2(t *testing.T) {
 		{400, "8 at most, got 9", `{"id":"NVIDIA L4","count":9}`, `{"id":"NVIDIA L4"}`},
 		{422, "$.gpu.count: got 0, want at least 1", `{"id":"NVIDIA L4","count":0}`, `{"id":"NVIDIA L4"}`},
 		{422, "$.gpu: missing property 'id'", `{"count":1}`, `{"id":"NVIDIA L4"}`},
-		{422, "want major.minor", `{"id":"NVIDIA L4","minCudaVersion":"12"}`, `{"id":"NVIDIA L4"}`},
+		{422, "want a CUDA version as major.minor", `{"id":"NVIDIA L4","minCudaVersion":"12"}`, `{"id":"NVIDIA L4"}`},
 		{400, "exclude each other", `{"id":"NVIDIA L4","minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`, `{"id":"NVIDIA L4"}`},
 		{400, "persistent mount", `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"}},"cpu"`, `"image":"i","cpu"`},
 		{422, "want at least 10", `"image":"i","mounts":{"persistent":{"size":9,"path":"/w"}},"gpu"`, `"image":"i","gpu"`},

@@ -1,0 +1,266 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// members makes the attributes of a resource from its settings in the contract: whether
+// they are required, their defaults, bounds and choices, and what the text says of these.
+// More is the end of the text.
+type members string
+
+func (m members) at(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
+
+func (m members) text(path, text string, more ...string) schema.StringAttribute {
+	s := m.at(path)
+	f := s.Field()
+	a := schema.StringAttribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more), Validators: stringRules(s), Sensitive: f.Secret}
+	if f.Default != "" && f.Default != `""` {
+		a.Computed, a.Default = true, stringdefault.StaticString(contract.Default[string](f))
+	}
+	return a
+}
+
+func (m members) integer(path, text string, more ...string) schema.Int64Attribute {
+	s := m.at(path)
+	f := s.Field()
+	a := schema.Int64Attribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more), Validators: integerRules(s)}
+	if f.Default != "" && !f.OrZero { // 0 is never set
+		a.Computed, a.Default = true, int64default.StaticInt64(contract.Default[int64](f))
+	}
+	return a
+}
+
+func (m members) number(path, text string, more ...string) schema.Float64Attribute {
+	s := m.at(path)
+	least, _ := bounds(s)
+	return schema.Float64Attribute{
+		Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more),
+		Validators: []validator.Float64{atLeast(*least), notHuge[float64]()},
+	}
+}
+
+func (m members) boolean(path, text string, more ...string) schema.BoolAttribute {
+	s := m.at(path)
+	f := s.Field()
+	a := schema.BoolAttribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}
+	if f.Default != "" {
+		a.Computed, a.Default = true, booldefault.StaticBool(contract.Default[bool](f))
+	}
+	return a
+}
+
+// texts is a set of strings.
+func (m members) texts(path, text string, more ...string) schema.SetAttribute {
+	s := m.at(path)
+	a := schema.SetAttribute{ElementType: types.StringType, Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}
+	if s.Field().Min != nil {
+		a.Validators = append(a.Validators, someElements{})
+	}
+	a.Validators = append(a.Validators, noNulls{}, setvalidator.ValueStringsAre(elementRule(s.Field())))
+	return a
+}
+
+func required(s *contract.Setting) bool {
+	return s.Only() == "" && s.Field().RequiredIn(contract.Create)
+}
+
+// The kinds whose attributes the contract describes.
+const (
+	ofCluster  members = "cluster"
+	ofEndpoint members = "endpoint"
+	ofPod      members = "pod"
+	ofTemplate members = "template"
+	ofVolume   members = "networkVolume"
+)
+
+// describe adds to a text the default, if the text has no word of it, and the version.
+// It fills in {choices}, {default}, {min} and {max}.
+func describe(s *contract.Setting, text string, more []string) string {
+	f := s.Field()
+	facts := []string{"{choices}", choices(f.Enum), "{default}", strings.Trim(f.Default, `"`)}
+	for _, of := range []*contract.Field{s.V2, s.V1} {
+		if of != nil && of.Min != nil {
+			facts = append(facts, "{min}", strconv.FormatFloat(*of.Min, 'f', -1, 64))
+		}
+		if of != nil && of.Max != nil {
+			facts = append(facts, "{max}", strconv.FormatFloat(*of.Max, 'f', -1, 64))
+		}
+	}
+	text = strings.NewReplacer(facts...).Replace(text)
+	empty := f.Default == "[]" || f.Default == "{}" || f.Default == `""`
+	if f.Default != "" && !empty && !strings.Contains(text, "efault") && !strings.Contains(text, "left out") {
+		if choice := strings.Trim(f.Default, `"`); choice != f.Default {
+			text += " Defaults to `" + choice + "`."
+		} else {
+			text += " Defaults to " + f.Default + "."
+		}
+	}
+	if only := s.Only(); only != "" && !strings.Contains(text, "API v") {
+		text += fmt.Sprintf(" API %s only.", only)
+	}
+	return text + strings.Join(more, "")
+}
+
+func computedNumber(a schema.Float64Attribute) schema.Float64Attribute { a.Computed = true; return a }
+
+// onCreate makes the default that of a create alone.
+func onCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
+	switch a := any(&a).(type) {
+	case *schema.Int64Attribute:
+		var got defaults.Int64Response
+		a.Default.DefaultInt64(context.Background(), defaults.Int64Request{}, &got)
+		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{got.PlanValue})
+	case *schema.StringAttribute:
+		var got defaults.StringResponse
+		a.Default.DefaultString(context.Background(), defaults.StringRequest{}, &got)
+		a.Default, a.PlanModifiers = nil, append(a.PlanModifiers, createDefault{got.PlanValue})
+	}
+	return a
+}
+
+// choices names the values of a closed list.
+func choices(values []string) string {
+	if len(values) < 2 {
+		return ""
+	}
+	last := len(values) - 1
+	return "`" + strings.Join(values[:last], "`, `") + "` or `" + values[last] + "`"
+}
+
+// leftOut is an attribute whose default is the server's or the plan rule's.
+func leftOut[A schema.BoolAttribute | schema.Int64Attribute | schema.StringAttribute](a A, computed bool) A {
+	switch a := any(&a).(type) {
+	case *schema.BoolAttribute:
+		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
+	case *schema.Int64Attribute:
+		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
+	case *schema.StringAttribute:
+		a.Required, a.Optional, a.Computed, a.Default = false, true, computed, nil
+	}
+	return a
+}
+
+// bounds are those of the version that accepts more.
+func bounds(s *contract.Setting) (least, most *float64) {
+	least, most = s.Field().Min, s.Field().Max
+	if s.V1 != nil && s.V2 != nil {
+		if least != nil && s.V1.Min != nil {
+			least = new(min(*least, *s.V1.Min))
+		}
+		if most != nil && s.V1.Max != nil {
+			most = new(max(*most, *s.V1.Max))
+		}
+	}
+	return least, most
+}
+
+// boundsOf are the bounds of one version.
+func boundsOf(f *contract.Field) [2]int64 { return [2]int64{int64(*f.Min), int64(*f.Max)} }
+
+func textPlan(a schema.StringAttribute, modifiers ...planmodifier.String) schema.StringAttribute {
+	a.PlanModifiers = append(a.PlanModifiers, modifiers...)
+	return a
+}
+
+func integerPlan(a schema.Int64Attribute, modifiers ...planmodifier.Int64) schema.Int64Attribute {
+	a.PlanModifiers = append(a.PlanModifiers, modifiers...)
+	return a
+}
+
+// only are the settings that one version has. A value that means what leaving the
+// attribute out means is none: the default, and what clears it.
+func (m members) only() (out []planrule.Only) {
+	for _, s := range contract.Settings(string(m)) {
+		if s.Only() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
+			continue
+		}
+		o, f := planrule.Only{Version: api.Version(s.Only()), Attribute: attributeName(s.Path)}, s.Field()
+		for _, empty := range []string{f.Default, f.Clear} {
+			if text := strings.Trim(empty, `"`); empty != "" && !slices.Contains(o.Except, text) {
+				o.Except = append(o.Except, text)
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+var capital = regexp.MustCompile(`[A-Z]`)
+
+// attributeName is the attribute of a member: its path in snake_case.
+func attributeName(path string) string {
+	return strings.ToLower(capital.ReplaceAllString(strings.ReplaceAll(path, "[]", ""), "_$0"))
+}
+
+var unitNames = map[string]string{"ms": "milliseconds (10 minutes are 600000)", "s": "seconds", "GB": "GB"}
+
+func integerRules(s *contract.Setting) []validator.Int64 {
+	least, most := bounds(s)
+	switch unit := unitNames[s.Field().Unit]; {
+	case s.Field().Power2:
+		return []validator.Int64{powerOfTwo, notHuge[int64]()}
+	case least == nil:
+		return nil
+	case most == nil:
+		return []validator.Int64{atLeast(int64(*least)).in(unit), notHuge[int64]()}
+	default:
+		return []validator.Int64{between(int64(*least), int64(*most)).in(unit)}
+	}
+}
+
+// stringRules bound the length as the stricter version does, so that both can have the
+// value.
+func stringRules(s *contract.Setting) []validator.String {
+	f := s.Field()
+	if f.Closed() {
+		return []validator.String{oneOf(f.Enum...)}
+	}
+	if f.Form != nil {
+		return []validator.String{elementRule(f)}
+	}
+	least, most := f.Min, f.Max
+	if s.V1 != nil && s.V1.Max != nil && most == nil {
+		most = s.V1.Max
+	}
+	switch {
+	case least == nil:
+		return nil
+	case most == nil:
+		return []validator.String{nonEmpty}
+	}
+	return []validator.String{characters(int(*least), int(*most))}
+}
+
+// elementRule is the rule of a string, or of the elements of a list. An id is whatever
+// the deployment knows.
+func elementRule(f *contract.Field) rule[string] {
+	if f.Form == nil || *f.Form == contract.ID || *f.Form == contract.GPUTypeID {
+		return nonEmpty
+	}
+	return formRule(*f.Form)
+}
+
+// formRule is a form of the contract as a rule.
+func formRule(f contract.Form) rule[string] {
+	return rule[string]{expects: f.Words, holds: regexp.MustCompile(f.Pattern).MatchString}
+}
