@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
@@ -368,7 +368,7 @@ func (e *devEndpoint) call(ctx context.Context, method, path string, body, answe
 }
 
 func allPools() (ids []string) {
-	for _, p := range catalog.Pools {
+	for _, p := range contract.Pools {
 		ids = append(ids, p.ID)
 	}
 	return ids

@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 )
@@ -76,12 +76,12 @@ func (c *Checks) CheckReplacingPlaces(ctx context.Context, to diagnostics.Check,
 
 func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 	if r.GPU != nil {
-		c.undocumented(to, "GPU type", r.GPU.Types, slices.Collect(maps.Keys(DocumentedPools)))
+		c.undocumented(to, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		c.undocumented(to, "CPU flavour", []Ref{cpu.Ref}, documentedCPUs)
+		c.undocumented(to, "CPU flavour", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents name these
 	}
-	c.undocumented(to, "data center", r.DataCenters, documentedDataCenters)
+	c.undocumented(to, "data center", r.DataCenters, contract.DataCenterIDs)
 }
 
 func (c *Checks) undocumented(to diagnostics.Check, title string, refs []Ref, known []string) {

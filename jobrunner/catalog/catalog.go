@@ -11,12 +11,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-)
 
-// CUDAVersions are the known CUDA versions, newest first.
-var CUDAVersions = []string{
-	"13.0", "12.9", "12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1", "12.0", "11.8",
-}
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
 
 // Catalog is what is offered at a moment. Nobody changes one.
 type Catalog struct {
@@ -35,7 +32,7 @@ type Catalog struct {
 	stock     []stockRule         // those that count now, the latest last
 }
 
-var builtin = &Catalog{GPUs: GPUs, Pools: Pools, CPUs: CPUs, DataCenters: DataCenters}
+var builtin = &Catalog{GPUs: contract.GPUTypes, Pools: contract.Pools, CPUs: contract.CPUFlavors, DataCenters: builtinDataCenters()}
 
 // Builtin is the catalog of a deployment without a file.
 func Builtin() *Catalog { return builtin }

@@ -8,33 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// The catalog has the ids of the contract, in the contract's order.
-func TestCatalogMatchesContract(t *testing.T) {
-	ids := func(n int, id func(int) string) (out []string) {
-		for i := range n {
-			out = append(out, id(i))
-		}
-		return out
-	}
-	for _, c := range []struct {
-		what      string
-		got, want []string
-	}{
-		{"GPU types", ids(len(catalog.GPUs), func(i int) string { return catalog.GPUs[i].ID }), contract.GPUTypeIDs},
-		{"pools", ids(len(catalog.Pools), func(i int) string { return catalog.Pools[i].ID }), contract.GPUPools},
-		{"CPU flavours", ids(len(catalog.CPUs), func(i int) string { return catalog.CPUs[i].ID }), contract.CPUFlavorIDs},
-		{"data centers", ids(len(catalog.DataCenters), func(i int) string { return catalog.DataCenters[i].ID }), contract.DataCenterIDs},
-		{"CUDA versions", catalog.CUDAVersions, contract.CUDAVersions},
-	} {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%s\n got %q\nwant %q", c.what, c.got, c.want)
-		}
-	}
-}
-
 func TestPoolsHoldKnownTypesOnce(t *testing.T) {
 	poolOfType := map[string]string{}
-	for _, p := range catalog.Pools {
+	for _, p := range contract.Pools {
 		for _, id := range p.Types {
 			if _, ok := catalog.Builtin().GPUByID(id); !ok {
 				t.Errorf("%s holds %q, which is not known", p.ID, id)

@@ -1,24 +1,13 @@
 package catalog
 
-import "math"
+import (
+	"math"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
 
 // CPU is a CPU flavour.
-type CPU struct {
-	ID           string
-	Name         string
-	Group        string // generation
-	MinVCPU      int64
-	MaxVCPU      int64
-	RAMGBPerVCPU float64
-}
-
-// CPUs are the flavours that are built in.
-var CPUs = []CPU{
-	{"cpu3c", "Compute-Optimized", "Gen 3", 2, 32, 2},
-	{"cpu3g", "General Purpose", "Gen 3", 2, 32, 4},
-	{"cpu5c", "Compute-Optimized", "Gen 5", 2, 32, 2},
-	{"cpu5g", "General Purpose", "Gen 5", 2, 32, 4},
-}
+type CPU = contract.CPUFlavor
 
 // unknownRAM is the memory assumed for an unknown flavour.
 const unknownRAM = 2 // GB per vCPU

@@ -22,7 +22,7 @@ func parsed(t *testing.T, text string) *schedule {
 func TestFileSaysNothing(t *testing.T) {
 	for _, text := range []string{"", "gpus: []", "remove: {}"} {
 		c := parsed(t, text).at(time.Hour)
-		if len(c.GPUs) != len(GPUs) || len(c.Pools) != len(Pools) || len(c.CPUs) != len(CPUs) || len(c.DataCenters) != len(DataCenters) || c.Restricts() {
+		if len(c.GPUs) != len(builtin.GPUs) || len(c.Pools) != len(builtin.Pools) || len(c.CPUs) != len(builtin.CPUs) || len(c.DataCenters) != len(builtin.DataCenters) || c.Restricts() {
 			t.Errorf("%q: %s", text, c.describe())
 		}
 	}
@@ -56,7 +56,7 @@ fees: {serverless: 0.01, networking: 0.02}
 		t.Errorf("%+v", d)
 	}
 	g, _ := c.GPUByID("NVIDIA L40S")
-	if g.Name != "Forty" || g.Memory != 47 || g.Manufacturer != "NVIDIA" || len(c.GPUs) != len(GPUs)-2 || c.GPUs[len(c.GPUs)-1].ID != "Lab X1" {
+	if g.Name != "Forty" || g.Memory != 47 || g.Manufacturer != "NVIDIA" || len(c.GPUs) != len(builtin.GPUs)-2 || c.GPUs[len(c.GPUs)-1].ID != "Lab X1" {
 		t.Errorf("%+v of %s", g, c.describe())
 	}
 	o := c.OfferOf("NVIDIA L40S")
@@ -79,7 +79,7 @@ fees: {serverless: 0.01, networking: 0.02}
 	if f.MinVCPU != 4 || f.MaxVCPU != 8 || f.RAMGBPerVCPU != 2.5 || c.CPUMemory("cpu5g", 4) != 10 || c.CPUPriceOf("cpu5g") != (CPUPrice{40_000_000, 30_000_000}) {
 		t.Errorf("%+v", f)
 	}
-	if _, ok := c.CPUByID("cpu3c"); ok || len(c.CPUs) != len(CPUs) {
+	if _, ok := c.CPUByID("cpu3c"); ok || len(c.CPUs) != len(builtin.CPUs) {
 		t.Errorf("CPU flavours %v", c.CPUs)
 	}
 	if c.Storage != (StoragePrices{70_000_000, 140_000_000, 100_000_000}) || c.Fees != (Fees{10_000_000, 20_000_000}) {
@@ -88,7 +88,7 @@ fees: {serverless: 0.01, networking: 0.02}
 	if gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}}); gpus[len(gpus)-1].ID != "Exotic" || slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }) {
 		t.Errorf("with the machine's: %v", gpus[len(gpus)-2:])
 	}
-	if len(GPUs) != 49 || GPUs[7].Memory != 48 || Pools[0].ID != "AMPERE_16" {
+	if len(builtin.GPUs) != 49 || builtin.GPUs[7].Memory != 48 || builtin.Pools[0].ID != "AMPERE_16" {
 		t.Error("what is built in has changed")
 	}
 }

@@ -44,7 +44,7 @@ func parse(name string, data []byte) (*schedule, error) {
 		return nil, err
 	}
 	s := &schedule{catalog: Catalog{
-		GPUs: slices.Clone(GPUs), Pools: slices.Clone(Pools), CPUs: slices.Clone(CPUs), DataCenters: slices.Clone(DataCenters),
+		GPUs: slices.Clone(builtin.GPUs), Pools: slices.Clone(builtin.Pools), CPUs: slices.Clone(builtin.CPUs), DataCenters: slices.Clone(builtin.DataCenters),
 		offers: map[string]Offer{}, cpuPrices: map[string]CPUPrice{}, removed: map[string]bool{}, closed: map[string]bool{},
 	}}
 	for _, step := range []func(*Catalog) error{f.remove, f.dataCenters, f.gpus, f.pools, f.cpus, f.storage, f.builds} {

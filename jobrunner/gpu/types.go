@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
@@ -16,7 +17,7 @@ func Canonical(product string) string {
 	product = strings.Join(strings.Fields(product), " ")
 	shortName := strings.TrimPrefix(product, "NVIDIA ")
 	for _, name := range []string{product, "NVIDIA " + shortName, shortName} {
-		for _, g := range catalog.GPUs {
+		for _, g := range contract.GPUTypes {
 			if strings.EqualFold(strings.Join(strings.Fields(g.ID), " "), name) {
 				return firstTypeOfCard(g.Name)
 			}
@@ -27,8 +28,8 @@ func Canonical(product string) string {
 
 // firstTypeOfCard finds the first of the catalog's types that are the same card.
 func firstTypeOfCard(card string) string {
-	i := slices.IndexFunc(catalog.GPUs, func(g catalog.GPU) bool { return g.Name == card })
-	return catalog.GPUs[i].ID
+	i := slices.IndexFunc(contract.GPUTypes, func(g catalog.GPU) bool { return g.Name == card })
+	return contract.GPUTypes[i].ID
 }
 
 // InstanceType is the type of a MIG instance, named as the driver names it.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 )
 
@@ -35,11 +35,11 @@ var gpuPools = &definition{
 		}
 		pools := map[string]bool{}
 		for i, id := range ids {
-			pool, known := catalog.DocumentedPools[id]
+			pool := contract.PoolOf(id)
 			switch {
-			case !known:
+			case !slices.Contains(contract.GPUTypeIDs, id):
 				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected the id of a GPU type, got %q%s",
-					i, id, near.Suggest(id, slices.Collect(maps.Keys(catalog.DocumentedPools)))))
+					i, id, near.Suggest(id, contract.GPUTypeIDs)))
 			case pool == "":
 				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a GPU type of a serverless pool, got %q, which is in none", i, id))
 			}

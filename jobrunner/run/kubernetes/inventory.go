@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
@@ -160,7 +161,7 @@ func (c *Cluster) typeOf(label string) string {
 	if label == "" {
 		return "unknown GPU (its node has no label " + c.GPULabel + ")"
 	}
-	for _, known := range catalog.GPUs {
+	for _, known := range contract.GPUTypes {
 		if strings.EqualFold(asLabel(known.ID), label) {
 			return gpu.Canonical(known.ID)
 		}
