@@ -102,10 +102,24 @@ var registryAuthSchema = schema.Schema{
 		"With `password_wo` (Terraform 1.11, OpenTofu 1.11 and later) the secret is neither in the state nor in a saved plan; raise `password_wo_version` to send a new one. " +
 		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and what refers to it follows in the same apply.",
 	Attributes: map[string]schema.Attribute{
-		"id":       idAttribute("registry auth"),
-		"name":     ofAuth.text("name", "Name of the auth, unique in the account. Forces replacement."), /* PM []planmodifier.String{stringplanmodifier.RequiresReplace()} */
-		"username": ofAuth.text("username", "User name at the registry. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials."),
-		"password": ofAuth.text("password", "Password or token, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`."),
+		"id": idAttribute("registry auth"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the auth, unique in the account. Forces replacement.",
+			Validators:          []validator.String{nonEmpty},
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+		},
+		"username": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "User name at the registry. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials.",
+			Validators:          []validator.String{nonEmpty},
+		},
+		"password": schema.StringAttribute{
+			Optional:            true,
+			Sensitive:           true,
+			MarkdownDescription: "Password or token, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`.",
+			Validators:          []validator.String{nonEmpty},
+		},
 		"password_wo": schema.StringAttribute{
 			Optional:            true,
 			Sensitive:           true,
