@@ -205,11 +205,11 @@ func (m members) only() (out []planrule.Only) {
 	return out
 }
 
-var capital = regexp.MustCompile(`[A-Z]`)
+var capitals = regexp.MustCompile(`[A-Z]+`)
 
 // attributeName is the attribute of a member: its path in snake_case.
 func attributeName(path string) string {
-	return strings.ToLower(capital.ReplaceAllString(strings.ReplaceAll(path, "[]", ""), "_$0"))
+	return strings.ToLower(capitals.ReplaceAllString(strings.ReplaceAll(path, "[]", ""), "_$0"))
 }
 
 var unitNames = map[string]string{"ms": "milliseconds (10 minutes are 600000)", "s": "seconds", "GB": "GB"}
