@@ -128,7 +128,7 @@ func TestNetworkVolumeRules(t *testing.T) {
 	}{
 		"name":        {"", `Invalid name: expected at least one character, got "".`},
 		"data_center": {"", `Invalid data_center: expected at least one character, got "".`},
-		"size":        {4097, "Invalid size: expected 0 to 4096, got 4097."},
+		"size":        {4097, "Invalid size: expected 0 to 4096 GB, got 4097."},
 		"type":        {"FAST", `Invalid type: expected "STANDARD" or "HIGH_PERFORMANCE", got "FAST".`},
 	} {
 		config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", attribute: c.value}

@@ -184,7 +184,7 @@ func TestPodPlan(t *testing.T) {
 		{v2, gpuPod(map[string]any{"name": ""}), "name", "expected 1 to 191 characters"},
 		{v2, gpuPod(map[string]any{"desired_state": "STOPPED"}), "desired_state", `expected "RUNNING" or "EXITED"`},
 		{v2, gpuPod(map[string]any{"cloud": "PRIVATE"}), "cloud", `expected "SECURE" or "COMMUNITY"`},
-		{v2, gpuPod(map[string]any{"ports": []any{"80"}}), "ports.*", "expected <number>/<protocol>"},
+		{v2, gpuPod(map[string]any{"ports": []any{"80"}}), "ports.*", "expected <port>/<http|tcp>"},
 		{v2, gpu(map[string]any{"count": 0}), "gpu.count", "expected at least 1"},
 		{v2, gpu(map[string]any{"id": ""}), "gpu.id", "expected at least one character"},
 		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12"}}), "gpu.allowed_cuda_versions.*", "major.minor"},

@@ -151,7 +151,7 @@ func TestTemplateRules(t *testing.T) {
 	always := []rule{
 		{map[string]any{"name": ""}, "name", `Invalid name: expected at least one character, got "".`},
 		{map[string]any{"image": ""}, "image", `Invalid image: expected at least one character, got "".`},
-		{map[string]any{"disk": 0}, "disk", "Invalid disk: expected at least 1, got 0."},
+		{map[string]any{"disk": 0}, "disk", "Invalid disk: expected at least 1 GB, got 0."},
 		{map[string]any{"category": "TPU"}, "category", `Invalid category: expected "NVIDIA", "AMD" or "CPU", got "TPU".`},
 		{map[string]any{"env": map[string]any{"": "x"}}, "env.", "at least one character"},
 		{map[string]any{"env": map[string]any{"A=B": "x"}}, "env.A=B", "without = and NUL"},
@@ -160,13 +160,13 @@ func TestTemplateRules(t *testing.T) {
 		{map[string]any{"ports": []any{"80/http", nil}}, "ports", "an element is null"},
 		{mount(0, "/a"), "mounts.persistent.size", "Invalid mounts.persistent.size: expected at least 1, got 0."},
 		{mount(10, "data"), "mounts.persistent.path", "expected an absolute path"},
-		{map[string]any{"ports": []any{"80"}}, "ports.*", "expected <number>/<protocol>"},
+		{map[string]any{"ports": []any{"80"}}, "ports.*", "expected <port>/<http|tcp>"},
 		{map[string]any{"ports": []any{"0/tcp"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"65536/tcp"}}, "ports.*", "1 to 65535"},
-		{map[string]any{"ports": []any{"80/udp"}}, "ports.*", "http or tcp"},
+		{map[string]any{"ports": []any{"80/udp"}}, "ports.*", "expected <port>/<http|tcp>"},
 		{map[string]any{"ports": []any{"080/http"}}, "ports.*", "1 to 65535"},
 		{map[string]any{"ports": []any{"-1/http"}}, "ports.*", "1 to 65535"},
-		{map[string]any{"ports": []any{"80/http/x"}}, "ports.*", "http or tcp"},
+		{map[string]any{"ports": []any{"80/http/x"}}, "ports.*", "expected <port>/<http|tcp>"},
 	}
 	byVersion := map[api.Version][]rule{
 		api.V1: {

@@ -112,7 +112,8 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after attr.Value) {
 	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
 	switch v := member(p.Plan, attribute).(type) {
-	case nil:
+	case nil: // a member of a nested attribute
+		p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
 	case attr.Value:
 		after = v
 	default:
