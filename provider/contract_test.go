@@ -38,18 +38,6 @@ func attributesOf(f contract.Field) (names []string) {
 	return names
 }
 
-// attributeOf is the attribute of a member.
-func attributeOf(f contract.Field, wire string) string {
-	name, ok := renamed[f.Resource+"."+wire]
-	switch {
-	case f.Resource == "secret" && wire == "value":
-		return "value_wo" // no answer has it
-	case ok && f.API == contract.V1:
-		return name
-	}
-	return snake(wire)
-}
-
 // left out, with the reason why.
 var leftOut = map[string]string{
 	"v1 template.earned":                    "v1 alone returns it, and the state does not depend on the version",

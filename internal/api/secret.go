@@ -1,6 +1,10 @@
 package api
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
 
 // Secret is an account secret. The API never returns Value.
 type Secret struct {
@@ -15,7 +19,7 @@ type Secret struct {
 // secretUpdate is what an update may set. An empty value is not sent.
 type secretUpdate struct {
 	Value       string `json:"value,omitempty"`
-	Description string `json:"description,omitempty" clear:"\"\""`
+	Description string `json:"description,omitempty"`
 }
 
 func secretsV2(d *deployment, cache *listCache) Collection[Secret] {
@@ -33,7 +37,7 @@ func secretsV2(d *deployment, cache *listCache) Collection[Secret] {
 			if !strings.EqualFold(have.Name, want.Name) {
 				return nil, errNoUpdate
 			}
-			return changed(&secretUpdate{Description: have.Description}, secretUpdate{want.Value, want.Description})
+			return changed(clearing(contract.V2, "secret"), &secretUpdate{Description: have.Description}, secretUpdate{want.Value, want.Description})
 		},
 	}
 }
