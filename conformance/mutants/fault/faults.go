@@ -18,7 +18,7 @@ type fault struct {
 	Value  string          `json:"value"`
 	SQL    string          `json:"sql"`
 	In     string          `json:"in"` // only in statements that contain this
-	Rule   string          `json:"rule"`
+	Row    string          `json:"row"`
 	Data   string          `json:"data"`
 	As     string          `json:"as"` // a recoding, of Data
 	Is     json.RawMessage `json:"is"`
@@ -101,15 +101,19 @@ func InSQL() bool {
 	return slices.ContainsFunc(chosenFaults, func(f *fault) bool { return f.SQL != "" })
 }
 
-// Rule returns the validation rule of a member of a request body, or the rule that
-// the chosen fault puts in its place.
-func Rule(member, rule string) string {
+// Row returns a row of the contract's table, or a copy with the facts that the chosen
+// fault changes. The name is API, resource and path, such as "v1 networkVolume size".
+func Row[T any](name string, row *T) *T {
 	for _, f := range chosenFaults {
-		if f.Rule == member {
-			rule = f.replacement()
+		if f.Row == name && row != nil {
+			changed := *row
+			if err := json.Unmarshal(f.Is, &changed); err != nil {
+				panic(fmt.Sprintf("invalid GPUCLOUD_FAULT: expected facts of a row as \"is\": %v", err))
+			}
+			row = &changed
 		}
 	}
-	return rule
+	return row
 }
 
 // replacement is the text that the fault puts in place of another.

@@ -24,7 +24,7 @@ var sampleByKind = map[string][]string{
 	"point": {"any-key", "volume-shrinks", "webhook-again"},
 	"value": {"ttl-min-11s", "webhook-4-tries", "wait-default-60s"},
 	"sql":   {"retry-keeps-output", "ttl-not-failed", "any-endpoint", "template-names"},
-	"rule":  {"volume-max-4096", "image-optional"},
+	"row":   {"volume-max-4096", "image-optional"},
 	"wire":  {"id-number", "registry-password", "registry-delete-nothing", "list-templates-items", "expired-200", "key-echoed"},
 }
 
