@@ -192,7 +192,7 @@ action "gpucloud_job_run" "smoke" {
 			"moved {\n  from = gpucloud_network_volume.v\n  to   = gpucloud_network_volume.renamed\n}\n")
 		return expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
 	}},
-	{"`moved` block: an object of another provider is taken over ([guide](migrate.md))", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`moved` block: an object of another provider is taken over ([guide](../guides/migrate.md))", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("terraform.tfstate", fmt.Sprintf(`{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "resources": [{
   "mode": "managed", "type": "runpod_network_volume", "name": "v", "provider": %q, "instances": [{"schema_version": 0, "attributes": {"id": %q, "data_center": null}}]
 }]}`, w.Address("runpod/runpod"), makeVolume(t, d)))

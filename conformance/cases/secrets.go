@@ -196,7 +196,7 @@ var secretOperations = []string{
 // expectRFC3339 expects a time.
 func expectRFC3339(c *suite.C, a *suite.Answer, member string) {
 	_, err := time.Parse(time.RFC3339, a.Str(member))
-	c.Expect(err == nil, "a time in "+member, "%s", suite.JSONText(a.Value(member)))
+	c.Expect(err == nil, "a time in "+member, "the value %s", suite.JSONText(a.Value(member)))
 }
 
 func secretName(c *suite.C) string { return "conf_" + c.Nonce() }

@@ -124,8 +124,11 @@ func TestUnknownIDs(t *testing.T) {
 			want = 400
 		}
 		body := `{"name":"x"}`
-		if strings.HasSuffix(c.path, "/action") {
+		switch {
+		case strings.HasSuffix(c.path, "/action"):
 			body = `{"action":"stop"}`
+		case strings.HasPrefix(c.path, secretsPath):
+			body = `{"description":"x"}`
 		}
 		got := d.send(c.method, c.path+"?unknown=parameter", body)
 		if got.status != want {

@@ -92,10 +92,10 @@ func TestCallsOfAHugePlan(t *testing.T) {
 				}
 			}
 		})
-		// Beside those of calls_test.go a list of pods, and on v2 of clusters and
-		// delegations, and the catalog's stock: an imported endpoint has GPU pools, and
+		// Beside those of calls_test.go a list of pods, and on v2 of clusters, delegations,
+		// secrets and global volumes, and the catalog's stock: an imported endpoint has GPU pools, and
 		// its configuration types. The account has its SSH keys in one document.
-		want := handful[v] + map[api.Version]int{api.V1: 1, api.V2: 4}[v]
+		want := handful[v] + map[api.Version]int{api.V1: 1, api.V2: 6}[v]
 		if sum(calls) != want {
 			t.Errorf("%d calls, expected %d: %v", sum(calls), want, calls)
 		}
