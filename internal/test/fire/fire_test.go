@@ -209,6 +209,7 @@ func (c *core) objects() map[string]string {
 	}
 	if c.version == api.V2 {
 		kinds["cluster"], kinds["registry delegation"] = client.Clusters.Named, client.Delegations.Named
+		kinds["secret"], kinds["global volume"] = client.Secrets.Named, client.GlobalVolumes.Named
 		if own, _ := withoutForeign(c.keys()); len(own) > 0 {
 			out["account"] = "SSH keys"
 		}
