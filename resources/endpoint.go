@@ -142,6 +142,6 @@ func resetIdleTimeout(ctx context.Context, c *api.Client, have, want api.Endpoin
 		return have, nil
 	}
 	reset := have
-	reset.Workers.IdleTimeout = new(int64(defaultIdleTimeout))
+	reset.Workers.IdleTimeout = new(defaultIdleTimeout)
 	return c.Endpoints.Update(ctx, have, reset)
 }

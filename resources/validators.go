@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/distribution/reference"
-	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
@@ -127,9 +126,6 @@ var imageReference = rule[string]{expects: "the reference of a container image, 
 
 // powerOfTwo: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
-
-// someStrings are for sets of ids.
-var someStrings = []validator.Set{noNulls{}, setvalidator.ValueStringsAre(nonEmpty)}
 
 // noNulls refuses null in a collection: no API has it, and Terraform doesn't
 // let a provider plan the collection without.

@@ -97,7 +97,7 @@ func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 	case b.VCPUCount == nil && len(e.CPU) > 0:
 		b.VCPUCount = &e.CPU[0].VCPUCount
 	case b.VCPUCount == nil:
-		b.VCPUCount = new(int64(defaultVCPUCount))
+		b.VCPUCount = new(defaultVCPUCount)
 	}
 	cpu := make([]store.CPU, 0, len(flavors))
 	seen := map[string]bool{}

@@ -19,7 +19,6 @@ type check func(s *session, b block)
 var checks = map[string]map[string]check{
 	"README.md":                          {"console": cloned},
 	"docs/start/tools.md":                {"console": typed},
-	"CONTRIBUTING.md":                    {"go": goOf("type neutral struct {", "}", "internal/api")},
 	"conformance/README.md":              {"go": goOf("var cases = []suite.Case{", "}", "conformance/suite")},
 	"docs/reference/architecture.md":     {"mermaid": diagram},
 	"docs/reference/catalog.md":          {"yaml": servedWith("--catalog")},

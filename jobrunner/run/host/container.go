@@ -202,8 +202,8 @@ type detached struct {
 const followAgain = time.Second
 
 func (d detached) wait(c *container) run.Exit {
-	for {
-		d.mark = c.follow(d.log, d.mark)
+	for mark := d.mark; ; {
+		mark = c.follow(d.log, mark)
 		s, err := c.inspect(backgroundTimeout)
 		switch {
 		case err == nil && s.running:
