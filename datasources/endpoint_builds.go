@@ -27,8 +27,9 @@ type build struct {
 	buildFacts
 }
 
+// buildFacts are unset in the configuration of a data source, which is read into them too.
 type buildFacts struct {
-	Status        string  `tfsdk:"status"`
+	Status        *string `tfsdk:"status"`
 	CommitHash    *string `tfsdk:"commit_hash"`
 	CommitMessage *string `tfsdk:"commit_message"`
 	Branch        *string `tfsdk:"branch"`
@@ -59,7 +60,7 @@ func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribu
 }
 
 func factsOf(b api.Build) buildFacts {
-	return buildFacts{b.Status, b.CommitHash, b.CommitMessage, b.Branch, b.CommitDate, b.ImageName, b.StartedAt, b.CompletedAt, b.Error}
+	return buildFacts{&b.Status, b.CommitHash, b.CommitMessage, b.Branch, b.CommitDate, b.ImageName, b.StartedAt, b.CompletedAt, b.Error}
 }
 
 // EndpointBuilds is gpucloud_endpoint_builds.

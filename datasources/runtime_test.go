@@ -147,6 +147,35 @@ func TestWorkersAndReleases(t *testing.T) {
 	}
 }
 
+// A build has only what is known of it so far, in the list as alone.
+func TestBuilds(t *testing.T) {
+	d := acctest.DeployCatalog(t, "builds:\n  - {endpoint: e, id: b2, status: PENDING}\n  - {endpoint: e, id: b1, status: FAILED, commit_hash: abc, commit_message: \"fix: it\", branch: main, "+
+		"commit_date: 2026-11-01T10:00:00Z, image_name: \"r/i:1\", started_at: 2026-11-01T11:00:00Z, completed_at: 2026-11-01T12:00:00Z, error: exit 1}\n")
+	p, endpoint := drive(t, d, api.V2), makeEndpoint(t, d)
+	of := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
+	builds := read(t, p, "gpucloud_endpoint_builds", map[string]any{"endpoint_id": endpoint}).Get("builds")
+	for i, want := range []map[string]any{
+		{"id": "b2", "status": "PENDING", "commit_hash": nil, "commit_message": nil, "branch": nil, "commit_date": nil, "image_name": nil, "started_at": nil, "completed_at": nil, "error": nil},
+		{
+			"id": "b1", "status": "FAILED", "commit_hash": "abc", "commit_message": "fix: it", "branch": "main", "commit_date": "2026-11-01T10:00:00Z",
+			"image_name": "r/i:1", "started_at": "2026-11-01T11:00:00Z", "completed_at": "2026-11-01T12:00:00Z", "error": "exit 1",
+		},
+	} {
+		one := read(t, p, "gpucloud_endpoint_build", of(want["id"].(string)))
+		for name, value := range want {
+			if listed, alone := member(builds, i, name), one.Get(name); listed != value || alone != value {
+				t.Errorf("%s of %s is %v in the list and %v alone, expected %v", name, want["id"], listed, alone, value)
+			}
+		}
+	}
+	if got := len(builds.([]any)); got != 2 {
+		t.Errorf("%d builds", got)
+	}
+	refused(t, p, "gpucloud_endpoint_build", of("nonesuch"), "GET", "/v2/serverless/"+endpoint+"/builds/nonesuch: 404", "request id")
+	refused(t, p, "gpucloud_endpoint_build", of("a/b"), "id: Invalid value of id", `got "a/b"`)
+	refused(t, drive(t, d, api.V1), "gpucloud_endpoint_build", of("b1"), "gpucloud_endpoint_build exists in management API v2 only")
+}
+
 // A log is read as far as it has come, within its bounds.
 func TestLogs(t *testing.T) {
 	d := acctest.Deploy(t)
