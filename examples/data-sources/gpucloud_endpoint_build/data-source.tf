@@ -1,6 +1,14 @@
+variable "build_id" {
+  type = string
+}
+
+data "gpucloud_endpoint" "inference" {
+  name = "inference"
+}
+
 data "gpucloud_endpoint_build" "latest" {
-  endpoint_id = "the-id-of-an-endpoint"
-  id          = "the-id-of-a-build"
+  endpoint_id = data.gpucloud_endpoint.inference.id
+  id          = var.build_id
 }
 
 output "image" {

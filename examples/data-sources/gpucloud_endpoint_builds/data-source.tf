@@ -1,11 +1,11 @@
-data "gpucloud_endpoint" "llm" {
-  name = "llm"
+data "gpucloud_endpoint" "inference" {
+  name = "inference"
 }
 
-data "gpucloud_endpoint_builds" "llm" {
-  endpoint_id = data.gpucloud_endpoint.llm.id
+data "gpucloud_endpoint_builds" "inference" {
+  endpoint_id = data.gpucloud_endpoint.inference.id
 }
 
 output "failed_builds" {
-  value = [for b in data.gpucloud_endpoint_builds.llm.builds : b.id if contains(["FAILED", "TEST_FAILED"], b.status)]
+  value = [for b in data.gpucloud_endpoint_builds.inference.builds : b.id if contains(["FAILED", "TEST_FAILED"], b.status)]
 }
