@@ -99,6 +99,15 @@ func spellings(secret string) []string {
 
 func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
 
+// maskWhole redacts secrets wherever they stand. It isn't a strings.Replacer, which needs
+// time quadratic in the length of a secret of one repeated character.
+func maskWhole(text string, secrets []string) string {
+	for _, secret := range secrets {
+		text = strings.ReplaceAll(text, secret, Redacted)
+	}
+	return text
+}
+
 // maskToken redacts a short secret where it stands by itself.
 func maskToken(text, token string) string {
 	for from := 0; ; {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Redacted stands for a secret.
@@ -21,8 +22,8 @@ type Set struct {
 	mu      sync.Mutex
 	sources []func() []string // not evaluated yet
 	known   map[string]bool
-	whole   *strings.Replacer // of long secrets, anywhere
-	tokens  []string          // short secrets, the longest first
+	whole   []string // long secrets, the longest first
+	tokens  []string // short secrets, the longest first
 }
 
 type contextKey struct{}
@@ -61,7 +62,7 @@ func (s *Set) AddLater(collect func() []string) {
 }
 
 // compiled evaluates the sources.
-func (s *Set) compiled() (*strings.Replacer, []string) {
+func (s *Set) compiled() (whole, tokens []string) {
 	if s == nil {
 		return nil, nil
 	}
@@ -76,16 +77,14 @@ func (s *Set) compiled() (*strings.Replacer, []string) {
 	if s.sources = nil; len(s.known) == before {
 		return s.whole, s.tokens
 	}
-	var pairs []string
-	s.tokens = nil
+	s.whole, s.tokens = nil, nil
 	for _, spelling := range longestFirst(s.known) {
 		if s.known[spelling] {
-			pairs = append(pairs, spelling, Redacted)
+			s.whole = append(s.whole, spelling)
 		} else {
 			s.tokens = append(s.tokens, spelling)
 		}
 	}
-	s.whole = strings.NewReplacer(pairs...)
 	return s.whole, s.tokens
 }
 
@@ -104,11 +103,13 @@ func (s *Set) learn(secret string) {
 	if s.known == nil {
 		s.known = map[string]bool{}
 	}
+	seen := map[string]bool{}
 	for _, part := range parts(secret) {
-		n := len([]rune(part))
-		if n == 0 || isOrdinary(part) {
+		n := utf8.RuneCountInString(part)
+		if n == 0 || seen[part] || isOrdinary(part) {
 			continue
 		}
+		seen[part] = true
 		for _, spelling := range spellings(part) {
 			s.known[spelling] = n >= minLong
 		}
@@ -136,18 +137,13 @@ func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printab
 // Message is the last check of a text of the provider's own: it takes out escapes and
 // the secrets that no ordinary text contains.
 func (s *Set) Message(text string) string {
-	text = printable(text)
-	if whole, _ := s.compiled(); whole != nil {
-		text = whole.Replace(text)
-	}
-	return text
+	whole, _ := s.compiled()
+	return maskWhole(printable(text), whole)
 }
 
 func (s *Set) mask(text string) string {
 	whole, tokens := s.compiled()
-	if whole != nil {
-		text = whole.Replace(text)
-	}
+	text = maskWhole(text, whole)
 	for _, token := range tokens {
 		text = maskToken(text, token)
 	}
