@@ -127,7 +127,7 @@ var secretCases = []suite.Case{
 	{
 		ID: "SEC-09", Level: suite.Should, Source: secretSource,
 		Statement: "Account secrets need a key: without one, nobody lists, reads, creates, changes or deletes them.",
-		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
+		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 40, Run: func(c *suite.C) {
 			a, word := newSecret(c, nil), secretName(c)
 			id := a.Str("id")
 			for _, who := range append(withoutKey(c), wrongKey(c)...) {
