@@ -46,7 +46,11 @@ func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
 	}
 	_, err := c.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, claim, meta.CreateOptions{})
 	if kerrors.IsAlreadyExists(err) {
-		return c.ResizeVolume(ctx, m.Name, m.Size)
+		exists, err := c.resize(ctx, m.Name, m.Size)
+		if err == nil && !exists { // it was being deleted, and is gone now
+			return c.claim(ctx, m)
+		}
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("the cluster does not take the claim of the volume %s: %w", m.Name, err)
@@ -57,25 +61,30 @@ func (c *Cluster) claim(ctx context.Context, m run.Mount) error {
 // ResizeVolume grows a volume's claim to a size. It is a no-op if the claim doesn't exist or is
 // at least that large: volumes never shrink.
 func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) error {
+	_, err := c.resize(ctx, name, size) // the first mount creates it
+	return err
+}
+
+func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists bool, err error) {
 	api := c.client.CoreV1().PersistentVolumeClaims(c.Namespace)
 	found, err := api.Get(ctx, claimName(name), meta.GetOptions{})
 	switch {
 	case kerrors.IsNotFound(err):
-		return nil // the first mount creates it
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("the claim of the volume %s: %w", name, err)
+		return true, fmt.Errorf("the claim of the volume %s: %w", name, err)
 	case found.DeletionTimestamp != nil:
-		return fmt.Errorf("the claim of an earlier volume %s is still being deleted", name)
+		return true, fmt.Errorf("the claim of an earlier volume %s is still being deleted", name)
 	}
 	want, has := storage(size), found.Spec.Resources.Requests[core.ResourceStorage]
 	if want.Cmp(has) <= 0 {
-		return nil
+		return true, nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, want.String())
 	if _, err := api.Patch(ctx, found.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
-		return fmt.Errorf("the claim of the volume %s can't grow from %s to %s: %w", name, has.String(), want.String(), err)
+		return true, fmt.Errorf("the claim of the volume %s can't grow from %s to %s: %w", name, has.String(), want.String(), err)
 	}
-	return nil
+	return true, nil
 }
 
 // RemoveVolume deletes a volume's claim and its data. It is a no-op if the claim doesn't exist.
