@@ -78,20 +78,20 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		Attributes: map[string]schema.Attribute{
 			"service": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Public cloud: `runpod` sets the addresses of all APIs and reads `RUNPOD_API_KEY`. `base_url` replaces its addresses, `queue_url` that of the job API. Or `GPUCLOUD_SERVICE`.",
+				MarkdownDescription: "`runpod` selects RunPod's addresses and reads the key from `RUNPOD_API_KEY`. `base_url` and `queue_url` override single addresses. Environment variable: `GPUCLOUD_SERVICE`.",
 				Validators:          []validator.String{stringvalidator.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
 			},
 			"base_url": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Address of the management API, before `/v1` or `/v2`. Required without `service`. Or `GPUCLOUD_BASE_URL`.",
+				MarkdownDescription: "Address of the management API, before `/v1` or `/v2`. Required without `service`. Environment variable: `GPUCLOUD_BASE_URL`.",
 			},
 			"queue_url": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`, or without `base_url` to that of `service`. Or `GPUCLOUD_QUEUE_URL`.",
+				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`, or without `base_url` to that of `service`. Environment variable: `GPUCLOUD_QUEUE_URL`.",
 			},
 			"api_version": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Version of the management API, `v2` (default) or `v1` (retired on 15 November 2026). Or `GPUCLOUD_API_VERSION`.",
+				MarkdownDescription: "Version of the management API, `v2` (default) or `v1` (retired on 15 November 2026). Environment variable: `GPUCLOUD_API_VERSION`.",
 				Validators:          []validator.String{stringvalidator.OneOf(string(api.V2), string(api.V1))},
 			},
 			"api_key": schema.StringAttribute{
@@ -101,7 +101,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"request_timeout": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "How long one request may take, such as `90s` or `2m`; default `1m`. Requests without a response, except creates, are sent up to four times. Or `GPUCLOUD_REQUEST_TIMEOUT`.",
+				MarkdownDescription: "How long one request may take, such as `90s` or `2m`; default `1m`. Requests without a response, except creates, are sent up to four times. Environment variable: `GPUCLOUD_REQUEST_TIMEOUT`.",
 			},
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -63,12 +62,8 @@ var globalVolumeSchema = schema.Schema{
 	MarkdownDescription: "A global volume: storage without a size or a data center (beta). API v2 only.\n\n" +
 		"The API has no documented way to attach one to a pod or an endpoint, so neither has this provider: attach it in the operator's console.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("global volume"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the volume. It need not be unique.",
-			Validators:          []validator.String{characters(1, 191), trimmed},
-		},
+		"id":                  idAttribute("global volume"),
+		"name":                textRules(ofGlobalVolume.text("name", "Name of the volume. It need not be unique."), trimmed),
 		"created_at":          fixedAttribute("When the volume was created, as RFC 3339."),
 		"created_by_user_id":  fixedAttribute("Id of the user that created it; null if the API returns none."),
 		"deletion_protection": deletionProtectionAttribute("global volume"),

@@ -86,11 +86,13 @@ func required(s *contract.Setting) bool {
 
 // The kinds whose attributes the contract describes.
 const (
-	ofCluster  members = "cluster"
-	ofEndpoint members = "endpoint"
-	ofPod      members = "pod"
-	ofTemplate members = "template"
-	ofVolume   members = "networkVolume"
+	ofCluster      members = "cluster"
+	ofEndpoint     members = "endpoint"
+	ofGlobalVolume members = "globalVolume"
+	ofPod          members = "pod"
+	ofSecret       members = "secret"
+	ofTemplate     members = "template"
+	ofVolume       members = "networkVolume"
 )
 
 // describe adds to a text the default, if the text has no word of it, and the version.
@@ -182,6 +184,11 @@ func textPlan(a schema.StringAttribute, modifiers ...planmodifier.String) schema
 	return a
 }
 
+func textRules(a schema.StringAttribute, rules ...validator.String) schema.StringAttribute {
+	a.Validators = append(a.Validators, rules...)
+	return a
+}
+
 func integerPlan(a schema.Int64Attribute, modifiers ...planmodifier.Int64) schema.Int64Attribute {
 	a.PlanModifiers = append(a.PlanModifiers, modifiers...)
 	return a
@@ -235,18 +242,22 @@ func stringRules(s *contract.Setting) []validator.String {
 	if f.Closed() {
 		return []validator.String{oneOf(f.Enum...)}
 	}
-	if f.Form != nil {
+	least, most := f.Min, f.Max
+	if f.Form != nil && most == nil {
 		return []validator.String{elementRule(f)}
 	}
-	least, most := f.Min, f.Max
 	if s.V1 != nil && s.V1.Max != nil && most == nil {
 		most = s.V1.Max
 	}
 	switch {
+	case f.Unit == "bytes": // an empty text would clear the member, which null does
+		return []validator.String{nonEmpty, atMostBytes(int(*most))}
 	case least == nil:
 		return nil
 	case most == nil:
 		return []validator.String{nonEmpty}
+	case f.Form != nil:
+		return []validator.String{characters(int(*least), int(*most)), elementRule(f)}
 	}
 	return []validator.String{characters(int(*least), int(*most))}
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -90,24 +87,17 @@ var secretSchema = schema.Schema{
 		"Workers and pods that run keep the old value. After a deletion the placeholder becomes an empty text, and nothing looks for its users first.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("secret"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the secret: letters, digits, `_`, `.`, `-` and `/`, not beginning with `RUNPOD`. Unique in the account, in any case. A change replaces the secret.",
-			Validators:          []validator.String{characters(1, 191), secretName},
-			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-		},
-		"description": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Description for people, at most 65,535 bytes.",
-			Validators:          []validator.String{nonEmpty, atMostBytes(65535)},
-		},
+		"name": textRules(textPlan(ofSecret.text("name",
+			"Name of the secret: letters, digits, `_`, `.`, `-` and `/`, not beginning with `RUNPOD`. Unique in the account, ignoring case. A change replaces the secret."),
+			stringplanmodifier.RequiresReplace()), notReserved),
+		"description": ofSecret.text("description", "Description for people, at most {max} bytes."),
 		"value_wo": schema.StringAttribute{
 			Optional:  true,
 			Sensitive: true,
 			WriteOnly: true,
-			MarkdownDescription: "Value, never kept: sent when the secret is created, and again when `value_wo_version` changes. At most 16,777,215 bytes. " +
-				"No other plan needs it, nor does a destroy: it may be null then.",
-			Validators: []validator.String{nonEmpty, atMostBytes(1<<24 - 1)},
+			MarkdownDescription: describe(ofSecret.at("value"), "Value, never kept: sent when the secret is created, and again when `value_wo_version` changes. At most {max} bytes. "+
+				"Other plans and a destroy don't need it: it may be null then.", nil),
+			Validators: stringRules(ofSecret.at("value")),
 		},
 		"value_wo_version": schema.Int64Attribute{
 			Optional: true,
@@ -119,15 +109,8 @@ var secretSchema = schema.Schema{
 	},
 }
 
-// secretName: API changes of November 2026, account secrets.
-var secretName = rule[string]{
-	expects: "letters, digits, _, ., - and /, beginning with a letter or _ and not with RUNPOD",
-	holds: func(s string) bool {
-		return secretNameForm.MatchString(s) && !strings.HasPrefix(strings.ToUpper(s), "RUNPOD")
-	},
-}
-
-var secretNameForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.\-/]*$`)
+// notReserved: API changes of November 2026, account secrets.
+var notReserved = rule[string]{expects: "a name that doesn't begin with RUNPOD", holds: func(s string) bool { return !strings.HasPrefix(strings.ToUpper(s), "RUNPOD") }}
 
 // atMostBytes bounds the length of a text in UTF-8.
 func atMostBytes(most int) rule[string] {

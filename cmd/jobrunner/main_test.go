@@ -63,8 +63,8 @@ type process struct {
 	stderr  bytes.Buffer // to be read once the process has ended
 }
 
-// environment is that of a user who has set nothing but home. Temporary files of a
-// jobrunner that is killed are deleted with the program.
+// environment returns the variables of a user who has set only HOME. TMPDIR is the
+// program's folder, which the tests delete with all that a killed jobrunner leaves.
 func environment(home string, more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Dir(binary)}, more...)
 }

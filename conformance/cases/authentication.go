@@ -12,7 +12,7 @@ import (
 var authenticationCases = []suite.Case{
 	{
 		ID: "AUT-01", Level: suite.Must, Source: "Authentication, 1",
-		Statement: "The job API takes the key as Authorization: Bearer.",
+		Statement: "The job API accepts the key as Authorization: Bearer.",
 		Needs:     suite.AnyEndpoint,
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200).Object("jobs")
@@ -21,7 +21,7 @@ var authenticationCases = []suite.Case{
 	},
 	{
 		ID: "AUT-02", Level: suite.Must, Source: "Authentication, 1",
-		Statement: "The management API takes the key as Authorization: Bearer.",
+		Statement: "The management API accepts the key as Authorization: Bearer.",
 		Needs:     suite.V2, Run: func(c *suite.C) {
 			c.V2("GET", "/templates", nil).Is(200)
 			c.Given("AUT-03", func() { c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401) })
@@ -33,7 +33,7 @@ var authenticationCases = []suite.Case{
 	}},
 	{
 		ID: "AUT-03", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "A request without a key is answered 401, whatever the operation, and does nothing.",
+		Statement: "Every operation without a key returns 401 and changes nothing.",
 		Needs:     suite.AnyEndpoint, Requests: 12,
 		Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
@@ -70,7 +70,7 @@ var authenticationCases = []suite.Case{
 	}},
 	{
 		ID: "AUT-04", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "A request with an unknown key is answered 401, whatever the operation, and does nothing.",
+		Statement: "Every operation with an unknown key returns 401 and changes nothing.",
 		Needs:     suite.AnyEndpoint, Requests: 14, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			list := jobOperations
@@ -100,7 +100,7 @@ var authenticationCases = []suite.Case{
 	}},
 	{
 		ID: "AUT-05", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "A valid key that is not for the resource is refused, whatever the operation, and does nothing; the answer should be 403.",
+		Statement: "Every operation with a valid key for another resource is rejected and changes nothing; the status should be 403.",
 		Live:      suite.Dialect{Level: suite.Should, Why: "the operator answers 401 or 403"},
 		Needs:     suite.AnyEndpoint | suite.OtherKey,
 		Run: func(c *suite.C) {
@@ -118,14 +118,14 @@ var authenticationCases = []suite.Case{
 	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v2API)},
 	{
 		ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3",
-		Statement: "Whether a bare key is accepted.",
+		Statement: "Whether a key without the scheme Bearer is accepted.",
 		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Key())).Code)
 		},
 	},
 	{
 		ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1",
-		Statement: "The scheme Bearer is read in any case (RFC 9110).",
+		Statement: "The scheme Bearer is matched ignoring case (RFC 9110).",
 		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			c.Get("/health", suite.With("Authorization", "bearer "+c.Key())).Is(200)
 			c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
@@ -133,7 +133,7 @@ var authenticationCases = []suite.Case{
 	},
 	{
 		ID: "AUT-08", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "A key that is not sent as the bearer token is none: an empty or partial token, another scheme, another header and the query are answered 401.",
+		Statement: "Only a bearer token counts as a key: an empty or partial token, another scheme, another header and the query return 401.",
 		Needs:     suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for i, form := range malformedCredentials(c) {
@@ -149,7 +149,7 @@ var authenticationCases = []suite.Case{
 	{ID: "AUT-08-v2", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 1150, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, malformedCredentials)},
 	{
 		ID: "AUT-09", Level: suite.Must, Source: "Versioning, 3",
-		Statement: "Version 2 takes the same key.",
+		Statement: "Version 2 accepts the same key.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
@@ -160,7 +160,7 @@ var authenticationCases = []suite.Case{
 	},
 	{
 		ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2",
-		Statement: "A 401 and a 403 are JSON and do not show the key that was sent.",
+		Statement: "A 401 and a 403 are JSON and don't contain the request's key.",
 		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			wrong := c.Secret("WRONG_KEY")
 			a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).NotContains(wrong)

@@ -13,7 +13,7 @@ import (
 var billingCases = []suite.Case{
 	{
 		ID: "BIL-01", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime",
-		Statement: "The window of a billing history is of whole buckets, by default of days: its start goes back to that of a bucket, its end on to that of one.",
+		Statement: "The period of a billing history is rounded outwards to whole buckets; the default bucket is a day.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 10, Run: func(c *suite.C) {
 			for _, history := range someHistories(c) {
 				expectWindow(history.read(c, "startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01Z"), "day", "2026-05-13T00:00:00Z", "2026-05-15T00:00:00Z")
@@ -24,7 +24,7 @@ var billingCases = []suite.Case{
 	},
 	{
 		ID: "BIL-02", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingLastN",
-		Statement: "lastN=N is the last N buckets, of which the present one is the last.",
+		Statement: "lastN=N selects the last N buckets, including the current one.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
 			for _, history := range someHistories(c) {
 				before := c.Now()
@@ -38,7 +38,7 @@ var billingCases = []suite.Case{
 	},
 	{
 		ID: "BIL-03", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingBucketSize and BillingLastN; Errors, 400",
-		Statement: "A billing history is refused for a parameter that is malformed, and for lastN beside a start or an end.",
+		Statement: "A malformed parameter, and lastN combined with a start or an end, are rejected.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 6, Run: func(c *suite.C) {
 			billingHistories[0].read(c, "bucketSize=week&lastN=1") // so what is well-formed is answered
 			for _, query := range []string{"bucketSize=minute", "lastN=0", "startTime=yesterday", "lastN=2&startTime=2026-05-13T00:00:00Z", "lastN=2&endTime=2026-05-13T00:00:00Z"} {
@@ -48,7 +48,7 @@ var billingCases = []suite.Case{
 	},
 	{
 		ID: "BIL-04", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingMetadata",
-		Statement: "The metadata of a billing history count its records and resources, and add up the records; a total is the sum of its components.",
+		Statement: "The metadata of a billing history contain the number of records and resources and the sums of the records. Each total is the sum of its components.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
 			for _, history := range someHistories(c) {
 				history.expectSums(c, history.read(c, "lastN=2&bucketSize=month"))
@@ -57,7 +57,7 @@ var billingCases = []suite.Case{
 	},
 	{
 		ID: "BIL-05", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime",
-		Statement: "Without parameters a billing history is that of the last 30 days, by day.",
+		Statement: "Without parameters, a billing history covers the last 30 days, by day.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 1, Run: func(c *suite.C) {
 			now := c.Now()
 			a := billingHistories[0].read(c, "")
@@ -70,7 +70,7 @@ var billingCases = []suite.Case{
 	},
 	{
 		ID: "BIL-06", Level: suite.Should, Source: "What the service does, 1; the version 1 document, EndpointBilling",
-		Statement: "A worker that stays is billed for the time for which it is there, under its endpoint; a filter leaves the records of others out.",
+		Statement: "A running worker is billed to its endpoint for its time. A filter omits the records of other endpoints.",
 		Needs:     suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Operations: billingOperations, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
 			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(2*time.Hour + billingSlack)
@@ -97,7 +97,7 @@ var billingCases = []suite.Case{
 	},
 	{
 		ID: "BIL-07", Level: suite.Should, Source: "What the service does, 1; the version 1 document, BillingRecord",
-		Statement: "The records of a time add up to the same, whatever the size of their buckets.",
+		Statement: "The sum over a period doesn't depend on the bucket size.",
 		Needs:     suite.V1 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
 			id := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
 			c.Sleep(5 * time.Hour)

@@ -18,7 +18,7 @@ var (
 var clusterCases = []suite.Case{
 	{
 		ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
-		Statement: "A cluster has as many pods as its podCount, of its shape and with the ranks from 0 on, and counts them by status.",
+		Statement: "A cluster has podCount pods with its hardware and the ranks from 0 up, and counts them by status.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 30, Run: func(c *suite.C) {
 			name := c.Name()
 			body := clusterBody(c, 3)
@@ -37,7 +37,7 @@ var clusterCases = []suite.Case{
 	},
 	{
 		ID: "VER-71", Level: suite.Must, Source: "Versioning, 3; v2 document, listPods",
-		Statement: "GET /v2/pods leaves the pods of clusters out, but with includeClusterPods=true.",
+		Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
 			member := memberOf(c, newCluster(c))
 			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
@@ -48,7 +48,7 @@ var clusterCases = []suite.Case{
 	},
 	{
 		ID: "VER-72", Level: suite.Must, Source: "Versioning, 3; v2 document, updateCluster",
-		Statement: "PATCH renames a cluster, and changes nothing else of it.",
+		Statement: "PATCH renames a cluster and changes nothing else.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterOperations), "PATCH /v2/clusters/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, name := newCluster(c), c.Name()
 			c.V2("PATCH", "/clusters/"+id, suite.M{"name": name}).Success().EqualIfShown("name", name)
@@ -65,7 +65,7 @@ var clusterCases = []suite.Case{
 	},
 	{
 		ID: "VER-73", Level: suite.Must, Source: "Versioning, 6; v2 document, updatePod and deletePod",
-		Statement: "The pod of a cluster is neither updated nor deleted as a pod.",
+		Statement: "A cluster's pod can't be updated or deleted by itself.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
 			member := memberOf(c, id)
@@ -79,7 +79,7 @@ var clusterCases = []suite.Case{
 	},
 	{
 		ID: "VER-74", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteCluster",
-		Statement: "DELETE deletes a cluster with all of its pods, and no other.",
+		Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
 			kept, gone := memberOf(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
@@ -98,7 +98,7 @@ var clusterCases = []suite.Case{
 	},
 	{
 		ID: "VER-75", Level: suite.Must, Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute",
-		Statement: "A cluster has a name, a known type and a compute of 2 to 250 pods with a GPU each or more; a registry auth is refused.",
+		Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 60, Run: func(c *suite.C) {
 			newCluster(c)
 			for _, member := range []string{"name", "type", "compute"} {
@@ -126,7 +126,7 @@ var clusterCases = []suite.Case{
 	},
 	{
 		ID: "VER-76", Level: suite.Must, Source: "Versioning, 3; v2 document, PodClusterRole",
-		Statement: "The pods of SLURM and RAY clusters have roles, that of rank 0 the controller's or head's; those of other types have none.",
+		Statement: "The pods of SLURM and RAY clusters have roles; rank 0 is the controller or the head. Pods of other clusters have no role.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 40, Run: func(c *suite.C) {
 			for kind, want := range map[string][2]string{
 				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},

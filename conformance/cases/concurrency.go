@@ -14,7 +14,7 @@ import (
 var concurrencyCases = []suite.Case{
 	{
 		ID: "RAT-11", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
-		Statement: "More than 400 requests of /runsync at a time are answered 429.",
+		Statement: "More than 400 concurrent requests of /runsync return 429.",
 		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400, Run: func(c *suite.C) {
 			// With a running worker the limit might be a higher one.
 			judgeOpenLimit(c, 400, "POST", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
@@ -22,21 +22,21 @@ var concurrencyCases = []suite.Case{
 	},
 	{
 		ID: "RAT-12", Level: suite.Must, Source: "Limits, Rate limits, /run",
-		Statement: "More than 200 requests of /run at a time are answered 429.",
+		Statement: "More than 200 concurrent requests of /run return 429.",
 		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
 			judgeOpenLimit(c, 200, "POST", "/run", nil, suite.Stalled())
 		},
 	},
 	{
 		ID: "RAT-13", Level: suite.Must, Source: "Limits, Rate limits, /status",
-		Statement: "More than 400 requests of /status at a time are answered 429.",
+		Statement: "More than 400 concurrent requests of /status return 429.",
 		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 12000, Jobs: 80, WaitTime: 5 * time.Minute, Run: func(c *suite.C) {
 			judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
 		},
 	},
 	{
 		ID: "RAT-14", Level: suite.Must, Source: "Limits, Rate limits, /stream",
-		Statement: "More than 400 requests of /stream at a time are answered 429.",
+		Statement: "More than 400 concurrent requests of /stream return 429.",
 		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Hour))
 			j.Running()
@@ -45,14 +45,14 @@ var concurrencyCases = []suite.Case{
 	},
 	{
 		ID: "RAT-15", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
-		Statement: "More than 20 requests of /cancel at a time are answered 429.",
+		Statement: "More than 20 concurrent requests of /cancel return 429.",
 		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2300, Jobs: 1100, WaitTime: 5 * time.Minute, Run: func(c *suite.C) {
 			judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
 		},
 	},
 	{
 		ID: "RAT-16", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
-		Statement: "More than 400 requests of /openai/* at a time are answered 429.",
+		Statement: "More than 400 concurrent requests of /openai/* return 429.",
 		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400, Run: func(c *suite.C) {
 			requireOpenAIRoute(c)
 			judgeOpenLimit(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
@@ -60,7 +60,7 @@ var concurrencyCases = []suite.Case{
 	},
 	{
 		ID: "RAT-17", Level: suite.Must, Source: "Limits, Rate limits, /requests",
-		Statement: "More than 2 requests of /requests at a time are answered 429.",
+		Statement: "More than 2 concurrent requests of /requests return 429.",
 		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second, Run: func(c *suite.C) {
 			// A list that is longer than the buffers of a connection, and that nobody
 			// reads, keeps its request open.

@@ -26,7 +26,7 @@ var dataCases = []suite.Case{
 	},
 	{
 		ID: "DAT-02", Level: suite.Should, Source: "Job, output",
-		Statement: "Numbers that no double is, such as 2^53+1, come as they were sent.",
+		Statement: "Numbers that don't fit a double, such as 2^53+1, aren't changed.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
 			input := suite.Fail(suite.M{"times": 1})
 			for i, n := range precise {
@@ -43,7 +43,7 @@ var dataCases = []suite.Case{
 	},
 	{
 		ID: "DAT-03", Level: suite.Should, Source: "Events, 1",
-		Statement: "What the call of a webhook shows of a job is what the job has.",
+		Statement: "The job in a webhook's body equals the job's status.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			for _, path := range []string{"/run", "/runsync"} {
@@ -69,7 +69,7 @@ var dataCases = []suite.Case{
 	},
 	{
 		ID: "DAT-04", Level: suite.Should, Source: "Errors, 400",
-		Statement: "A submission whose text is not UTF-8, which JSON is, is answered 400.",
+		Statement: "A submission that isn't valid UTF-8 returns 400.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
 			for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
@@ -80,7 +80,7 @@ var dataCases = []suite.Case{
 	},
 	{
 		ID: "DAT-05", Level: suite.Unspec, Source: "Job submission body",
-		Statement: "What JSON leaves open: a member twice, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
+		Statement: "What JSON leaves open: duplicate members, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
 			for _, x := range []struct{ words, body string }{
 				{"a member twice", `{"input":{"op":"echo","x":1,"x":2}}`},

@@ -8,7 +8,7 @@ import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 var delegationCases = []suite.Case{
 	{
 		ID: "VER-55", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "DELETE /v2/registries/delegations/{id} deletes that registry delegation and no other: it is listed no more, and a second deletion is answered 404.",
+		Statement: "DELETE /v2/registries/delegations/{id} deletes only that registry delegation. The list no longer contains it, and a second deletion returns 404.",
 		Needs:     suite.V2, Allow: suite.Create, Requests: 12, Operations: delegationOperations, Run: func(c *suite.C) {
 			id, other := newDelegation(c), newDelegation(c)
 			c.Expect(id != other, "an id of its own for each delegation", "the id %s twice", id)

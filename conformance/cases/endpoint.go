@@ -8,12 +8,12 @@ import (
 var endpointCases = []suite.Case{
 	{
 		ID: "P-01", Level: suite.Must, Source: "Endpoints A, POST /endpoints",
-		Statement: "POST /endpoints takes name, templateId, gpuTypeIds, workersMin, workersMax and idleTimeout.",
+		Statement: "POST /endpoints accepts name, templateId, gpuTypeIds, workersMin, workersMax and idleTimeout.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) { endpointV1(c) },
 	},
 	{
 		ID: "P-02", Level: suite.Must, Source: "What the service does, 5",
-		Statement: "An endpoint that was created has its job API under its id.",
+		Statement: "The job API of a new endpoint is under its id.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			var id string
 			c.Given("P-01", func() { id = endpointV1(c) })
@@ -23,7 +23,7 @@ var endpointCases = []suite.Case{
 	},
 	{
 		ID: "P-03", Level: suite.Unspec, Source: "Serverless endpoint",
-		Statement: "gpuTypeIds are in the order of priority.",
+		Statement: "Whether gpuTypeIds are in the order of priority.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.NewTemplate("v1", suite.M{"isServerless": true})
 			want := c.GPUs(2)
@@ -34,7 +34,7 @@ var endpointCases = []suite.Case{
 	},
 	{
 		ID: "P-04", Level: suite.Unspec, Source: "Serverless endpoint",
-		Statement: "scalerType, the unit of idleTimeout, bounds, defaults, and the record.",
+		Statement: "scalerType, the unit of idleTimeout, bounds, defaults, and the members of the response.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.NewTemplate("v1", suite.M{"isServerless": true})
 			a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "workersMax": 0}))

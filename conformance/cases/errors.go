@@ -15,7 +15,7 @@ import (
 var errorCases = []suite.Case{
 	{
 		ID: "ERR-01", Level: suite.Must, Source: "Errors, 400",
-		Statement: "Malformed requests and parameters are answered 400.",
+		Statement: "Malformed requests and parameters return 400.",
 		Needs:     suite.AnyEndpoint, Requests: 4, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			requireDistinction(c)
@@ -30,7 +30,7 @@ var errorCases = []suite.Case{
 	}},
 	{
 		ID: "ERR-02", Level: suite.Must, Source: "Errors, 404",
-		Statement: "An unknown endpoint, and one that was deleted, is answered 404 by each operation.",
+		Statement: "Every operation returns 404 for an unknown or deleted endpoint.",
 		Needs:     suite.AnyEndpoint, Requests: 12, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			nowhere := suite.SimilarID(c.Endpoint)
@@ -80,7 +80,7 @@ var errorCases = []suite.Case{
 	}},
 	{
 		ID: "ERR-03", Level: suite.Must, Source: "Errors, 404",
-		Statement: "A job whose ttl is over is answered 404.",
+		Statement: "A job whose ttl has ended returns 404.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			c.Blocker(time.Minute)
 			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
@@ -88,7 +88,7 @@ var errorCases = []suite.Case{
 	},
 	{
 		ID: "ERR-04", Level: suite.Must, Source: "Errors, 429",
-		Statement: "A request above the rate limit is answered 429.",
+		Statement: "A request above the rate limit returns 429.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
 			c.Given("RAT-09", func() {
 				purgeQueue(c, c.Endpoint).Is(200)
@@ -110,7 +110,7 @@ var errorCases = []suite.Case{
 	},
 	{
 		ID: "ERR-06", Level: suite.Must, Source: "Errors",
-		Statement: "An error of version 1 is an object with a message that is a string.",
+		Statement: "An error of version 1 is an object with the string message.",
 		Needs:     suite.V1, Watch: judgeErrorForm(v1API), Run: func(c *suite.C) {
 			c.V1("POST", "/templates", suite.M{}).BadRequest().Str("message")
 			c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401).Str("message")
@@ -122,7 +122,7 @@ var errorCases = []suite.Case{
 	}},
 	{
 		ID: "ERR-07", Level: suite.Must, Source: "Versioning, 9",
-		Statement: "An error of version 2 has title and detail, strings, and status, the integer of its status code (RFC 9457).",
+		Statement: "An error of version 2 has the strings title and detail, and the status code as the integer status (RFC 9457).",
 		Needs:     suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
 				a.Str("title")
@@ -141,7 +141,7 @@ var errorCases = []suite.Case{
 	}},
 	{
 		ID: "ERR-08", Level: suite.Must, Source: "Versioning, 9",
-		Statement: "errors of version 2, where it is there, is an array of strings.",
+		Statement: "In an error of version 2, errors, if present, is an array of strings.",
 		Needs:     suite.V2, Run: func(c *suite.C) {
 			c.V2("GET", "/templates", nil).Is(200)
 			a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
@@ -158,7 +158,7 @@ var errorCases = []suite.Case{
 	},
 	{
 		ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9",
-		Statement: "An error of version 2 is of the type application/problem+json (RFC 9457).",
+		Statement: "An error of version 2 has the media type application/problem+json (RFC 9457).",
 		Needs:     suite.V2, Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
 				a.Equal("status", a.Code)
@@ -218,7 +218,7 @@ var errorCases = []suite.Case{
 	}},
 	{
 		ID: "ERR-12", Level: suite.Unspec, Source: "Errors",
-		Statement: "Which of several errors of a request is answered.",
+		Statement: "Which error is returned if a request has several.",
 		Needs:     suite.AnyEndpoint, Requests: 5, Run: func(c *suite.C) {
 			nowhere := c.Nonce()[:14]
 			c.Observe("no key and no endpoint: %d", c.Job("GET", nowhere, "/health", nil, suite.WithoutKey()).Code)
@@ -229,19 +229,19 @@ var errorCases = []suite.Case{
 	},
 	{
 		ID: "ERR-13", Level: suite.Must, Source: "Errors, 400",
-		Statement: "A creation by the management API that is refused makes nothing.",
+		Statement: "A rejected create of the management API creates nothing.",
 		Needs:     suite.V1, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v1API),
 	},
 	{ID: "ERR-13-v2", Needs: suite.V2, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v2API)},
 	{
 		ID: "ERR-14", Level: suite.Should, Source: "Errors, 400",
-		Statement: "A change of the management API that is refused changes nothing.",
+		Statement: "A rejected update of the management API changes nothing.",
 		Needs:     suite.V1, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v1API),
 	},
 	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v2API)},
 	{
 		ID: "ERR-15", Level: suite.Should, Source: "Errors, 404",
-		Statement: "Each operation on an object that is not there, or not any more, is answered 404, by version 1 perhaps 400.",
+		Statement: "Every operation on an unknown or deleted object returns 404; version 1 may return 400.",
 		Needs:     suite.V1, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v1API),
 	},
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},

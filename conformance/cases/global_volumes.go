@@ -21,7 +21,7 @@ var globalVolumeOperations = []string{
 var globalVolumeCases = []suite.Case{
 	{
 		ID: "GLO-01", Level: suite.Unspec, Source: globalVolumeSource,
-		Statement: "What the creation, the read, the list and the deletion of a global volume answer.",
+		Statement: "What the create, read, list and deletion of a global volume return.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Run: func(c *suite.C) {
 			a, other := newGlobalVolume(c, c.Name()), newGlobalVolume(c, c.Name())
 			at := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))
@@ -37,7 +37,7 @@ var globalVolumeCases = []suite.Case{
 	},
 	{
 		ID: "GLO-02", Level: suite.Unspec, Source: globalVolumeSource,
-		Statement: "A name has 1 to 191 characters with one that isn't white space, is trimmed and need not be unique; an update changes it, and an empty one is refused.",
+		Statement: "A global volume's name has 1 to 191 characters, at least one of them not white space. It is trimmed and need not be unique. An update changes it; an empty update is rejected.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Run: func(c *suite.C) {
 			name := c.Name()
 			a := newGlobalVolume(c, " "+name+" ")
@@ -58,7 +58,7 @@ var globalVolumeCases = []suite.Case{
 	},
 	{
 		ID: "GLO-03", Level: suite.Unspec, Source: globalVolumeSource,
-		Statement: "The list of global volumes has pages.",
+		Statement: "The list of global volumes is paged.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Requests: 40, Run: func(c *suite.C) {
 			for range 3 {
 				newGlobalVolume(c, c.Name())
@@ -86,7 +86,7 @@ var globalVolumeCases = []suite.Case{
 // buildCases are of the builds of an endpoint's image.
 var buildCases = []suite.Case{{
 	ID: "BLD-01", Level: suite.Should, Source: "API changes of November 2026, 2.2",
-	Statement: "GET /v2/serverless/{id}/builds answers an object with builds and pagination; a limit that is not from 1 to 100 is answered 422, and an unknown build 404.",
+	Statement: "GET /v2/serverless/{id}/builds returns an object with builds and pagination. A limit outside 1 to 100 returns 422, and an unknown build 404.",
 	Needs:     suite.V2 | suite.AnyEndpoint, Operations: []string{"GET /v2/serverless/{id}/builds"}, Requests: 8, Run: func(c *suite.C) {
 		path := "/serverless/" + c.Endpoint + "/builds"
 		a := c.V2("GET", path, nil)

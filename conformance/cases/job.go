@@ -34,7 +34,7 @@ var jobCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-02", Level: suite.Must, Source: "What the service does, 3",
-		Statement: "A job for which no worker is free waits in the queue.",
+		Statement: "If no worker is free, a job waits in the queue.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
@@ -45,7 +45,7 @@ var jobCases = []suite.Case{
 	},
 	{
 		ID: "JOB-03", Level: suite.Must, Source: "Job, id",
-		Statement: "A job has an id, which is a string that is not empty.",
+		Statement: "A job has an id, a non-empty string.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2,
 		Run: func(c *suite.C) {
 			for _, path := range []string{"/run", "/runsync"} {
@@ -94,7 +94,7 @@ var jobCases = []suite.Case{
 	},
 	{
 		ID: "JOB-09", Level: suite.Must, Source: "Job, output",
-		Statement: "The output is the JSON value that the handler returned, of whatever kind.",
+		Statement: "The output is the JSON value that the handler returned, of any type.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 14, Requests: 20, Seconds: 14, Run: func(c *suite.C) {
 			for _, v := range []any{
 				suite.M{"a": suite.M{"b": []any{1, "two", nil, true}}}, []any{1, []any{}, suite.M{}}, "text", "", "ünï – 漢字 🚀", int64(9007199254740991), -1, 1e-7, 0, true, false, suite.M{}, []any{},
@@ -121,7 +121,7 @@ var jobCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-10", Level: suite.May, Source: "Job, output",
-		Statement: "A job that is not over may lack an output, and never has that of another.",
+		Statement: "An unfinished job may lack output, and never has another job's output.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
 			c.Blocker(30 * time.Second)
@@ -132,7 +132,7 @@ var jobCases = []suite.Case{
 	},
 	{
 		ID: "JOB-40", Level: suite.Should, Source: "Errors, 404",
-		Statement: "An id that no job has is answered 404.",
+		Statement: "An unknown job id returns 404.",
 		Needs:     suite.AnyEndpoint, Requests: 6, Run: func(c *suite.C) {
 			c.Get("/health").Is(200) // the endpoint is there; the job is not
 			id := c.Nonce()
@@ -160,7 +160,7 @@ var jobCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-41", Level: suite.Should, Source: "Errors, 404",
-		Statement: "A job is not seen through another endpoint.",
+		Statement: "Another endpoint doesn't return the job.",
 		Needs:     suite.AnyEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			j.Status().Is(200)
@@ -184,7 +184,7 @@ var jobCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-42", Level: suite.Should, Source: "Endpoints B, GET /status",
-		Statement: "Reading a status changes nothing.",
+		Statement: "Reading a status doesn't change the job.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 25, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			first := j.Completed()
@@ -238,7 +238,7 @@ var jobCases = []suite.Case{
 	},
 	{
 		ID: "JOB-46", Level: suite.Should, Source: "Endpoints B",
-		Statement: "An operation called with another method is refused, and does nothing.",
+		Statement: "An operation rejects other methods, and such a request changes nothing.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
@@ -262,7 +262,7 @@ var jobCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-48", Level: suite.Must, Source: "States and transitions",
-		Statement: "A job changes by POST alone: a GET of /run, /runsync, /cancel, /retry and /purge-queue does nothing.",
+		Statement: "Only POST changes a job: a GET of /run, /runsync, /cancel, /retry or /purge-queue changes nothing.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			s := newScene(c)
 			for _, op := range jobOperations {

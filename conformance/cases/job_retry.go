@@ -11,7 +11,7 @@ import (
 var retryCases = []suite.Case{
 	{
 		ID: "JOB-22", Level: suite.Must, Source: "States and transitions, POST /retry",
-		Statement: "A job that FAILED is IN_QUEUE again after /retry, which answers id and status.",
+		Statement: "/retry puts a FAILED job back IN_QUEUE and returns id and status.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
@@ -30,7 +30,7 @@ var retryCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-23", Level: suite.Must, Source: "States and transitions, POST /retry",
-		Statement: "A job that TIMED_OUT is IN_QUEUE again after /retry.",
+		Statement: "/retry puts a TIMED_OUT job back IN_QUEUE.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second))
 			j.Running()
@@ -76,7 +76,7 @@ var retryCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-26", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "What a retried job left before is gone.",
+		Statement: "A retried job loses its previous output, error and stream.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
@@ -125,7 +125,7 @@ var retryCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-27", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry refuses a job that is COMPLETED, and leaves it as it is.",
+		Statement: "/retry rejects a COMPLETED job and doesn't change it.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
@@ -135,7 +135,7 @@ var retryCases = []suite.Case{
 	},
 	{
 		ID: "JOB-28", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry refuses a job that is IN_QUEUE.",
+		Statement: "/retry rejects a job that is IN_QUEUE.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
@@ -146,7 +146,7 @@ var retryCases = []suite.Case{
 	},
 	{
 		ID: "JOB-29", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry refuses a job that is IN_PROGRESS.",
+		Statement: "/retry rejects a job that is IN_PROGRESS.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(30 * time.Second))
 			j.Running()
@@ -156,7 +156,7 @@ var retryCases = []suite.Case{
 	},
 	{
 		ID: "JOB-30", Level: suite.Must, Source: "Endpoints B, rule 2",
-		Statement: "/retry refuses a job that is CANCELLED.",
+		Statement: "/retry rejects a CANCELLED job.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())

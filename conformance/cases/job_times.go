@@ -103,7 +103,7 @@ var jobTimeCases = []suite.Case{
 	},
 	{
 		ID: "JOB-14", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "POST /runsync answers the whole result at once: status, delayTime, executionTime, id, output.",
+		Statement: "POST /runsync returns the whole result: status, delayTime, executionTime, id, output.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			a := c.Post("/runsync", suite.Submission(suite.Echo(suite.M{"nonce": nonce}))).Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)

@@ -12,7 +12,7 @@ import (
 var transitionCases = []suite.Case{
 	{
 		ID: "JOB-11", Level: suite.Must, Source: "States and transitions, POST /run",
-		Statement: "POST /run answers the id and IN_QUEUE, even where a worker is idle.",
+		Statement: "POST /run returns the id and IN_QUEUE, even if a worker is idle.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // a worker is idle now
 			a := c.Post("/run", suite.Submission(suite.Echo())).Is(200).Equal("status", suite.InQueue)
@@ -21,7 +21,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-12", Level: suite.Must, Source: "States and transitions, POST /run",
-		Statement: "POST /run answers before the job is over, however long that takes.",
+		Statement: "POST /run returns before the job ends, however long it runs.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := c.Post("/run", suite.Submission(suite.Sleep(30*time.Second))).Is(200)
 			c.JobOf(a)
@@ -31,7 +31,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-13", Level: suite.Must, Source: "States and transitions, POST /runsync",
-		Statement: "POST /runsync waits for the end of the job.",
+		Statement: "POST /runsync waits until the job ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			begin := c.Now()
@@ -44,7 +44,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-15", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
-		Statement: "A job that waits goes to IN_PROGRESS when a worker becomes available.",
+		Statement: "A queued job becomes IN_PROGRESS when a worker is available.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			blocker := c.Blocker(5 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute))
@@ -57,7 +57,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-16", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
-		Statement: "The handler processes the job, once where it succeeds.",
+		Statement: "The handler processes the job, and only once if it succeeds.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Beacon(box, 0, 0)).Await(suite.Completed)
@@ -68,7 +68,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-17", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "A cancelled job that waited is CANCELLED.",
+		Statement: "A queued job becomes CANCELLED when it is cancelled.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 5,
 		Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
@@ -88,7 +88,7 @@ var transitionCases = []suite.Case{
 	}},
 	{
 		ID: "JOB-18", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "A job that is cancelled while it waits never starts.",
+		Statement: "A job that is cancelled in the queue never starts.",
 		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Blocker(5 * time.Second)
 			box, control := c.Box(), c.Box()
@@ -105,7 +105,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-19", Level: suite.Must, Source: "States and transitions, POST /cancel",
-		Statement: "A cancelled job that ran is CANCELLED.",
+		Statement: "A running job becomes CANCELLED when it is cancelled.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute))
 			j.Running()
@@ -137,7 +137,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-21", Level: suite.Must, Source: "Endpoints B, POST /cancel",
-		Statement: "POST /cancel answers the id and CANCELLED.",
+		Statement: "POST /cancel returns the id and CANCELLED.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
@@ -147,7 +147,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-31", Level: suite.Should, Source: "States and transitions",
-		Statement: "A job that is over stays as it is unless it is retried.",
+		Statement: "A finished job doesn't change unless it is retried.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
 			late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
@@ -168,7 +168,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-32", Level: suite.Must, Source: "States and transitions",
-		Statement: "The statuses of a job, in the order in which they are seen, follow the table of transitions.",
+		Statement: "The sequence of a job's statuses follows the table of transitions.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
 			stopped := c.Run(suite.Sleep(3 * time.Second))
 			stopped.Running()
@@ -200,7 +200,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-34", Level: suite.Unspec, Source: "States and transitions",
-		Statement: "The answer to /cancel of a job that is over; the job stays as it is.",
+		Statement: "What /cancel returns for a finished job; the job doesn't change.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo())
 			a := j.Cancel()
@@ -211,7 +211,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions",
-		Statement: "What makes a job COMPLETED; that its handler succeeded does.",
+		Statement: "When a job is COMPLETED, beyond the success of its handler.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))
@@ -220,7 +220,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-36", Level: suite.Must, Source: "Errors, Failed job",
-		Statement: "An error of the handler makes a FAILED job.",
+		Statement: "A job becomes FAILED if its handler raises an error.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // not everything fails
 			c.Run(suite.Fail()).Await(suite.Failed)
@@ -228,14 +228,14 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-37", Level: suite.Must, Source: "Errors, Failed job",
-		Statement: "An input that the handler refuses makes a FAILED job.",
+		Statement: "A job becomes FAILED if its handler rejects the input.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
 		},
 	},
 	{
 		ID: "JOB-38", Level: suite.Unspec, Source: "What the service does, 4",
-		Statement: "How often a job is dispatched whose worker dies.",
+		Statement: "How often a job is dispatched if its workers die.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			j := c.Run(suite.Crash())
 			for range 5 { // it may be tried again and again
@@ -249,7 +249,7 @@ var transitionCases = []suite.Case{
 	},
 	{
 		ID: "JOB-39", Level: suite.Unspec, Source: "Errors, 500",
-		Statement: "The answer to a /runsync whose worker crashes.",
+		Statement: "What /runsync returns if the worker crashes.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			c.AllowCrash()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))

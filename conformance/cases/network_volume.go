@@ -8,7 +8,7 @@ import (
 var volumeCases = []suite.Case{
 	{
 		ID: "V-01", Level: suite.Must, Source: "Endpoints A, POST /networkvolumes/{id}/update",
-		Statement: "An update answers dataCenterId, id, name and size, of their types.",
+		Statement: "An update returns dataCenterId, id, name and size with the documented types.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			a := growVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id"))
@@ -36,7 +36,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-04", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement: "The current size is refused.",
+		Statement: "An update to the current size is rejected.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			c.Given("V-03", func() { growVolume(c, v, suite.M{"size": 12}).Success().Equal("size", 12) })
@@ -45,7 +45,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-05", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement: "A smaller size is refused.",
+		Statement: "An update to a smaller size is rejected.",
 		Needs:     suite.V1, Allow: suite.Create,
 		Run: func(c *suite.C) {
 			id := c.NewVolume("v1", 12).Str("id")
@@ -57,7 +57,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-06", Level: suite.Must, Source: "Endpoints A, POST /networkvolumes/{id}/update",
-		Statement: "A name alone changes the name and leaves the size.",
+		Statement: "An update with only a name changes the name and keeps the size.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v, name := c.NewVolume("v1", 10), c.Name()
 			growVolume(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
@@ -65,7 +65,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-07", Level: suite.Must, Source: "Limits, Network volume size",
-		Statement: "A size is 4000 GB at most.",
+		Statement: "The size is at most 4000 GB.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			growVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
@@ -76,7 +76,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-08", Level: suite.Must, Source: "Limits, Network volume size",
-		Statement: "A size is 0 GB at least.",
+		Statement: "The size is at least 0 GB.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			for _, size := range []int{-1, 0} {
@@ -88,7 +88,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-09", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update",
-		Statement: "A size is an integer.",
+		Statement: "The size is an integer.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			for _, size := range []any{10.5, "11", true} {
@@ -106,7 +106,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-11", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update",
-		Statement: "An update that is refused changes nothing.",
+		Statement: "A rejected update changes nothing.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v, name := c.NewVolume("v1", 10), c.Name()
 			growVolume(c, v, suite.M{"name": name, "size": 5}).Refused()
@@ -116,7 +116,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-12", Level: suite.Should, Source: "Network volume, dataCenterId",
-		Statement: "An update leaves the data center.",
+		Statement: "An update doesn't change the data center.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			growVolume(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", v.Value("dataCenterId"))
@@ -124,7 +124,7 @@ var volumeCases = []suite.Case{
 	},
 	{
 		ID: "V-13", Level: suite.Unspec, Source: "Endpoints A, POST /networkvolumes/{id}/update",
-		Statement: "An update of a volume that is not there, and one that says nothing.",
+		Statement: "The response to an update of an unknown volume, and to an empty update.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			unknown := c.V1("POST", "/networkvolumes/"+c.Nonce()+"/update", suite.M{"size": 11})
 			c.Observe("unknown: %d", unknown.Code)

@@ -12,7 +12,7 @@ import (
 var pageCases = []suite.Case{
 	{
 		ID: "VER-77", Level: suite.Should, Source: "API changes of November 2026, 1.1",
-		Statement: "Pages of a list have at most limit objects and no object twice; nextCursor leads to the next page, and is null on the last one.",
+		Statement: "A page of a list has at most limit objects, and no object is on two pages. nextCursor leads to the next page and is null on the last one.",
 		Needs:     suite.V2, Allow: suite.Create, Requests: 30, Run: func(c *suite.C) {
 			for range 3 {
 				c.NewTemplate("v2")
@@ -34,7 +34,7 @@ var pageCases = []suite.Case{
 	},
 	{
 		ID: "VER-78", Level: suite.Should, Source: "API changes of November 2026, 1.1",
-		Statement: "A limit that is not from 1 to 1000 and a cursor that no page of the list had are answered 422.",
+		Statement: "A limit outside 1 to 1000, and a cursor that no page of the list returned, return 422.",
 		Needs:     suite.V2, Requests: 24, Run: func(c *suite.C) {
 			for _, path := range []string{"/templates", "/serverless", "/pods"} {
 				firstPage(c, path)

@@ -12,7 +12,7 @@ import (
 var payloadCases = []suite.Case{
 	{
 		ID: "LIM-01", Level: suite.Must, Source: "Limits, /run payload",
-		Statement: "/run takes a body of 10 MB.",
+		Statement: "/run accepts a body of 10 MB.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second) // nobody has to read it
 			c.JobOf(c.Post("/run", nil, suite.Raw(submissionOfSize(10_000_000))).Is(200))
@@ -20,7 +20,7 @@ var payloadCases = []suite.Case{
 	},
 	{
 		ID: "LIM-02", Level: suite.Must, Source: "Limits, /run payload",
-		Statement: "/run refuses a body of more than 10 MB.",
+		Statement: "/run rejects a body above 10 MB.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo())
 			expectTooLarge(c, "/run", 10<<20+1)
@@ -37,14 +37,14 @@ var payloadCases = []suite.Case{
 	},
 	{
 		ID: "LIM-04", Level: suite.Must, Source: "Limits, /runsync payload",
-		Statement: "/runsync takes a body of 20 MB.",
+		Statement: "/runsync accepts a body of 20 MB.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(20_000_000))).Is(200))
 		},
 	},
 	{
 		ID: "LIM-05", Level: suite.Must, Source: "Limits, /runsync payload",
-		Statement: "/runsync refuses a body of more than 20 MB.",
+		Statement: "/runsync rejects a body above 20 MB.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
 			expectTooLarge(c, "/runsync", 20<<20+1)
@@ -60,7 +60,7 @@ var payloadCases = []suite.Case{
 	},
 	{
 		ID: "LIM-07", Level: suite.Must, Source: "Endpoints B, rule 1",
-		Statement: "The bounds of /run and /runsync are not the same.",
+		Statement: "/run and /runsync have different size limits.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(15_000_000))).Is(200))
 			expectTooLarge(c, "/run", 15_000_000)
@@ -68,7 +68,7 @@ var payloadCases = []suite.Case{
 	},
 	{
 		ID: "LIM-08", Level: suite.Must, Source: "States and transitions, POST /run",
-		Statement: "A submission that is refused makes no job.",
+		Statement: "A rejected submission creates no job.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			expectTooLarge(c, "/run", 10<<20+1)
@@ -109,7 +109,7 @@ var payloadCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-09", Level: suite.Must, Source: "Endpoints B, rule 1",
-		Statement: "A body without Content-Length has the same bound.",
+		Statement: "A body without Content-Length has the same size limit.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo())
 			for _, large := range largeBodies {

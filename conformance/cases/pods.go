@@ -25,7 +25,7 @@ const podNeeds = suite.V2 | suite.LocalOnly // a pod costs money
 var podCases = []suite.Case{
 	{
 		ID: "VER-57", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "The action stop makes a pod that runs EXITED, and start has it run again.",
+		Statement: "The action stop changes a running pod to EXITED, and start makes it run again.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			awaitPod(c, id, "RUNNING")
@@ -37,7 +37,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-58", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "An action that the state of a pod does not allow is answered 409 and changes nothing; actions names those that it allows.",
+		Statement: "An action that the pod's state doesn't allow returns 409 and changes nothing. The member actions lists the allowed ones.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
@@ -57,7 +57,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-59", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "After the action restart a pod runs again.",
+		Statement: "After the action restart, the pod runs again.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 60, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
@@ -67,7 +67,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-60", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
-		Statement: "The action terminate deletes a pod and no other, as DELETE does.",
+		Statement: "The action terminate deletes only that pod, like DELETE.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "DELETE /v2/pods/{id}", "GET /v2/pods"), Requests: 40, Run: func(c *suite.C) {
 			for _, end := range []func(id string) *suite.Answer{
 				func(id string) *suite.Answer { return actOnPod(c, id, "terminate") },
@@ -83,7 +83,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-61", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "PATCH updates a pod in place: members that are not sent keep their values.",
+		Statement: "PATCH updates a pod in place: omitted members keep their values.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
 			id, name := newPod(c, suite.M{"env": suite.M{"A": "1"}, "ports": []any{"80/http"}}), c.Name()
 			before := readPod(c, id)
@@ -99,7 +99,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-62", Level: suite.Must, Source: "Versioning, 7; v2 document, CreatePodRequest",
-		Statement: "A pod takes the settings of the template that templateId names; those of the body win, env key by key. A serverless template is refused, and so is one that is not there.",
+		Statement: "A pod created with templateId gets the template's settings. Members of the body override them, env key by key. A serverless template and an unknown one are rejected.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 30, Run: func(c *suite.C) {
 			var t *suite.Answer
 			c.Given("VER-27", func() {
@@ -123,7 +123,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-63", Level: suite.Must, Source: "Versioning, 7; v2 document, Mounts",
-		Statement: "A pod has a persistent mount of 10 GB and more or a network mount, not both; a CPU pod has no persistent one, and no update changes the kind or the network volume.",
+		Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
 			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
 			persistent := func(size int) suite.M { return suite.M{"size": size, "path": "/p"} }
@@ -146,7 +146,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-64", Level: suite.Must, Source: "Versioning, 7; v2 document, BaseCpuConfig",
-		Statement: "The vcpuCount of a CPU pod is a power of two, and 2 or more.",
+		Statement: "The vcpuCount of a CPU pod is a power of two from 2 up.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 25, Run: func(c *suite.C) {
 			for _, count := range []any{0, 1, 3, 6, "2", 2.5} {
 				body := podBody(c, nil)
@@ -158,7 +158,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-65", Level: suite.Must, Source: "Versioning, 6; v2 document, UpdatePodRequest",
-		Statement: "A pod that is locked is not stopped until it is unlocked.",
+		Statement: "A locked pod can't be stopped until it is unlocked.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 60, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
@@ -173,7 +173,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-66", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteRegistry",
-		Statement: "A registry auth that a pod has can't be deleted before the pod.",
+		Statement: "A registry auth can't be deleted while a pod uses it.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podDeletions, Requests: 30, Run: func(c *suite.C) {
 			auth, _ := newRegistryAuth(c)
 			id := newPod(c, suite.M{"registry": auth})
@@ -214,7 +214,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-68", Level: suite.Must, Source: "Versioning, 7; v2 document, CreateGpuConfig",
-		Statement: "minCudaVersion and a list of allowedCudaVersions exclude each other; an empty list is none.",
+		Statement: "minCudaVersion and a non-empty list of allowedCudaVersions can't be combined.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
 			body := func(allowed ...any) suite.M {
 				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minCudaVersion": "12.1", "allowedCudaVersions": append([]any{}, allowed...)}}
@@ -226,7 +226,7 @@ var podCases = []suite.Case{
 	},
 	{
 		ID: "VER-69", Level: suite.Unspec, Source: "Versioning, 7",
-		Statement: "What becomes of a pod whose image nobody has.",
+		Statement: "What happens to a pod whose image doesn't exist.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
 			a := c.Create("v2", "/pods", podBody(c, suite.M{"image": "conf/" + c.Nonce()}))
 			c.Observe("%d with %s", a.Code, a.Shape())

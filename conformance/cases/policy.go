@@ -10,7 +10,7 @@ import (
 var policyCases = []suite.Case{
 	{
 		ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
-		Statement: "Without a policy, a job may execute for 600,000 ms.",
+		Statement: "Without a policy, executionTimeout is 600,000 ms.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
 			withinLimit, beyondLimit := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
 			withinLimit.Running()
@@ -34,7 +34,7 @@ var policyCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-10", Level: suite.Must, Source: "Errors, Timeout",
-		Statement: "A job that executes longer than its executionTimeout is TIMED_OUT.",
+		Statement: "A job that runs longer than its executionTimeout becomes TIMED_OUT.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second))
 			j.Running()
@@ -52,7 +52,7 @@ var policyCases = []suite.Case{
 	},
 	{
 		ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout",
-		Statement: "An executionTimeout below 5 s is refused.",
+		Statement: "An executionTimeout below 5 s is rejected.",
 		Needs:     suite.AnyEndpoint, Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1),
 	},
 	{
@@ -70,7 +70,7 @@ var policyCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout",
-		Statement: "An executionTimeout above 7 days is refused.",
+		Statement: "An executionTimeout above 7 days is rejected.",
 		Needs:     suite.AnyEndpoint, Run: judgeInvalidPolicy("executionTimeout", 604_800_001),
 	},
 	{
@@ -184,7 +184,7 @@ var policyCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy",
-		Statement: "A time that is not an integer is refused.",
+		Statement: "A duration that isn't an integer is rejected.",
 		Needs:     suite.AnyEndpoint, Requests: 8, Run: func(c *suite.C) {
 			requireDistinction(c)
 			for _, value := range []any{"10000", 10000.5, true} {

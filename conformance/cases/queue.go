@@ -10,7 +10,7 @@ import (
 var queueCases = []suite.Case{
 	{
 		ID: "OPS-17", Level: suite.Must, Source: "Purge response",
-		Statement: "/purge-queue answers the number of jobs removed, and the status completed.",
+		Statement: "/purge-queue returns the number of removed jobs and the status completed.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			for range 3 {
@@ -35,7 +35,7 @@ var queueCases = []suite.Case{
 	}},
 	{
 		ID: "OPS-18", Level: suite.Must, Source: "Endpoints B, rule 3",
-		Statement: "/purge-queue leaves a job that runs alone.",
+		Statement: "/purge-queue doesn't affect running jobs.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			running := c.Blocker(5 * time.Second)
 			c.Run(suite.Echo())
@@ -47,7 +47,7 @@ var queueCases = []suite.Case{
 	},
 	{
 		ID: "OPS-19", Level: suite.Must, Source: "Endpoints B, rule 3",
-		Statement: "/purge-queue leaves results alone.",
+		Statement: "/purge-queue doesn't affect results.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			due := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
@@ -88,7 +88,7 @@ var queueCases = []suite.Case{
 	}},
 	{
 		ID: "OPS-21", Level: suite.Unspec, Source: "States and transitions, POST /purge-queue",
-		Statement: "The status of a purged job; it is not IN_QUEUE.",
+		Statement: "The response for a purged job; its status isn't IN_QUEUE.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
@@ -108,7 +108,7 @@ var queueCases = []suite.Case{
 	},
 	{
 		ID: "OPS-23", Level: suite.Must, Source: "Health response",
-		Statement: "/health has five counts of jobs and two of workers, integers all.",
+		Statement: "/health returns five counts of jobs and two of workers, all integers.",
 		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			a := c.Get("/health").Is(200)
 			for _, path := range []string{"jobs.completed", "jobs.failed", "jobs.inProgress", "jobs.inQueue", "jobs.retried", "workers.idle", "workers.running"} {
@@ -119,7 +119,7 @@ var queueCases = []suite.Case{
 	},
 	{
 		ID: "OPS-24", Level: suite.Should, Source: "Health response",
-		Statement: "jobs.inQueue counts the jobs that wait.",
+		Statement: "jobs.inQueue counts the queued jobs.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(time.Minute)
 			for range 3 {
@@ -132,7 +132,7 @@ var queueCases = []suite.Case{
 	},
 	{
 		ID: "OPS-25", Level: suite.Should, Source: "Health response",
-		Statement: "jobs.inProgress counts the jobs that run.",
+		Statement: "jobs.inProgress counts the running jobs.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			expectHealth(c, "jobs.inProgress", 0)
 			c.Blocker(time.Minute)
@@ -141,7 +141,7 @@ var queueCases = []suite.Case{
 	},
 	{
 		ID: "OPS-26", Level: suite.Should, Source: "Health response",
-		Statement: "jobs.completed and jobs.failed count ends.",
+		Statement: "jobs.completed and jobs.failed count the jobs that ended so.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200)
 			c.RunSync(suite.Echo())

@@ -14,7 +14,7 @@ import (
 var rateCases = []suite.Case{
 	{
 		ID: "RAT-01", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
-		Statement:    "More than 2000 requests of /runsync in 10 seconds are answered 429.",
+		Statement:    "More than 2000 requests of /runsync in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
 			// Those that are refused for what they say count as well, and cost less.
@@ -30,7 +30,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-02", Level: suite.Must, Source: "Limits, Rate limits, /run",
-		Statement:    "More than 1000 requests of /run in 10 seconds are answered 429.",
+		Statement:    "More than 1000 requests of /run in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002, Run: func(c *suite.C) {
 			// They start no worker, and cost little.
 			judgeRateLimit(c, 1000, "POST", "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
@@ -38,28 +38,28 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-03", Level: suite.Must, Source: "Limits, Rate limits, /status",
-		Statement:    "More than 2000 requests of /status in 10 seconds are answered 429.",
+		Statement:    "More than 2000 requests of /status in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			judgeRateLimit(c, 2000, "GET", "/status/"+unknownJobID(c), nil)
 		},
 	},
 	{
 		ID: "RAT-04", Level: suite.Must, Source: "Limits, Rate limits, /stream",
-		Statement:    "More than 2000 requests of /stream in 10 seconds are answered 429.",
+		Statement:    "More than 2000 requests of /stream in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			judgeRateLimit(c, 2000, "GET", "/stream/"+unknownJobID(c), nil)
 		},
 	},
 	{
 		ID: "RAT-05", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
-		Statement:    "More than 100 requests of /cancel in 10 seconds are answered 429.",
+		Statement:    "More than 100 requests of /cancel in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
 			judgeRateLimit(c, 100, "POST", "/cancel/"+unknownJobID(c), nil)
 		},
 	},
 	{
 		ID: "RAT-06", Level: suite.Must, Source: "Limits, Rate limits, /purge-queue",
-		Statement:    "More than 2 requests of /purge-queue in 10 seconds are answered 429.",
+		Statement:    "More than 2 requests of /purge-queue in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12,
 		Run: func(c *suite.C) {
 			c.Flood(2, "POST", "/purge-queue", nil)
@@ -68,7 +68,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-07", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
-		Statement:    "More than 2000 requests of /openai/* in 10 seconds are answered 429.",
+		Statement:    "More than 2000 requests of /openai/* in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			begin := c.Now()
 			c.Flood(2000-requireOpenAIRoute(c), "POST", "/openai/v1/x", nil) // refused for what it says, as in RAT-01
@@ -80,7 +80,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-08", Level: suite.Must, Source: "Limits, Rate limits, /requests",
-		Statement:    "More than 10 requests of /requests in 10 seconds are answered 429.",
+		Statement:    "More than 10 requests of /requests in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Requests: 45, Run: func(c *suite.C) {
 			judgeRateLimit(c, 10, "GET", "/requests", nil)
 		},
@@ -132,7 +132,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-21", Level: suite.Must, Source: "Limits, Dynamic limit",
-		Statement: "The limit is the higher of the base and of what the running workers allow.",
+		Statement: "The limit is the base limit or the limit by running workers, whichever is higher.",
 		Needs:     suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
 			// How many requests a worker allows, nothing says: one at least, so that 120
 			// allow more than the 100 of the base, and half of them the half of that.
@@ -166,7 +166,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-22", Level: suite.Must, Source: "Errors, 429",
-		Statement: "A request that is answered 429 does nothing: it makes no job, cancels none, removes none and reads no stream.",
+		Statement: "A request with the response 429 changes nothing: it creates, cancels and removes no job, and reads no stream.",
 		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
 			c.Burst(1000, "POST", "/run", nil)
@@ -213,7 +213,7 @@ var rateCases = []suite.Case{
 	}},
 	{
 		ID: "RAT-23", Level: suite.Unspec, Source: "Errors, 429",
-		Statement: "The headers of a 429; a Retry-After that is there is kept.",
+		Statement: "The headers of a 429; if it has Retry-After, a request after that time succeeds.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 5, WaitTime: 12 * time.Second, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			after := purgeQueue(c, c.Endpoint).Header.Get("Retry-After")
@@ -243,7 +243,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-25", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "Where version 2 shows quotas (RateLimit and RateLimit-Policy, as its own description has them), it shows them with every answer to a valid key, a refusal too.",
+		Statement: "If version 2 returns the headers RateLimit and RateLimit-Policy, it returns them with every response to a valid key, including errors.",
 		Needs:     suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for code, a := range map[int]*suite.Answer{
@@ -259,7 +259,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-26", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "Where version 2 shows that a quota is used up (RateLimit with r=0), it refuses the next request.",
+		Statement: "If version 2 returns a used-up quota (RateLimit with r=0), it rejects the next request.",
 		Needs:     suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
 			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for range 65 {

@@ -12,7 +12,7 @@ import (
 var registryCases = []suite.Case{
 	{
 		ID: "R-01", Level: suite.Must, Source: "Endpoints A, GET /containerregistryauth",
-		Statement: "GET /containerregistryauth answers 200 and an array of objects with id and name, strings.",
+		Statement: "GET /containerregistryauth returns 200 and an array of objects with the strings id and name.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			id, name := newRegistryAuth(c)
 			eventually(c, func() bool { return isListed(c, id) })
@@ -29,7 +29,7 @@ var registryCases = []suite.Case{
 	},
 	{
 		ID: "R-02", Level: suite.Should, Source: "Container registry auth",
-		Statement: "The list does not show credentials.",
+		Statement: "The list contains no credentials.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			password := c.Secret("PASSWORD")
 			created := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": password}).NotContains(password)
@@ -43,7 +43,7 @@ var registryCases = []suite.Case{
 	{ID: "R-02-v2", Needs: suite.V2, Allow: suite.Create, Requests: 40, Run: judgeRegistrySecret(v2API)},
 	{
 		ID: "R-03", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A deletion answers 204, without content.",
+		Statement: "A deletion returns 204 without a body.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			id, _ := newRegistryAuth(c)
 			a := c.V1("DELETE", "/containerregistryauth/"+id, nil).Is(204)
@@ -52,7 +52,7 @@ var registryCases = []suite.Case{
 	},
 	{
 		ID: "R-04", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "The deletion of an unknown id answers 400.",
+		Statement: "The deletion of an unknown id returns 400.",
 		Needs:     suite.V1, Run: func(c *suite.C) {
 			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
 			c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400)
@@ -60,7 +60,7 @@ var registryCases = []suite.Case{
 	},
 	{
 		ID: "R-05", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A deletion without a key answers 401 and deletes nothing.",
+		Statement: "A deletion without a key returns 401 and deletes nothing.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			id, _ := newRegistryAuth(c)
 			c.V1("DELETE", "/containerregistryauth/"+id, nil, suite.WithoutKey()).Is(401)
@@ -81,7 +81,7 @@ var registryCases = []suite.Case{
 	},
 	{
 		ID: "R-07", Level: suite.Should, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "A second deletion answers 400.",
+		Statement: "A second deletion returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			id, _ := newRegistryAuth(c)
 			c.V1("DELETE", "/containerregistryauth/"+id, nil).Success()

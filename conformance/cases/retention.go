@@ -10,7 +10,7 @@ import (
 var retentionCases = []suite.Case{
 	{
 		ID: "LIM-11", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "The result of /run is there for 30 minutes after the end.",
+		Statement: "The result of /run is kept for 30 minutes after the job ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention,
 		Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(suite.M{"x": "kept"}))
@@ -31,7 +31,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-12", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "After 30 minutes the result of /run is gone, and the job is not to be retried.",
+		Statement: "After 30 minutes the result of /run is gone, and the job can't be retried.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute,
 		Run: func(c *suite.C) {
 			// A retry changes a job: each look has one of its own.
@@ -54,7 +54,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result",
-		Statement: "The status of a job whose result is gone.",
+		Statement: "The response for a job whose result is gone.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			due := j.Completed().Received
@@ -64,7 +64,7 @@ var retentionCases = []suite.Case{
 	},
 	{
 		ID: "LIM-14", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
-		Statement: "The result of /runsync is there for a minute after the end.",
+		Statement: "The result of /runsync is kept for a minute after the job ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
 			due := j.Answer.Sent
@@ -130,7 +130,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-17", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "The retention counts from the end of the job.",
+		Statement: "Retention starts when the job ends.",
 		Needs:     suite.AnyEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour))
 			j.Running()
@@ -157,7 +157,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)",
-		Statement: "Reading a result does not prolong its retention.",
+		Statement: "Reading a result doesn't extend its retention.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 40, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"x": "kept"}))
 			due := j.Completed().Received
@@ -170,7 +170,7 @@ var retentionCases = []suite.Case{
 	},
 	{
 		ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)",
-		Statement: "A retried job has its retention anew.",
+		Statement: "Retention starts anew for a retried job.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1, "x": "kept"}))
 			due := j.Failed().Sent
@@ -184,7 +184,7 @@ var retentionCases = []suite.Case{
 	},
 	{
 		ID: "LIM-20", Level: suite.Should, Source: "Limits",
-		Statement: "Of ttl and retention, the one that is over first counts.",
+		Statement: "A result is gone when its ttl or its retention ends, whichever is first.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
 			short.Completed()

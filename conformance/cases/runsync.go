@@ -11,7 +11,7 @@ import (
 var runSyncCases = []suite.Case{
 	{
 		ID: "OPS-01", Level: suite.Must, Source: "Limits, /runsync wait",
-		Statement: "/runsync waits for 90,000 ms where nothing else is said.",
+		Statement: "By default, /runsync waits for 90,000 ms.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 100, WaitTime: 100 * time.Second,
 		Run: func(c *suite.C) {
 			begin := c.Now()
@@ -24,7 +24,7 @@ var runSyncCases = []suite.Case{
 	},
 	{
 		ID: "OPS-02", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait of 1,000 ms is accepted and kept.",
+		Statement: "A wait of 1,000 ms is accepted and observed.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			begin := c.Now()
@@ -47,7 +47,7 @@ var runSyncCases = []suite.Case{
 	}},
 	{
 		ID: "OPS-03", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends before is delivered.",
+		Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(200*time.Second, suite.M{"output": "late"})))
@@ -59,7 +59,7 @@ var runSyncCases = []suite.Case{
 	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: expectFiveMinuteWait},
 	{
 		ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait out of its bounds is refused.",
+		Statement: "A wait out of bounds is rejected.",
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator does not say what it does with a wait out of bounds"},
 		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
 			requireDistinction(c)
@@ -70,7 +70,7 @@ var runSyncCases = []suite.Case{
 	},
 	{
 		ID: "OPS-05", Level: suite.Unspec, Source: "Endpoints B, rule 6",
-		Statement: "The answer when the wait is over before the job.",
+		Statement: "What /runsync returns if the job isn't finished when the wait ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 5, WaitTime: 5 * time.Second,
 		Run: func(c *suite.C) {
 			waits := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
@@ -82,7 +82,7 @@ var runSyncCases = []suite.Case{
 	},
 	{
 		ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6",
-		Statement: "A job goes on when the wait is over.",
+		Statement: "A job continues when the wait ends.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			expectHealth(c, "jobs.completed", 1)
@@ -111,7 +111,7 @@ var runSyncCases = []suite.Case{
 	}},
 	{
 		ID: "OPS-07", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "/runsync answers when the job is over, not when the wait is.",
+		Statement: "/runsync returns when the job ends, not when the wait does.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			begin := c.Now()

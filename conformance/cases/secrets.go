@@ -14,7 +14,7 @@ const secretSource = "API changes of November 2026, 2.1"
 var secretCases = []suite.Case{
 	{
 		ID: "SEC-01", Level: suite.Should, Source: secretSource,
-		Statement: "POST /v2/account/secrets answers 201 with id, name and createdAt of the secret; the list and GET /v2/account/secrets/{id} show it, and no answer has its value.",
+		Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			value := c.Nonce()
 			a := newSecret(c, suite.M{"value": value, "description": "d"})
@@ -30,7 +30,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-02", Level: suite.Should, Source: secretSource,
-		Statement: "The name of a secret is unique in any case: a second create is answered 409.",
+		Statement: "Secret names are unique, ignoring case: a second create returns 409.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			name := newSecret(c, nil).Str("name")
 			for _, same := range []string{name, strings.ToUpper(name)} {
@@ -40,7 +40,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-03", Level: suite.Should, Source: secretSource,
-		Statement: "The list with name has the secret of exactly this name, in any case.",
+		Statement: "GET /v2/account/secrets?name= returns only the secret with this name, ignoring case.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a := newSecret(c, nil)
 			name := a.Str("name")
@@ -54,7 +54,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-04", Level: suite.Should, Source: secretSource,
-		Statement: "A name has 1 to 191 letters, digits, _, ., - and /, doesn't begin with a digit or a sign, nor with RUNPOD in any case: any other is answered 422.",
+		Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, and not with RUNPOD in any case. Any other name returns 422.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 20, Run: func(c *suite.C) {
 			word := c.Nonce()
 			newSecret(c, suite.M{"name": "_" + word + ".a-b/C"})
@@ -65,7 +65,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-05", Level: suite.Should, Source: secretSource,
-		Statement: "A value has at least 1 byte, and a description at most 65,535 bytes of UTF-8: anything else is answered 422.",
+		Statement: "A secret's value has at least 1 byte, and its description at most 65,535 bytes of UTF-8. Anything else returns 422.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
 			for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
@@ -80,7 +80,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-06", Level: suite.Should, Source: secretSource,
-		Statement: "Bodies are closed, an update has at least one member and doesn't change the name: anything else is answered 422.",
+		Statement: "A body with an unknown member, an empty update and an update of the name return 422.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a := newSecret(c, nil)
 			c.Create("v2", secretPath, suite.M{"name": secretName(c), "value": "v", "kind": "x"}).Is(422)
@@ -93,7 +93,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-07", Level: suite.Should, Source: secretSource,
-		Statement: "An update changes the value, the description, or both, and answers 200 with the secret without its value; an empty description clears it.",
+		Statement: "An update changes the value, the description, or both, and returns 200 with the secret but not its value. An empty description clears it.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
 			id := a.Str("id")
@@ -109,7 +109,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-08", Level: suite.Should, Source: secretSource,
-		Statement: "DELETE /v2/account/secrets/{id} deletes that secret and no other; then it, its read and its update are answered 404, and its name is free.",
+		Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a, other := newSecret(c, nil), newSecret(c, nil)
 			secretAt(c, "DELETE", a.Str("id"), nil).Success()
@@ -126,7 +126,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-09", Level: suite.Should, Source: secretSource,
-		Statement: "Account secrets need a key: without one, nobody lists, reads, creates, changes or deletes them.",
+		Statement: "Requests for account secrets without a valid key return 401 and change nothing.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 40, Run: func(c *suite.C) {
 			a, word := newSecret(c, nil), secretName(c)
 			id := a.Str("id")
@@ -144,7 +144,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-10", Level: suite.Should, Source: secretSource,
-		Statement: "A worker gets the value of a secret for {{ RUNPOD_SECRET_name }} in its environment; no answer of the management API has it.",
+		Statement: "{{ RUNPOD_SECRET_name }} in an endpoint's env becomes the secret's value in the worker's environment. No response of the management API contains the value.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			value := c.Nonce()
 			a := newSecret(c, suite.M{"value": value})
@@ -157,7 +157,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-11", Level: suite.Should, Source: secretSource,
-		Statement: "A changed value reaches workers that start afterwards; one that runs keeps the old value. A secret that is deleted becomes nothing.",
+		Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
 			before, after := c.Nonce(), c.Nonce()
 			a := newSecret(c, suite.M{"value": before})
@@ -174,7 +174,7 @@ var secretCases = []suite.Case{
 	},
 	{
 		ID: "SEC-12", Level: suite.Unspec, Source: secretSource,
-		Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether it may be a part of a value.",
+		Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether a placeholder may be part of a longer value.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := newSecret(c, suite.M{"value": "v"})
 			name := a.Str("name")

@@ -12,27 +12,27 @@ import (
 var (
 	createdCase = suite.Case{
 		ID: "STO-01", Level: suite.Must, Source: "Resources and their fields; Versioning, 7",
-		Statement: "A created object is shown with the values that were sent: in the answer, in a read of it, in the list.",
+		Statement: "The response to a create, a read and the list contain the values that the create sent.",
 	}
 	updatedCase = suite.Case{
 		ID: "STO-02", Level: suite.Must, Source: "Endpoints A; Versioning, 6",
-		Statement: "An update changes the members that it sends, and no others.",
+		Statement: "An update changes only the members that it sends.",
 	}
 	othersCase = suite.Case{
 		ID: "STO-03", Level: suite.Must, Source: "Endpoints A; Versioning, 6 and 8",
-		Statement: "An update or a deletion of one object does not change the others, and the list has all objects.",
+		Statement: "An update or a deletion of one object doesn't change others, and the list contains all objects.",
 	}
 	clearedCase = suite.Case{
 		ID: "STO-04", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "A member that is set to null or to an empty value is cleared, and no other is.",
+		Statement: "Setting a member to null or to an empty value clears that member only.",
 	}
 	defaultsCase = suite.Case{
 		ID: "STO-05", Level: suite.Should, Source: "Template; Versioning, 3",
-		Statement: "A member that a creation leaves out has its default.",
+		Statement: "A member that a create omits has its default.",
 	}
 	versionsCase = suite.Case{
 		ID: "STO-06", Level: suite.Should, Source: "Versioning, 3 and 7",
-		Statement: "An object that one version of the API creates, updates or deletes is shown so by the other, under its own names.",
+		Statement: "If one version of the API creates, updates or deletes an object, the other version returns the same, under its own names.",
 	}
 )
 

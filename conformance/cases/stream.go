@@ -15,7 +15,7 @@ import (
 var streamCases = []suite.Case{
 	{
 		ID: "OPS-08", Level: suite.Must, Source: "Stream chunk",
-		Statement: "/stream answers a JSON array.",
+		Statement: "/stream returns a JSON array.",
 		Needs:     suite.AnyEndpoint | suite.DescribedDialect, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
 			c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
@@ -43,7 +43,7 @@ var streamCases = []suite.Case{
 	}},
 	{
 		ID: "OPS-10", Level: suite.Must, Source: "Stream chunk",
-		Statement: "The metrics of a chunk, where there are some, are numbers, the scenario a string.",
+		Statement: "The metrics of a chunk, if present, are numbers; scenario is a string.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
@@ -64,7 +64,7 @@ var streamCases = []suite.Case{
 	},
 	{
 		ID: "OPS-11", Level: suite.Must, Source: "Limits, Streamed chunk",
-		Statement: "A chunk is 1 MB at most.",
+		Statement: "A chunk has at most 1 MB.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
 			for _, chunk := range largeChunks(c, 2_500_000) {
 				size := len(suite.JSONText(chunk["output"]))
@@ -82,7 +82,7 @@ var streamCases = []suite.Case{
 	},
 	{
 		ID: "OPS-12", Level: suite.Must, Source: "Endpoints B, rule 4",
-		Statement: "A larger output comes in several chunks, with nothing lost.",
+		Statement: "A larger output is split into several chunks without loss.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			var all strings.Builder
 			chunks := largeChunks(c, 2_500_000)
@@ -112,7 +112,7 @@ var streamCases = []suite.Case{
 	}},
 	{
 		ID: "OPS-13", Level: suite.Should, Source: "Endpoints B, GET /stream",
-		Statement: "Chunks come in the order in which they were made, each once.",
+		Statement: "Each chunk is delivered once, in the order of creation.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(100, 200*time.Millisecond))
 			j.Running()
@@ -142,7 +142,7 @@ var streamCases = []suite.Case{
 	},
 	{
 		ID: "OPS-14", Level: suite.Should, Source: "What the service does, 2",
-		Statement: "Chunks can be read before the job is over.",
+		Statement: "Chunks can be read while the job runs.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(10, time.Second))
 			j.Running()
@@ -154,7 +154,7 @@ var streamCases = []suite.Case{
 	},
 	{
 		ID: "OPS-15", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
-		Statement: "/stream of a job whose handler does not stream.",
+		Statement: "What /stream returns for a job whose handler doesn't stream.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			a := c.RunSync(suite.Echo()).Stream()
 			c.Observe("%d with %s", a.Code, a.Shape())
@@ -162,7 +162,7 @@ var streamCases = []suite.Case{
 	},
 	{
 		ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
-		Statement: "/stream of a job that waits or is over; of one that never was, 404 is expected.",
+		Statement: "What /stream returns for a queued or finished job; an unknown job should return 404.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			due := c.RunSync(suite.Stream(2, 0))
 			c.Observe("over: %d", due.Stream().Code)

@@ -10,7 +10,7 @@ import (
 var submissionCases = []suite.Case{
 	{
 		ID: "SUB-01", Level: suite.Must, Source: "Job submission body, input",
-		Statement: "A submission without an input is answered 400.",
+		Statement: "A submission without an input returns 400.",
 		Needs:     suite.AnyEndpoint, Requests: 5,
 		Run: func(c *suite.C) {
 			requireDistinction(c)
@@ -23,7 +23,7 @@ var submissionCases = []suite.Case{
 	{ID: "SUB-01-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: judgeRefusedBodies(`{}`, `{"policy":{}}`)},
 	{
 		ID: "SUB-02", Level: suite.Must, Source: "Job submission body, input",
-		Statement: "An input that is no object is answered 400.",
+		Statement: "An input that isn't an object returns 400.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // an object is accepted
 			for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
@@ -38,14 +38,14 @@ var submissionCases = []suite.Case{
 	)},
 	{
 		ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input",
-		Statement: "An empty object is an input.",
+		Statement: "An empty object is a valid input.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
 		},
 	},
 	{
 		ID: "SUB-04", Level: suite.Must, Source: "Errors, 400",
-		Statement: "A submission that is no JSON object is answered 400.",
+		Statement: "A submission that isn't a JSON object returns 400.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
 			for _, path := range []string{"/run", "/runsync"} {
@@ -82,7 +82,7 @@ var submissionCases = []suite.Case{
 	)},
 	{
 		ID: "SUB-05", Level: suite.Must, Source: "Job submission body, input",
-		Statement: "The input reaches the handler as it was sent, whatever its members are called.",
+		Statement: "The handler gets the input unchanged, whatever the names of its members.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			input := suite.Echo(suite.M{
 				"policy": suite.M{"ttl": "not a policy"}, "webhook": 5, "s3Config": "none", "id": "mine", "input": suite.M{"input": suite.M{}}, "output": nil,
@@ -141,7 +141,7 @@ var submissionCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-06", Level: suite.Must, Source: "Job submission body",
-		Statement: "webhook, policy and s3Config may each be there or not.",
+		Statement: "webhook, policy and s3Config are optional.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
 			for _, more := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 60_000}}, s3} {
@@ -151,7 +151,7 @@ var submissionCases = []suite.Case{
 	},
 	{
 		ID: "SUB-07", Level: suite.Should, Source: "Job submission body",
-		Statement: "Members of the submission that are of a wrong type are answered 400.",
+		Statement: "A submission with a member of the wrong type returns 400.",
 		Needs:     suite.AnyEndpoint, Requests: 7, Run: func(c *suite.C) {
 			requireDistinction(c)
 			for _, more := range []suite.M{
@@ -163,7 +163,7 @@ var submissionCases = []suite.Case{
 	},
 	{
 		ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body",
-		Statement: "Members that the description does not know.",
+		Statement: "How unknown members are handled.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
 		},
@@ -177,7 +177,7 @@ var submissionCases = []suite.Case{
 	},
 	{
 		ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config",
-		Statement: "The secrets of s3Config are shown to nobody.",
+		Statement: "No response contains the secrets of s3Config.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
 			j := c.Run(suite.Stream(2, 0), suite.M{"s3Config": s3, "webhook": box.URL})

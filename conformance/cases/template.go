@@ -10,7 +10,7 @@ import (
 var templateCases = []suite.Case{
 	{
 		ID: "T-01", Level: suite.Must, Source: "Endpoints A, POST /templates",
-		Statement: "POST /templates with a name and an image answers the template.",
+		Statement: "POST /templates with a name and an image returns the template.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			a := c.Create("v1", "/templates", suite.M{"name": name, "imageName": c.Image()}).Success().Equal("name", name)
@@ -29,7 +29,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-03", Level: suite.Must, Source: "Template, imageName",
-		Statement: "A template without imageName is answered 400.",
+		Statement: "A template without imageName returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
@@ -37,7 +37,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-04", Level: suite.Must, Source: "Template, name",
-		Statement: "A template without a name is answered 400.",
+		Statement: "A template without a name returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
@@ -45,7 +45,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-05", Level: suite.Must, Source: "Template, category",
-		Statement: "category is NVIDIA, AMD or CPU, and NVIDIA where nothing is said.",
+		Statement: "category is NVIDIA, AMD or CPU; the default is NVIDIA.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			expectDefault(c, "category", "NVIDIA")
 			for _, category := range []string{"NVIDIA", "AMD", "CPU"} {
@@ -56,7 +56,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-06", Level: suite.Must, Source: "Template, containerDiskInGb",
-		Statement: "containerDiskInGb is an integer, 50 where nothing is said.",
+		Statement: "containerDiskInGb is an integer; the default is 50.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			expectDefault(c, "containerDiskInGb", 50)
 			expectStored(c, "containerDiskInGb", 7)
@@ -65,7 +65,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-07", Level: suite.Must, Source: "Template, containerRegistryAuthId",
-		Statement: "containerRegistryAuthId is kept.",
+		Statement: "The template keeps containerRegistryAuthId.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 			if a.Code/100 != 2 {
@@ -94,17 +94,17 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-11", Level: suite.Must, Source: "Template, isPublic",
-		Statement: "isPublic is a boolean, false where nothing is said.",
+		Statement: "isPublic is a boolean; the default is false.",
 		Needs:     suite.V1 | suite.LocalOnly, Allow: suite.Create, Run: judgeFlag("isPublic"),
 	}, // others would see it
 	{
 		ID: "T-12", Level: suite.Must, Source: "Template, isServerless",
-		Statement: "isServerless is a boolean, false where nothing is said.",
+		Statement: "isServerless is a boolean; the default is false.",
 		Needs:     suite.V1, Allow: suite.Create, Run: judgeFlag("isServerless"),
 	},
 	{
 		ID: "T-13", Level: suite.Must, Source: "Template, ports",
-		Statement: "ports are kept, each a number, a slash, and http or tcp.",
+		Statement: "The template keeps ports. Each is a number, a slash, and http or tcp.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			expectStored(c, "ports", []any{"8888/http", "22/tcp"})
 			c.Should(func() {
@@ -116,7 +116,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-14", Level: suite.Must, Source: "Template, readme",
-		Statement: "readme is empty where nothing is said.",
+		Statement: "The default of readme is the empty string.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			expectDefault(c, "readme", "")
 			expectStored(c, "readme", "# Title\n\ntext")
@@ -124,7 +124,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-15", Level: suite.Must, Source: "Template, volumeInGb",
-		Statement: "volumeInGb is an integer, 20 where nothing is said.",
+		Statement: "volumeInGb is an integer; the default is 20.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			expectDefault(c, "volumeInGb", 20)
 			expectStored(c, "volumeInGb", 11)
@@ -132,7 +132,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-16", Level: suite.Must, Source: "Template, volumeMountPath",
-		Statement: "volumeMountPath is /workspace where nothing is said.",
+		Statement: "The default of volumeMountPath is /workspace.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			expectDefault(c, "volumeMountPath", "/workspace")
 			expectStored(c, "volumeMountPath", "/data")
@@ -141,7 +141,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-17", Level: suite.Must, Source: "Template, id",
-		Statement: "A template has an id, a string of its own.",
+		Statement: "A template has a unique id, a string.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			one, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
 			c.Expect(one != other, "an id of its own for each", "the id %s twice", one)
@@ -149,14 +149,14 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-18", Level: suite.Must, Source: "Template, earned",
-		Statement: "earned, where it is there, is a number.",
+		Statement: "earned, if present, is a number.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			newTemplateShowing(c, "earned").Number("earned")
 		},
 	},
 	{
 		ID: "T-19", Level: suite.Must, Source: "Template, isPlatform",
-		Statement: "The mark of an official template, where it is there, is a boolean, false for a user's own.",
+		Statement: "The mark of an official template, if present, is a boolean; it is false for a user's own template.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a, marked := c.NewTemplate("v1"), false
 			for name := range a.Object("") {
@@ -174,14 +174,14 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-20", Level: suite.Must, Source: "Template, runtimeInMin",
-		Statement: "runtimeInMin, where it is there, is an integer.",
+		Statement: "runtimeInMin, if present, is an integer.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
 		},
 	},
 	{
 		ID: "T-21", Level: suite.Must, Source: "Template",
-		Statement: "The answer has the fields of the creation: the required ones always.",
+		Statement: "The response has the fields of the create, and always the required ones.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
 			a.Str("id")
@@ -191,7 +191,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-22", Level: suite.Should, Source: "Errors, 400",
-		Statement: "A field of a template that is of a wrong type is answered 400.",
+		Statement: "A template with a field of the wrong type returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Requests: 20, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			for name, value := range map[string]any{
@@ -205,7 +205,7 @@ var templateCases = []suite.Case{
 	},
 	{
 		ID: "T-23", Level: suite.Unspec, Source: "Endpoints A",
-		Statement: "The other operations on templates, their status codes, and unknown fields.",
+		Statement: "The other operations on templates, their status codes, and how unknown fields are handled.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
 			id := a.Str("id")

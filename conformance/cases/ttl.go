@@ -44,7 +44,7 @@ var ttlCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-20", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "A ttl of 10 s is accepted; a lower one should be refused.",
+		Statement: "A ttl of 10 s is accepted; a lower one should be rejected.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
 			c.Should(func() {
@@ -54,7 +54,7 @@ var ttlCases = []suite.Case{
 	},
 	{
 		ID: "SUB-21", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "A ttl of 7 days is accepted; a higher one should be refused.",
+		Statement: "A ttl of 7 days is accepted; a higher one should be rejected.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(7*day))).Is(200)).Await(suite.Completed)
 			c.Should(func() {
@@ -71,7 +71,7 @@ var ttlCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-22", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "A job that waits when its ttl is over is gone: 404.",
+		Statement: "A queued job is deleted when its ttl ends: 404.",
 		Clauses:   []string{"ERR-03"}, Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 15 * time.Second,
 		Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(), suite.TTL(10*time.Second))
@@ -106,7 +106,7 @@ var ttlCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-23", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "A job that runs when its ttl is over is gone: 404.",
+		Statement: "A running job is deleted when its ttl ends: 404.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second))
 			j.Running()
@@ -121,7 +121,7 @@ var ttlCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-24", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "A COMPLETED job is gone when its ttl is over, whatever its retention.",
+		Statement: "A COMPLETED job is deleted when its ttl ends, whatever its retention.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
 			j.Completed()
@@ -130,7 +130,7 @@ var ttlCases = []suite.Case{
 	},
 	{
 		ID: "SUB-25", Level: suite.Must, Source: "States and transitions, ttl elapsed",
-		Statement: "FAILED, CANCELLED and TIMED_OUT jobs are gone when their ttl is over.",
+		Statement: "FAILED, CANCELLED and TIMED_OUT jobs are deleted when their ttl ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(), suite.TTL(10*time.Second))
 			j.Failed()
@@ -152,7 +152,7 @@ var ttlCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-26", Level: suite.Must, Source: "Limits, policy.ttl",
-		Statement: "The ttl counts from the submission: the wait and the execution together.",
+		Statement: "The ttl starts at the submission and covers both queue and execution.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			c.Blocker(14 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
@@ -176,7 +176,7 @@ var ttlCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-27", Level: suite.Must, Source: "Limits",
-		Statement: "Of a ttl of 7 days, 2 in the queue leave 5 for the execution.",
+		Statement: "With a ttl of 7 days, 2 days in the queue leave 5 for the execution.",
 		Needs:     suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).Running()
 			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
@@ -189,7 +189,7 @@ var ttlCases = []suite.Case{
 	},
 	{
 		ID: "SUB-28", Level: suite.Must, Source: "Errors, 404",
-		Statement: "A job that is gone cannot be cancelled, retried or streamed.",
+		Statement: "A deleted job can't be cancelled, retried or streamed.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))

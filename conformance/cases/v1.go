@@ -19,7 +19,7 @@ var v1Cases = []suite.Case{
 	},
 	{
 		ID: "M-02", Level: suite.Unspec, Source: "Errors",
-		Statement: "The answer to a path that version 1 does not have.",
+		Statement: "The response to an unknown path of version 1.",
 		Needs:     suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/"+c.Nonce(), nil)
 			c.Observe("%d with %s", a.Code, a.Shape())
@@ -27,7 +27,7 @@ var v1Cases = []suite.Case{
 	},
 	{
 		ID: "M-03", Level: suite.Should, Source: "Endpoints A",
-		Statement: "A path of version 1 that is called with a method that it does not have refuses, and does nothing.",
+		Statement: "A path of version 1 rejects unknown methods, and such a request changes nothing.",
 		Needs:     suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v1API),
 	},
 }

@@ -23,7 +23,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "POST /v2/pods/{id}/action refuses every other action, also reset.",
+		Statement: "POST /v2/pods/{id}/action rejects every other action, including reset.",
 		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
@@ -44,7 +44,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-19", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "PATCH updates in place: members that are not sent keep their values.",
+		Statement: "PATCH updates in place: omitted members keep their values.",
 		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
 			path, name := "/serverless/"+c.Endpoint, c.Name()
 			before := c.V2("GET", path, nil).Is(200)
@@ -174,7 +174,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-28", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "A network volume has dataCenter, and may have the type STANDARD or HIGH_PERFORMANCE, no other.",
+		Statement: "A network volume has a dataCenter. Its type, if it has one, is STANDARD or HIGH_PERFORMANCE.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			dataCenters := c.DataCenters()
 			dataCenter := dataCenters[0]
@@ -196,7 +196,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-29", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement: "Version 2, too, only lets a network volume grow.",
+		Statement: "In version 2, too, a network volume can only grow.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
@@ -292,7 +292,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
-		Statement: "The gpu object that version 2 shows of an endpoint created by version 1 can be sent back by PATCH, also where its GPUs are in no pool.",
+		Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
 		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
 			for _, types := range [][]any{typesWithoutPool(c), c.GPUs(1)} {

@@ -20,7 +20,7 @@ var versionCases = []suite.Case{
 	},
 	{
 		ID: "VER-02", Level: suite.Must, Source: "Versioning, 1",
-		Statement: "Version 1 answers until it is retired on 15 November 2026; what comes after is recorded.",
+		Statement: "Version 1 works until its retirement on 15 November 2026. After that, its behaviour is recorded, not judged.",
 		Needs:     suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)
@@ -149,7 +149,7 @@ var versionCases = []suite.Case{
 	},
 	{
 		ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3",
-		Statement: "What one version makes, the other shows.",
+		Statement: "Whether one version returns the objects that the other created.",
 		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewTemplate("v2").Str("id")
 			c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
@@ -159,7 +159,7 @@ var versionCases = []suite.Case{
 	},
 	{
 		ID: "VER-53", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "A path of version 2 that is called with a method that it does not have refuses, and does nothing.",
+		Statement: "A path of version 2 rejects unknown methods, and such a request changes nothing.",
 		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v2API),
 	},
 }

@@ -15,7 +15,7 @@ import (
 var webhookCases = []suite.Case{
 	{
 		ID: "WEB-01", Level: suite.Must, Source: "Events, 1",
-		Statement: "The webhook of a /run is called when the job is over.",
+		Statement: "The webhook of a /run is called when the job ends.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
@@ -77,7 +77,7 @@ var webhookCases = []suite.Case{
 	}},
 	{
 		ID: "WEB-03", Level: suite.Must, Source: "Events, 1",
-		Statement: "A job without a webhook calls nobody.",
+		Statement: "A job without a webhook causes no call.",
 		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
@@ -89,7 +89,7 @@ var webhookCases = []suite.Case{
 	},
 	{
 		ID: "WEB-04", Level: suite.Must, Source: "Events, 1",
-		Statement: "An answer of 200 ends the calls.",
+		Statement: "A response of 200 ends the calls.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
@@ -177,7 +177,7 @@ var webhookCases = []suite.Case{
 	}},
 	{
 		ID: "WEB-06", Level: suite.Must, Source: "Events, 1",
-		Statement: "10 seconds lie between the calls.",
+		Statement: "The calls are 10 seconds apart.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(500)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
@@ -212,7 +212,7 @@ var webhookCases = []suite.Case{
 	},
 	{
 		ID: "WEB-08", Level: suite.Should, Source: "Events, 1",
-		Statement: "A webhook that refuses the connection or does not answer has failed.",
+		Statement: "A webhook that refuses the connection or doesn't respond counts as failed.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(0, 200) // the first call is broken off
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
@@ -223,7 +223,7 @@ var webhookCases = []suite.Case{
 	},
 	{
 		ID: "WEB-09", Level: suite.Should, Source: "Events, 1",
-		Statement: "A webhook that fails leaves the job as it is.",
+		Statement: "A failed webhook doesn't change the job.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, nonce := c.Box(500), c.Nonce()
 			j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL})
@@ -235,7 +235,7 @@ var webhookCases = []suite.Case{
 	},
 	{
 		ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2",
-		Statement: "Method and body of the call; the body has the id of the job.",
+		Statement: "The method and body of the call; the body contains the job's id.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL})
@@ -262,7 +262,7 @@ var webhookCases = []suite.Case{
 	}},
 	{
 		ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2",
-		Statement: "Which ends of a job are told.",
+		Statement: "Which final states call the webhook.",
 		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
 			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
@@ -309,7 +309,7 @@ var webhookCases = []suite.Case{
 	},
 	{
 		ID: "WEB-13", Level: suite.Should, Source: "Events, 1",
-		Statement: "No key and no secret of s3Config is sent to the receiver.",
+		Statement: "The receiver gets no API key and no secret of s3Config.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()

@@ -15,12 +15,12 @@ var withoutCase = []Clause{
 	},
 	{
 		ID: "RAT-09", Level: suite.Must, Source: "Limits, Rate limits",
-		Statement: "As many requests as the limit allows are accepted, of every operation.",
+		Statement: "Every operation accepts as many requests as its limit allows.",
 		// Also of RAT-01 to RAT-08: each sends as many as its limit allows first.
 	},
 	{
 		ID: "VER-51", Level: suite.Unspec, Source: "Versioning, 12",
-		Statement:  "Compatibility between the versions.",
+		Statement:  "Whether the versions are compatible.",
 		Untestable: "the description promises none",
 	},
 	{
@@ -30,22 +30,22 @@ var withoutCase = []Clause{
 	},
 	{
 		ID: "CLI-02", Level: suite.Should, Source: "Errors, 429",
-		Statement:  "A client that is answered 429 backs off exponentially and tries again.",
+		Statement:  "After a 429, a client backs off exponentially and retries.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-03", Level: suite.Should, Source: "Events, 1",
-		Statement:  "A receiver of webhooks answers 200.",
+		Statement:  "A receiver of webhooks returns 200.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-04", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement:  "A client that plans refuses to shrink a volume before it asks.",
+		Statement:  "A client with a plan rejects a smaller volume before it sends a request.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-05", Level: suite.Must, Source: "Template",
-		Statement:  "A client tells that a name is taken.",
+		Statement:  "A client reports that a name is taken.",
 		Untestable: reasonForClients,
 	},
 	{
@@ -55,27 +55,27 @@ var withoutCase = []Clause{
 	},
 	{
 		ID: "CLI-07", Level: suite.Should, Source: "Errors, 500",
-		Statement:  "A client does not repeat a request that makes something, unless it has seen that it was not made.",
+		Statement:  "A client doesn't repeat a create unless it has checked that nothing was created.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-08", Level: suite.Should, Source: "Errors, 400",
-		Statement:  "A client does not repeat a request that was refused: 4xx but 429.",
+		Statement:  "A client doesn't repeat a request after a 4xx other than 429.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-09", Level: suite.Should, Source: "States and transitions, ttl elapsed",
-		Statement:  "A client that waits for a job takes the 404 of one that is gone for its end, and tells.",
+		Statement:  "A client that waits for a job stops and reports it when the job returns 404.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-10", Level: suite.Should, Source: "States and transitions, POST /cancel",
-		Statement:  "A client that waits for a job takes CANCELLED for its end, and tells.",
+		Statement:  "A client that waits for a job stops and reports it when the job is CANCELLED.",
 		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-11", Level: suite.Should, Source: "Authentication, 1",
-		Statement:  "A client shows its key in no output, and sends it in Authorization alone.",
+		Statement:  "A client never prints its key, and sends it only in Authorization.",
 		Untestable: reasonForClients,
 	},
 }

@@ -31,5 +31,7 @@ func TestWords(t *testing.T) {
 			total += words
 		}
 	}
-	t.Logf("docs/ has %d words", total)
+	if total > 60_000 {
+		t.Errorf("docs/ has %d words, expected at most 60,000", total)
+	}
 }
