@@ -74,7 +74,7 @@ func (k *secretKey) open(id, keyID string, sealed []byte) (string, error) {
 
 func (k *secretKey) mismatch() error {
 	if k.path == "" {
-		return KeyError("the account secrets of this database have another key than this node: give all nodes the same key file with --secrets-key")
+		return KeyError("the account secrets of this database have another key than this node: give all nodes the same key file with --secrets-key-file")
 	}
 	return KeyError(fmt.Sprintf("the account secrets of this database have another key than %s: put the key there with which they were stored, or delete them all", k.path))
 }
