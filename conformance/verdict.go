@@ -31,7 +31,7 @@ var needs = []struct {
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
 	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
-	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case is for a target that is there for tests alone"},
+	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
 	{suite.Advanced, (*Target).WaitsForFree, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
 	{suite.LiveDialect, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},

@@ -159,12 +159,12 @@ func file(t *testing.T, text string) string {
 // What can be asked without a deployment.
 func TestRegistry(t *testing.T) {
 	for want, args := range map[string][]string{
-		"A cancelled job that waited is CANCELLED.":               {"list", "--select=JOB"},
+		"A queued job becomes CANCELLED when it is cancelled.":    {"list", "--select=JOB"},
 		"detects a job that waits is":                             {"explain", "job-17"},
 		"untestable":                                              {"explain", "JOB-47"},
 		"conformance dev":                                         {"version"},
 		"1 cases at http://127.0.0.1:1: up to":                    {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=VER-36"},
-		"1 skipped, safety: it would make things and take them":   {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
+		"1 skipped, safety: it would create and delete objects":   {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
 		"1 cases at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
 		if said := ends(t, command(t, args...), 0); !strings.Contains(said, want) {

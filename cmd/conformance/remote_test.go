@@ -103,7 +103,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 				switch {
 				case x.Verdict == want[x.Clause]:
 				case x.Verdict == report.Skip && (x.Code == report.SkipBudget && slices.Contains(c.leaves, report.SkipBudget) ||
-					x.Code == report.SkipFeature && (strings.Contains(x.Reason, "for tests alone") || slices.Contains(c.leaves, "advanced") && strings.Contains(x.Reason, "clock that can be advanced"))):
+					x.Code == report.SkipFeature && (strings.Contains(x.Reason, "needs a local target") || slices.Contains(c.leaves, "advanced") && strings.Contains(x.Reason, "clock that can be advanced"))):
 					continue
 				default:
 					t.Errorf("run --local says %s, this run %s", want[x.Clause], report.Text(x))

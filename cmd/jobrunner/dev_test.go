@@ -149,7 +149,7 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 	put(t, filepath.Join(dir, "notes.txt"), "")
 	for want, args := range map[string][]string{
 		"chmod +x":                    {filepath.Join(dir, "notes.txt")},
-		"there is no file":            {filepath.Join(dir, "nosuch.py")},
+		"doesn't exist":               {filepath.Join(dir, "nosuch.py")},
 		"expected a file or one of":   {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
 		"expected at most 2, as many": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
 		"expected at least 0":         {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},

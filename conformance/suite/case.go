@@ -121,7 +121,7 @@ const (
 	Create Allow = 1 << iota // creates objects of its own, and deletes them
 	Queue                    // runs small jobs
 	Load                     // sends many or large requests
-	Spend                    // costs more than cents
+	Spend                    // costs more than a few cents
 )
 
 // Allows names what a case may do.
@@ -129,10 +129,10 @@ var Allows = []struct {
 	Allow
 	Name, Words string
 }{
-	{Create, "create", "make things and take them down"},
+	{Create, "create", "create and delete objects"},
 	{Queue, "queue", "run small jobs"},
 	{Load, "load", "send many or large requests"},
-	{Spend, "spend", "cost more than cents"},
+	{Spend, "spend", "cost more than a few cents"},
 }
 
 // String lists the words of --allow.

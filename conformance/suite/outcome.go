@@ -143,7 +143,7 @@ func (c *C) leaveOut(reason string) {
 // the target. If it may not, the clause is partly judged: the report has what was left out.
 func (c *C) Thorough(what string) bool {
 	if !c.Local() {
-		c.leaveOut("only a target that is there for tests alone gets " + what)
+		c.leaveOut("only a local target gets " + what)
 	}
 	return c.Local()
 }

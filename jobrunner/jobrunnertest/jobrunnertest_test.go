@@ -256,7 +256,7 @@ func TestInvalidOptions(t *testing.T) {
 	write(t, kubernetes, "executor: kubernetes\nkubernetes: {url: http://jobrunner:8420}\n")
 	for want, option := range map[string]jobrunnertest.Option{
 		"expected a file or one of": jobrunnertest.SimulateGPUs("nosuch"),
-		"there is no file":          jobrunnertest.HandleFile("a", filepath.Join(dir, "nosuch.py")),
+		"doesn't exist":             jobrunnertest.HandleFile("a", filepath.Join(dir, "nosuch.py")),
 		"no such file":              jobrunnertest.ConfigFile(filepath.Join(dir, "nosuch.yaml")),
 		"is for the program":        jobrunnertest.ConfigFile(kubernetes),
 		"image is empty":            jobrunnertest.Handle("", nil),

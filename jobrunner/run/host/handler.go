@@ -30,7 +30,7 @@ func NewHandler(image, file string, python ...string) (h Handler, err error) {
 	info, err := os.Stat(h.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return h, fmt.Errorf("there is no file %s", h.File)
+		return h, fmt.Errorf("the file %s doesn't exist", h.File)
 	case err != nil:
 		return h, err
 	case !info.Mode().IsRegular():

@@ -32,7 +32,7 @@ func TestHandlers(t *testing.T) {
 		"tool":         {"#!/bin/sh\npwd >&2; cat\n", 0o700, true, `"hello"`, ""},
 		"with space":   {"#!/bin/sh\ncat\n", 0o700, true, `"hello"`, ""},
 		"handler.js":   {"", 0o600, false, "", "chmod +x"},
-		"nosuch/x.py":  {"", 0, false, "", "there is no file"},
+		"nosuch/x.py":  {"", 0, false, "", "doesn't exist"},
 		"folder/":      {"", 0, false, "", "is not a regular file"},
 		"notes.txt":    {"", 0o600, false, "", "chmod +x"},
 		"interpr.uses": {"#!/usr/bin/env python3\nprint(1)\n", 0o700, true, "1", ""},
