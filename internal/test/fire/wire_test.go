@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -110,10 +111,29 @@ func (w *wire) killed() bool {
 // operation is the method and the path, with * for an id.
 func operation(req *http.Request) string {
 	parts := pathParts(req)
-	if i := idAt(parts); len(parts) > i && parts[1] != "catalog" && parts[1] != "account" {
+	if i := idAt(parts); len(parts) > i && parts[1] != "catalog" && parts[2] != "ssh-keys" {
 		parts[i] = "*"
 	}
 	return req.Method + " " + strings.Join(parts[1:], "/")
+}
+
+func TestOperationHasNoID(t *testing.T) {
+	for target, want := range map[string]string{
+		"GET /v2/account/secrets":              "GET account/secrets",
+		"PATCH /v2/account/secrets/a1":         "PATCH account/secrets/*",
+		"PUT /v2/account/ssh-keys":             "PUT account/ssh-keys",
+		"GET /v2/catalog/gpus":                 "GET catalog/gpus",
+		"DELETE /v2/registries/delegations/a1": "DELETE registries/delegations/*",
+		"GET /v2/registries/a1":                "GET registries/*",
+		"GET /v2/clusters/a1/pods":             "GET clusters/*/pods",
+		"POST /v1/containerregistryauth":       "POST containerregistryauth",
+		"DELETE /v1/containerregistryauth/a1":  "DELETE containerregistryauth/*",
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		if got := operation(httptest.NewRequest(method, path, nil)); got != want {
+			t.Errorf("the operation of %s is %q, want %q", target, got, want)
+		}
+	}
 }
 
 func pathParts(req *http.Request) []string {
@@ -122,7 +142,7 @@ func pathParts(req *http.Request) []string {
 
 // idAt is where a path has its id, if it has one.
 func idAt(parts []string) int {
-	if len(parts) > 2 && parts[2] == "delegations" {
+	if len(parts) > 2 && (parts[2] == "delegations" || parts[2] == "secrets") {
 		return 3
 	}
 	return 2
