@@ -92,10 +92,10 @@ coverage: ## Statements that any test runs, and the ten least covered packages o
 	@tools/least-covered bin/coverage.out bin/coverage-system.out | tee -a $${GITHUB_STEP_SUMMARY:-/dev/null}
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
-	@go run ./internal/dev clis
+	@go run ./internal/testkit/dev clis
 
 kubernetes: ## The programs of a Kubernetes cluster for tests, built once from their modules into the user's cache.
-	@go run ./internal/dev kubernetes
+	@go run ./internal/testkit/dev kubernetes
 
 test-kubernetes: ## Workers on a real Kubernetes cluster, where its programs are present.
 	go test -count=1 -timeout=30m -run=TestKubernetes -v ./cmd/jobrunner
@@ -109,7 +109,7 @@ kubernetes-conformance: ## The conformance suite against a jobrunner whose worke
 
 # SHORTLY=-short: a sample.
 test-tofu: ## The acceptance tests and the quickstart with OpenTofu, where it is present.
-	@tofu=$$(go run ./internal/dev cli tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
+	@tofu=$$(go run ./internal/testkit/dev cli tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
 		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && TFCLI_AGAIN=1 go test -timeout=60m $(SHORTLY) $(ACCEPTANCE); }
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
@@ -159,7 +159,7 @@ nodes-faults: ## Each fault of three jobrunners on one PostgreSQL ten times unde
 	NODES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=90m -run='TestNodesUnderFaults|TestRollingUpgrade' -v ./cmd/jobrunner
 
 bench: ## The job API beside its floor, on a quiet machine: writes docs/reference/performance.md.
-	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/reference/performance.md
+	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/test/bench -bench.report=$(CURDIR)/docs/reference/performance.md
 
 build: ## The three binaries, in bin/.
 	@[ -e bin/jobrunner ] || echo "Building: the first time takes about three minutes on two cores."
@@ -206,11 +206,11 @@ lint: ## What CI checks beside the tests.
 # tfplugindocs empties the guides of the folder that it writes to, so that it
 # writes to one of its own.
 docs: ## Generated documentation: docs/reference/contract.md, docs/reference/clauses.md, docs/reference/fidelity.md, docs/reference/licences.md, and docs/ of the provider.
-	go generate ./internal/contract ./conformance/clauses ./internal/fidelity
-	go run ./internal/licences
+	go generate ./internal/contract ./conformance/clauses ./internal/test/fidelity
+	go run -C tools ./licences
 	cd tools && go build -o ../bin/ github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs
 	terraform fmt -recursive examples
 	rm -rf bin/docs $(addprefix docs/,resources data-sources ephemeral-resources list-resources actions functions)
-	go run ./internal/dev schema > bin/schema.json
+	go run ./internal/testkit/dev schema > bin/schema.json
 	bin/tfplugindocs generate --providers-schema bin/schema.json --provider-name gpucloud --rendered-provider-name gpucloud --rendered-website-dir bin/docs
 	cp -R bin/docs/. docs/

@@ -12,8 +12,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/programversion"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/programversion"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 

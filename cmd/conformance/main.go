@@ -11,7 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/programversion"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/programversion"
 )
 
 // version and commit are set by the release build.

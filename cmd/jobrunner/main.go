@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/programversion"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/programversion"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 

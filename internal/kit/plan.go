@@ -8,13 +8,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliargs"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	if cliargs.Destroys() {
+	if planrule.Destroys() {
 		return
 	}
 	config := new(M)
@@ -29,7 +28,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.planDeletion(ctx, req, resp)
 		return
 	}
-	if cliargs.Destroys() { // this plan is made for its refresh alone: no rule may stop it
+	if planrule.Destroys() { // this plan is made for its refresh alone: no rule may stop it
 		return
 	}
 	run := r.run

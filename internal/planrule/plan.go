@@ -17,7 +17,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliargs"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
@@ -81,7 +80,7 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 // ErrorInPlace refuses a change that only a new object can have. If the command line has
 // -replace, this may become one, and the error is a warning: an update refuses the change.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
-	if cliargs.Replaces() {
+	if Replaces() {
 		p.Warn(attribute, summary, format, args...)
 		return
 	}

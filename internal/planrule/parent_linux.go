@@ -1,4 +1,4 @@
-package cliargs
+package planrule
 
 import (
 	"fmt"

@@ -9,7 +9,7 @@ import (
 
 const introduction = `# Fidelity
 
-<!-- Printed from internal/fidelity; to renew it: go generate ./internal/fidelity -->
+<!-- Printed from internal/test/fidelity; to renew it: go generate ./internal/test/fidelity -->
 
 Every operation of the three APIs: whether the jobrunner serves it, how its behaviour is known, and which [clauses](clauses.md) of the conformance suite judge it.
 

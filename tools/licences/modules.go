@@ -29,7 +29,7 @@ type module struct {
 }
 
 // released are the modules of the released programs, in the order of their names.
-func released(root string) ([]module, error) {
+func released() ([]module, error) {
 	found := map[string]*module{}
 	for _, p := range programs {
 		name, path, _ := strings.Cut(p, " ")

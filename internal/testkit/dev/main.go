@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-const usage = `usage: go run ./internal/dev COMMAND
+const usage = `usage: go run ./internal/testkit/dev COMMAND
   clis           build OpenTofu and a newer Terraform into the user's cache
   cli [NAME]     print the path of the command line that tests use, or of a built terraform or tofu
   kubernetes     build the programs of a Kubernetes cluster into the user's cache

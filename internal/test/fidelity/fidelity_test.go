@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/fidelity.md anew")
 
-const page = "../../docs/reference/fidelity.md"
+const page = "../../../docs/reference/fidelity.md"
 
 func TestPageIsCurrent(t *testing.T) {
 	want, err := Markdown()
@@ -30,7 +30,7 @@ func TestPageIsCurrent(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(page); err != nil || string(got) != want {
-		t.Errorf("docs/reference/fidelity.md isn't current (%v): go generate ./internal/fidelity", err)
+		t.Errorf("docs/reference/fidelity.md isn't current (%v): go generate ./internal/test/fidelity", err)
 	}
 }
 

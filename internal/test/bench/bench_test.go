@@ -4,7 +4,7 @@
 // jobrunner and the floor are processes of their own that take turns in one
 // run, under the same clients over HTTP.
 //
-//	go test -run '^$' -bench . -benchtime 3x ./internal/bench
+//	go test -run '^$' -bench . -benchtime 3x ./internal/test/bench
 //
 // Each iteration is a round, in which each process serves the work for a
 // moment; the middle one counts. Nothing fails because it is slow.

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !windows
 
-package cliargs
+package planrule
 
 import "errors"
 

@@ -35,7 +35,7 @@ type cost struct {
 // docs/reference/scaling.md divides by it.
 func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
-	if err := gobuild.Programs(b.Context(), bin, "../../cmd/jobrunner"); err != nil {
+	if err := gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner"); err != nil {
 		b.Fatal(err)
 	}
 	var table strings.Builder

@@ -1,6 +1,4 @@
-// Package cliargs reads the arguments of the command line that runs the provider, whose child
-// process a provider is.
-package cliargs
+package planrule
 
 import (
 	"os"
@@ -9,7 +7,7 @@ import (
 	"sync"
 )
 
-// Before it destroys, Terraform plans the configuration as ever, to refresh the state, and
+// The provider is a child process of the command line. Before it destroys, Terraform plans the configuration as ever, to refresh the state, and
 // an error in that plan ends the command. -replace is planned as an update first. The
 // protocol tells neither from any other plan; the parent's arguments do.
 

@@ -23,7 +23,7 @@ import (
 // suite against a deployment of its own.
 func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
-	if err := gobuild.Programs(b.Context(), bin, "../../cmd/jobrunner", "../../cmd/conformance"); err != nil {
+	if err := gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"); err != nil {
 		b.Fatal(err)
 	}
 	table := "\n| from | to | the last of some tries | of that |\n|---|---|---:|---|\n"

@@ -15,12 +15,15 @@ import (
 	"strings"
 )
 
+// root is the repository, seen from the module of this command.
+const root = ".."
+
 const document = "docs/reference/licences.md"
 
 func main() {
 	texts := flag.String("texts", "", "write the licence texts of all modules to this `file`, and not "+document)
 	flag.Parse()
-	modules, err := released(".")
+	modules, err := released()
 	if err == nil {
 		var text []byte
 		if *texts == "" {
@@ -29,7 +32,7 @@ func main() {
 			text, err = notices(modules)
 		}
 		if err == nil {
-			err = write(cmp.Or(*texts, document), text)
+			err = write(filepath.Join(root, cmp.Or(*texts, document)), text)
 		}
 	}
 	if err != nil {

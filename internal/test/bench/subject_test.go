@@ -46,7 +46,7 @@ type subject struct {
 func start(b *testing.B) []*subject {
 	b.Helper()
 	bin := b.TempDir()
-	if err := gobuild.Programs(b.Context(), bin, "./floor", "../../cmd/jobrunner"); err != nil {
+	if err := gobuild.Programs(b.Context(), bin, "./floor", "../../../cmd/jobrunner"); err != nil {
 		b.Fatal(err)
 	}
 	floor := &subject{name: floorName, program: filepath.Join(bin, "floor"), endpoints: map[string]string{"echo": "echo", "stream": "stream", "http": "http"}}
