@@ -256,14 +256,14 @@ func (r *run) finish(ctx context.Context) {
 	r.fillUsage()
 	_ = r.env.Close() // the report is what counts now
 	r.report.Count()
-	r.report.Exit = exitCode(r.report)
+	r.report.Exit = ExitCode(r.report)
 	if ctx.Err() != nil {
 		r.report.Exit = ExitInterrupted
 	}
 }
 
-// exitCode returns the exit code of the program.
-func exitCode(r *report.Report) int {
+// ExitCode returns the exit code of the program.
+func ExitCode(r *report.Report) int {
 	count := func(some ...report.Verdict) (n int) {
 		for _, v := range some {
 			n += r.Counts[v]
@@ -273,7 +273,7 @@ func exitCode(r *report.Report) int {
 	switch {
 	case r.Preflight != "":
 		return ExitInconclusive
-	case count(report.Fail, report.Unexpected) > 0 || len(r.Stale) > 0:
+	case count(report.Fail, report.Unexpected) > 0 || len(r.Stale) > 0 || len(r.Failed) > 0:
 		return ExitFailed
 	case len(r.Leaked) > 0:
 		return ExitLeaked

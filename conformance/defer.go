@@ -87,7 +87,7 @@ func Merge(before, after *report.Report) {
 	before.Duration += after.Duration
 	before.TargetTime = report.Duration(after.Started.Sub(before.Started)) + after.Duration
 	before.Count()
-	before.Exit = exitCode(before)
+	before.Exit = ExitCode(before)
 	if after.Exit == ExitInterrupted {
 		before.Exit = ExitInterrupted
 	}

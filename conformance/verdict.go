@@ -93,10 +93,8 @@ func allowWords(a suite.Allow) string {
 // resultOf returns the result of a clause: the worst of its cases. A skipped case
 // does not count where another one has judged.
 func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
-	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(), Verdict: report.Skip,
-		Code: report.SkipReason, Reason: c.Untestable,
-	}
+	res := c.Result()
+	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipReason, c.Untestable
 	if res.Reason == "" {
 		res.Reason = "there is no case"
 	}
@@ -128,7 +126,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		if verdict == report.Observed && c.Level != suite.Unspec {
 			verdict = report.Pass
 		}
-		if !first && verdictRank(verdict, a.Code) >= verdictRank(res.Verdict, res.Code) {
+		if !first && VerdictRank(verdict, a.Code) >= VerdictRank(res.Verdict, res.Code) {
 			continue
 		}
 		first = false
@@ -140,7 +138,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 			res.Failure = &f
 		}
 		if verdict != report.Pass && verdict != report.Skip {
-			res.Trace = r.trace(a)
+			res.Trace = Trace(r.env.Secrets, a.Started, a.Trace)
 		}
 	}
 	return res
@@ -158,9 +156,9 @@ func omissions(one *suite.Case, a suite.Attempt, clause string) (list []report.O
 	return list
 }
 
-// verdictRank orders verdicts, the first of which counts. A deferred case may still
+// VerdictRank orders verdicts, the first of which counts. A deferred case may still
 // fail.
-func verdictRank(v report.Verdict, code string) int {
+func VerdictRank(v report.Verdict, code string) int {
 	if v == report.Skip && code != report.SkipDeferred {
 		return len(report.Verdicts)
 	}
@@ -250,10 +248,12 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 // maxTrace bounds the bytes of a body in a report.
 const maxTrace = 4096
 
-func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
-	hide := r.env.Secrets.Redact
+// Trace returns exchanges for a report, without secrets. began is when the first one counts as
+// sent.
+func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (list []report.Exchange) {
+	hide := secrets.Redact
 	cut := func(b []byte) string {
-		text := r.env.Secrets.Cut(b, maxTrace)
+		text := secrets.Cut(b, maxTrace)
 		if len(b) > maxTrace {
 			text += fmt.Sprintf("… (%d bytes)", len(b))
 		}
@@ -270,9 +270,9 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 		}
 		return out
 	}
-	for _, x := range a.Trace {
+	for _, x := range exchanges {
 		e := report.Exchange{
-			At: report.Duration(x.Sent.Sub(a.Started)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
+			At: report.Duration(x.Sent.Sub(began)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
 			Method: x.Request.Method, URL: hide(x.Request.URL), Sent: header(x.Request.Header), Body: cut(x.Request.Body), BodySize: len(x.Request.Body),
 			Status: x.Status, Header: header(x.Header), Answer: cut(x.Body), Size: len(x.Body),
 		}

@@ -15,11 +15,12 @@ import (
 )
 
 type clients struct {
-	Select   []string      `short:"s" placeholder:"WHAT" help:"Scenarios or clauses (retry-after, CLI-02). Default: all."`
-	Timeout  time.Duration `default:"1m" help:"Time limit of the command, and of the processes that it starts, in one scenario."`
-	Parallel int           `help:"Number of scenarios that run at once. Default: the number of CPUs; 1 with --shared-dir."`
-	Version  string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API for the client to use (v1, v2)."`
-	Strict   bool          `help:"Judge a SHOULD as a MUST."`
+	Select    []string      `short:"s" placeholder:"WHAT" help:"Scenarios or clauses (retry-after, CLI-02). Default: all."`
+	Timeout   time.Duration `default:"1m" help:"Time limit of the command, and of the processes that it starts, in one scenario."`
+	Parallel  int           `help:"Number of scenarios that run at once. Default: the number of CPUs; 1 with --shared-dir."`
+	Version   string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API for the client to use (v1, v2)."`
+	Jobrunner string        `type:"existingfile" placeholder:"FILE" help:"The jobrunner that answers the client. Default: next to this program, or on PATH."`
+	Strict    bool          `help:"Judge a SHOULD as a MUST."`
 
 	SharedDir bool `help:"Run every scenario in the current directory itself, with your own home: the scenarios share the files that the client keeps there."`
 	KeepDirs  bool `help:"Keep the directories of the scenarios, and print their paths."`
@@ -36,7 +37,7 @@ func (*clients) Help() string {
 		"  conformance client -- terraform apply -auto-approve\n" +
 		"  conformance client --select retry-after --keep-dirs -- python3 client.py {base_url}\n" +
 		"  conformance client --api-version v1 --report junit=report.xml -- tofu apply -auto-approve\n\n" +
-		"The command is run once for each scenario, against a deployment of this program on this machine that is scripted to fail. " +
+		"The command is run once for each scenario, against a jobrunner of its own behind faults. " +
 		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
 		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
 		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
@@ -68,7 +69,7 @@ func (c *clients) Run() error {
 	}
 	display := cli.NewProgress(os.Stderr)
 	result, err := client.Judge(ctx, client.Options{
-		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
+		Command: c.Command, Jobrunner: c.Jobrunner, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
 		SharedDir: c.SharedDir, KeepDirs: c.KeepDirs,
 		Progress: func(scenario string, done, total int) {
 			display.Show("%d of %d scenarios: %s", done, total, scenario)

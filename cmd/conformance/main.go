@@ -23,7 +23,7 @@ type commands struct {
 	Verify  verify         `cmd:"" help:"Check the signature of a report."`
 	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
 	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
-	Client  clients        `cmd:"" help:"Judge a client, by running its command against a scripted deployment."`
+	Client  clients        `cmd:"" help:"Judge a client, by running its command against a jobrunner behind faults."`
 	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
 	List    list           `cmd:"" help:"List the clauses."`
 	Sweep   sweep          `cmd:"" help:"Delete the objects that an earlier run left, by its ledger."`

@@ -32,6 +32,11 @@ func (c Clause) Area() string {
 	return area
 }
 
+// Result returns a result of the clause, without a verdict.
+func (c Clause) Result() report.Result {
+	return report.Result{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link()}
+}
+
 // InLiveDialect returns the clause in the dialect of the public SDKs.
 func (c Clause) InLiveDialect() Clause {
 	if c.Live.Level != "" {

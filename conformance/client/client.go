@@ -1,12 +1,10 @@
 // Package client judges a client of the management API and of the job API: its
-// command is run once for each scenario, against a deployment with scripted answers,
-// also failures. The clauses about clients judge what it sends and prints. A clause
+// command is run once for each scenario, against a jobrunner behind faults. The clauses about clients judge what it sends and prints. A clause
 // about a situation that did not occur is skipped, and never passes.
 package client
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -19,9 +17,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 )
 
 // Area is the area of the clauses about clients.
@@ -33,8 +33,10 @@ type Options struct {
 	// {scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id},
 	// {api_version}, {api_key} and {dir} are filled in.
 	Command []string
-	Select  []string      // scenarios or clauses; none: all
-	Timeout time.Duration // of a scenario; 0: a minute
+	// Jobrunner is the jobrunner's binary; "" looks beside this program, and on PATH.
+	Jobrunner string
+	Select    []string      // scenarios or clauses; none: all
+	Timeout   time.Duration // of a scenario; 0: a minute
 	// Parallel is how many scenarios run at a time; 0: as many as there are CPUs,
 	// or one where they share a directory.
 	Parallel int
@@ -91,7 +93,10 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	if removeErr != nil {
 		j.output.Notes = append(j.output.Notes, "the directories of the scenarios can't be removed: "+removeErr.Error())
 	}
-	j.output.Exit = j.exitCode(ctx)
+	j.output.Exit = conformance.ExitCode(j.output)
+	if ctx.Err() != nil {
+		j.output.Exit = conformance.ExitInterrupted
+	}
 	return j.output, nil
 }
 
@@ -103,7 +108,6 @@ type judge struct {
 	userDir   string
 	layout    *layout // nil with SharedDir
 	root      string  // of all workspaces
-	key       string
 	secrets   wire.Secrets
 	output    *report.Report
 
@@ -141,8 +145,6 @@ func (j *judge) open() error {
 			j.Parallel = 1 // scenarios share Terraform's state and its lock
 		}
 	}
-	j.key = "key-" + rand.Text()
-	j.secrets.Add("GPUCLOUD_API_KEY", j.key)
 	if err := j.choose(); err != nil {
 		return err
 	}
@@ -267,31 +269,40 @@ func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, er
 			defer func() { _ = w.remove() }() // Judge tries again, and reports an error
 		}
 	}
-	var answers script
-	if s.script != nil {
-		answers = s.script()
+	var faults []*wirefault.Fault
+	if s.faults != nil {
+		faults = s.faults()
 	}
-	d, err := startDeployment(j.key, answers, s.course)
+	f, err := startFront(ctx, j.Jobrunner, faults)
 	if err != nil {
 		return nil, err
 	}
+	j.secrets.Add("GPUCLOUD_API_KEY", f.key)
+	c := j.command(s, f, w)
+	running, cancel := context.WithTimeout(ctx, j.Timeout)
+	defer cancel()
+	p = &scenarioRun{scenario: s, key: f.key, volume: f.volume}
+	p.result, err = c.run(running)
+	var stopErr error
+	p.exchanges, p.calls, stopErr = f.close(ctx)
+	return p, errors.Join(err, stopErr)
+}
+
+// command returns the command of a scenario.
+func (j *judge) command(s scenario, f *front, w *workspace) command {
 	version := j.APIVersion
 	if s.v1 {
 		version = "v1"
 	}
-	placeholders := strings.NewReplacer("{scenario}", s.id, "{base_url}", d.url, "{queue_url}", d.url, "{endpoint_id}", endpointID,
-		"{volume_id}", volumeID, "{api_version}", version, "{api_key}", j.key, "{dir}", w.dir)
-	c := command{dir: w.dir, secrets: []string{j.key, base64.StdEncoding.EncodeToString([]byte(j.key))}, env: w.environment(map[string]string{
-		"GPUCLOUD_BASE_URL": d.url, "GPUCLOUD_QUEUE_URL": d.url, "GPUCLOUD_API_KEY": j.key, "GPUCLOUD_API_VERSION": version,
-		"GPUCLOUD_ENDPOINT_ID": endpointID, "CONFORMANCE_SCENARIO": s.id, "CONFORMANCE_VOLUME_ID": volumeID,
+	placeholders := strings.NewReplacer("{scenario}", s.id, "{base_url}", f.url, "{queue_url}", f.url, "{endpoint_id}", f.endpoint,
+		"{volume_id}", f.volume, "{api_version}", version, "{api_key}", f.key, "{dir}", w.dir)
+	c := command{dir: w.dir, secrets: []string{f.key, base64.StdEncoding.EncodeToString([]byte(f.key))}, env: w.environment(map[string]string{
+		"GPUCLOUD_BASE_URL": f.url, "GPUCLOUD_QUEUE_URL": f.url, "GPUCLOUD_API_KEY": f.key, "GPUCLOUD_API_VERSION": version,
+		"GPUCLOUD_ENDPOINT_ID": f.endpoint, "CONFORMANCE_SCENARIO": s.id, "CONFORMANCE_VOLUME_ID": f.volume,
 	})}
 	for _, arg := range j.Command {
 		c.args = append(c.args, placeholders.Replace(arg))
 	}
 	c.args[0] = w.programPath(c.args[0], j.userDir)
-	ctx, cancel := context.WithTimeout(ctx, j.Timeout)
-	defer cancel()
-	result, err := c.run(ctx)
-	d.close()
-	return &scenarioRun{scenario: s, key: j.key, exchanges: d.recording.all(), result: result, calls: d.webhookCalls(), unserved: d.unservedRequests()}, err
+	return c
 }

@@ -1,16 +1,20 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
 // faults are clients with one fault each: the scenario in which it shows, and
@@ -44,18 +48,33 @@ var faults = []struct{ fault, scenario, clause string }{
 	{"sends the key in the address", "works", "CLI-11"},
 }
 
-// judged runs the suite on a client in the chosen scenarios.
-func judged(t *testing.T, command []string, selected ...string) *report.Report {
+// jobrunner is the jobrunner's binary, which is built once.
+var jobrunner = sync.OnceValues(func() (string, error) {
+	return filepath.Join(binaries, "jobrunner"), gobuild.Programs(context.Background(), binaries, "../../cmd/jobrunner")
+})
+
+func judgeClient(t *testing.T, o Options) *report.Report {
 	t.Helper()
-	r, err := Judge(t.Context(), Options{Command: command, Select: selected})
+	var err error
+	if o.Jobrunner, err = jobrunner(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Judge(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// judged runs the suite on a client in the chosen scenarios.
+func judged(t *testing.T, command []string, selected ...string) *report.Report {
+	t.Helper()
+	r := judgeClient(t, Options{Command: command, Select: selected})
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if regexp.MustCompile(`key-[A-Z2-7]{26}`).Match(text) {
+	if regexp.MustCompile(`\b[A-Z2-7]{26}\b`).Match(text) {
 		t.Errorf("the report shows the key: %s", text)
 	}
 	return r
@@ -197,8 +216,8 @@ func TestNoRequest(t *testing.T) {
 // Where the key does not come, nothing that needs it can be judged.
 func TestBlockedByTheKey(t *testing.T) {
 	t.Parallel()
-	r := judged(t, as(t, "sample", "sends a bare key"), "CLI-05", "CLI-01")
-	if got := having(r, report.Blocked); !slices.Equal(got, []string{"CLI-05"}) {
+	r := judged(t, as(t, "sample", "sends no key for jobs"), "CLI-03", "CLI-01")
+	if got := having(r, report.Blocked); !slices.Equal(got, []string{"CLI-03"}) {
 		t.Errorf("blocked: %v\n%s", got, printed(r))
 	}
 }
@@ -206,17 +225,17 @@ func TestBlockedByTheKey(t *testing.T) {
 // --strict judges a SHOULD as a MUST.
 func TestStrict(t *testing.T) {
 	t.Parallel()
-	r, err := Judge(t.Context(), Options{Command: as(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
-	if err != nil || r.Exit != 1 || !slices.Equal(having(r, report.Fail), []string{"CLI-08"}) {
-		t.Errorf("%v %+v", err, r)
+	r := judgeClient(t, Options{Command: as(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
+	if r.Exit != 1 || !slices.Equal(having(r, report.Fail), []string{"CLI-08"}) {
+		t.Errorf("%+v", r)
 	}
 }
 
 // A client that hangs is judged by what it did until then.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	r, err := Judge(t.Context(), Options{Command: []string{"sleep", "60"}, Select: []string{"shrink"}, Timeout: 50 * time.Millisecond})
-	if err != nil || r.Exit != 3 || !strings.Contains(r.Preflight, "did not end in time") {
-		t.Errorf("%v %+v", err, r)
+	r := judgeClient(t, Options{Command: []string{"sleep", "60"}, Select: []string{"shrink"}, Timeout: 50 * time.Millisecond})
+	if r.Exit != 3 || !strings.Contains(r.Preflight, "did not end in time") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/http/httptest"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 func TestJudgeWaits(t *testing.T) {
@@ -34,8 +36,8 @@ func TestJudgeWaits(t *testing.T) {
 		{[]time.Duration{500 * ms, 1000 * ms}, report.Pass},
 		{[]time.Duration{300 * ms, 800 * ms, 1100 * ms}, report.Pass},
 	} {
-		if got := judgeWaits(c.waits); got.verdict != c.want || got.verdict != report.Pass && got.reason == "" {
-			t.Errorf("%v: %s %q, want %s", c.waits, got.verdict, got.reason, c.want)
+		if got := judgeWaits(c.waits); got.Verdict != c.want || got.Verdict != report.Pass && got.Reason == "" {
+			t.Errorf("%v: %s %q, want %s", c.waits, got.Verdict, got.Reason, c.want)
 		}
 	}
 }
@@ -127,25 +129,27 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// seen is an exchange with an answer.
+func seen(method, path string, status int, answer string) *exchange {
+	return &exchange{path: path, Exchange: wire.Exchange{
+		Request: wire.Request{Method: method, URL: path, Header: http.Header{"Authorization": {"Bearer key-of-the-test"}}}, Status: status, Body: []byte(answer),
+	}}
+}
+
 // A command that has to be killed fails the clauses that require an end, and passes no
 // clause of its scenario; common clauses judge the requests that it sent before.
 func TestKilledCommand(t *testing.T) {
 	t.Parallel()
-	request := func(method, path string, status int, answer string) *exchange {
-		r := httptest.NewRequest(method, path, nil)
-		r.Header.Set("Authorization", "Bearer key-of-the-test")
-		return &exchange{request: r, status: status, answer: []byte(answer)}
-	}
-	const path = "/v2/" + endpointID + "/status/job-1"
+	const path = "/v2/endpoint-1/status/job-1"
 	for _, c := range []struct {
 		scenario, clause string
 		x                *exchange
 		want             report.Verdict
 	}{
-		{"job-expired", "CLI-09", request("GET", path, 404, ""), report.Warn},
-		{"job-cancelled", "CLI-10", request("GET", path, 200, `{"status":"CANCELLED"}`), report.Warn},
-		{"create-error", "CLI-07", &exchange{request: httptest.NewRequest("POST", "/v2/templates", nil), status: 500, scripted: true}, report.Inconclusive},
-		{"job-expired", "CLI-01", request("GET", path, 404, ""), report.Pass},
+		{"job-expired", "CLI-09", seen("GET", path, 404, ""), report.Warn},
+		{"job-cancelled", "CLI-10", seen("GET", path, 200, `{"status":"CANCELLED"}`), report.Warn},
+		{"create-error", "CLI-07", seen("POST", "/v2/templates", 500, ""), report.Inconclusive},
+		{"job-expired", "CLI-01", seen("GET", path, 404, ""), report.Pass},
 	} {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.id == c.scenario })
 		p := &scenarioRun{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
@@ -160,11 +164,13 @@ func TestKilledCommand(t *testing.T) {
 func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	at := func(method, path, body string) *exchange {
-		return &exchange{request: httptest.NewRequest(method, path, nil), body: []byte(body), scripted: true, received: retirement.Add(time.Hour)}
+		x := seen(method, path, 400, "")
+		x.Request.Body, x.Sent = []byte(body), retirement.Add(time.Hour)
+		return x
 	}
 	filler := strings.Repeat(" and so on", 40)
 	for _, c := range []struct {
-		rule   func(*scenarioRun) outcome
+		rule   func(*scenarioRun) suite.Outcome
 		x      *exchange
 		output string
 		want   report.Verdict
@@ -179,8 +185,8 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
 	} {
 		p := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
-		if got := c.rule(p); got.verdict != c.want {
-			t.Errorf("%q: %s %s, want %s", c.output, got.verdict, got.reason, c.want)
+		if got := c.rule(p); got.Verdict != c.want {
+			t.Errorf("%q: %s %s, want %s", c.output, got.Verdict, got.Reason, c.want)
 		}
 	}
 }
@@ -189,12 +195,10 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 // one created.
 func TestRepeatAfterDelete(t *testing.T) {
 	t.Parallel()
-	at := func(method, path string, status int) *exchange {
-		return &exchange{request: httptest.NewRequest(method, path, nil), status: status}
-	}
+	at := func(method, path string, status int) *exchange { return seen(method, path, status, "") }
 	const path = "/v2/registries"
 	post, list := at("POST", path, 0), at("GET", path, 200)
-	post.scripted, post.createdID = true, "made1"
+	post.servedStatus, post.served = 201, []byte(`{"id":"made1"}`)
 	repeated, deleted := at("POST", path, 201), at("DELETE", path+"/made1", 204)
 	for _, c := range []struct {
 		name      string
@@ -212,8 +216,8 @@ func TestRepeatAfterDelete(t *testing.T) {
 		{"no repetition", []*exchange{list, deleted}, report.Pass},
 	} {
 		got := judgeRepeatedCreation(&scenarioRun{exchanges: append([]*exchange{post}, c.following...)})
-		if got.verdict != c.want {
-			t.Errorf("%s: %s %s, want %s", c.name, got.verdict, got.reason, c.want)
+		if got.Verdict != c.want {
+			t.Errorf("%s: %s %s, want %s", c.name, got.Verdict, got.Reason, c.want)
 		}
 	}
 }

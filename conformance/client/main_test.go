@@ -28,9 +28,19 @@ func TestMain(m *testing.M) {
 	default:
 		// With the race detector, each process of a client would sleep for a second at its end.
 		os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
-		os.Exit(m.Run())
+		dir, err := os.MkdirTemp("", "conformance-client-")
+		if err != nil {
+			panic(err)
+		}
+		binaries = dir
+		code := m.Run()
+		os.RemoveAll(dir)
+		os.Exit(code)
 	}
 }
+
+// binaries is the folder of the jobrunner.
+var binaries string
 
 // as is the command of a client that is this test binary.
 func as(t *testing.T, role ...string) []string {

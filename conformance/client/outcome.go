@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // scenarioRun is one run of the command in a scenario.
@@ -15,32 +16,26 @@ type scenarioRun struct {
 	exchanges []*exchange
 	result    commandResult
 	calls     []call
-	// unserved are requests to operations that the scripted deployment does not serve.
-	unserved []string
+	volume    string // id of the network volume that exists from the start
 	// interrupted says that the run ended before this scenario did.
 	interrupted bool
 }
 
-// outcome is the outcome of a rule.
-type outcome struct {
-	verdict report.Verdict // PASS, FAIL, INCONCLUSIVE or SKIP
-	reason  string
-	failure *report.Failure
-	run     *scenarioRun
-}
-
-var passed = outcome{verdict: report.Pass}
+// Outcomes of rules: their verdict is PASS, FAIL, INCONCLUSIVE or SKIP.
+var passed = suite.Outcome{Verdict: report.Pass}
 
 // skipped says that the situation of the rule did not occur.
-func skipped(reason string) outcome { return outcome{verdict: report.Skip, reason: reason} }
+func skipped(reason string) suite.Outcome {
+	return suite.Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: reason}
+}
 
-func inconclusive(format string, args ...any) outcome {
-	return outcome{verdict: report.Inconclusive, reason: fmt.Sprintf(format, args...)}
+func inconclusive(format string, args ...any) suite.Outcome {
+	return suite.Outcome{Verdict: report.Inconclusive, Reason: fmt.Sprintf(format, args...)}
 }
 
 // violated is a failure, with the actual behaviour and the accepted ones.
-func violated(actual string, accepted ...string) outcome {
-	return outcome{verdict: report.Fail, reason: actual, failure: &report.Failure{Accepted: accepted, Actual: actual}}
+func violated(actual string, accepted ...string) suite.Outcome {
+	return suite.Outcome{Verdict: report.Fail, Reason: actual, Failure: &report.Failure{Accepted: accepted, Actual: actual}}
 }
 
 // describeEnd says how the command ended, for people.
@@ -87,6 +82,3 @@ func (p *scenarioRun) outputContainsNear(subjects []string, words ...string) boo
 	}
 	return false
 }
-
-// verdictOrder orders verdicts: the first of those that scenarios give counts.
-var verdictOrder = []report.Verdict{report.Fail, report.Inconclusive, report.Pass, report.Skip}

@@ -66,10 +66,7 @@ func TestProvider(t *testing.T) {
 		if testing.Short() {
 			t.Skip("short tests have one API version through Terraform")
 		}
-		r, err := Judge(t.Context(), Options{Command: command, APIVersion: "v1", Select: []string{"create-error", "create-lost", "shrink", "name-taken", "echo"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := judgeClient(t, Options{Command: command, APIVersion: "v1", Select: []string{"create-error", "create-lost", "shrink", "name-taken", "echo"}})
 		want := []string{"CLI-01", "CLI-04", "CLI-05", "CLI-07", "CLI-08", "CLI-11"}
 		if got := having(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
 			t.Errorf("exit %d, and %v are passed, not %v:\n%s", r.Exit, got, want, printed(r))

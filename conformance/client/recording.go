@@ -2,75 +2,94 @@ package client
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
-	"slices"
+	"regexp"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// exchange is one request of the client, and its answer.
+// exchange is one request of the client, and the answer that it got.
 type exchange struct {
-	received, answered time.Time
-	request            *http.Request
-	body               []byte
-	status             int // 0: the connection was dropped
-	header             http.Header
-	answer             []byte
-	// scripted says that the script answered, and not the deployment.
-	scripted bool
-	// createdID is the id of the management object that the request created; it is set
-	// only where the script dropped the answer.
-	createdID string
-	// shrinks says that the request would shrink a network volume.
-	shrinks bool
+	wire.Exchange // Sent is when the request arrived; Status 0: the connection was dropped
+	path          string
+	// served is what the deployment answered, which a fault may have replaced.
+	servedStatus int // 0: it got no request
+	served       []byte
 }
 
-func (x *exchange) path() string { return x.request.URL.Path }
+// Paths of lists to which a POST creates an object or a job.
+const (
+	jobCreation = `^/v2/[^/]+/(run|runsync|openai/.+)$`
+	creation    = `^/v[12]/[^/]+$|^/v2/registries/delegations$|` + jobCreation
+	uniqueNames = `^/v2/(templates|registries)$|^/v1/(templates|containerregistryauth)$`
+)
+
+// Paths that rules are about. The id is the last group.
+var (
+	creationPath    = regexp.MustCompile(creation)
+	jobCreationPath = regexp.MustCompile(jobCreation)
+	uniquePath      = regexp.MustCompile(uniqueNames)
+	volumePath      = regexp.MustCompile(`^/(?:v2/network-volumes|v1/networkvolumes)(?:/([^/]+))?(?:/update)?$`)
+	jobPath         = regexp.MustCompile(`^/v2/[^/]+/(?:status|stream)/([^/]+)$`)
+	jobListPath     = regexp.MustCompile(`^/v2/[^/]+/requests$`)
+)
+
+// isFaulty tells whether a fault replaced the deployment's answer.
+func (x *exchange) isFaulty() bool { return x.Status != x.servedStatus }
 
 // sameAs tells whether two requests are equal.
 func (x *exchange) sameAs(y *exchange) bool {
-	return x.request.Method == y.request.Method && x.request.URL.String() == y.request.URL.String() && bytes.Equal(x.body, y.body)
+	return x.Request.Method == y.Request.Method && x.Request.URL == y.Request.URL && bytes.Equal(x.Request.Body, y.Request.Body)
+}
+
+// createdID returns the id of the management object that the request created.
+func (x *exchange) createdID() string {
+	if x.submits() {
+		return ""
+	}
+	return textIn(x.served, "id")
 }
 
 // isRead tells whether the request changes nothing.
 func (x *exchange) isRead() bool {
-	return x.request.Method == http.MethodGet || x.request.Method == http.MethodHead
+	return x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 }
 
 // isCreation tells whether the request creates an object or a job.
 func (x *exchange) isCreation() bool {
-	return x.request.Method == http.MethodPost && createsAt(x.path())
+	return x.Request.Method == http.MethodPost && creationPath.MatchString(x.path)
 }
 
-func (x *exchange) succeeded() bool { return x.status >= 200 && x.status < 300 }
+// submits tells whether the request submits a job, and submitsWebhook whether that has
+// a webhook.
+func (x *exchange) submits() bool {
+	return x.Request.Method == http.MethodPost && jobCreationPath.MatchString(x.path)
+}
+
+func (x *exchange) submitsWebhook() bool {
+	return x.submits() && textIn(x.Request.Body, "webhook") != ""
+}
+
+func (x *exchange) succeeded() bool { return x.Status >= 200 && x.Status < 300 }
 
 // bearer returns the key of the request, "" for none.
 func (x *exchange) bearer() string {
-	scheme, key, _ := strings.Cut(x.request.Header.Get("Authorization"), " ")
+	scheme, key, _ := strings.Cut(x.Request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110: in any case
 		return ""
 	}
 	return key
 }
 
-// recording records the exchanges of a client in one scenario.
-type recording struct {
-	mu   sync.Mutex
-	list []*exchange
-}
+// line is the method and the path of the request.
+func (x *exchange) line() string { return x.Request.Method + " " + x.path }
 
-func (t *recording) add(x *exchange) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.list = append(t.list, x)
-}
-
-// all returns the exchanges so far, in order.
-func (t *recording) all() []*exchange {
-	t.mu.Lock()
-	list := slices.Clone(t.list)
-	t.mu.Unlock()
-	slices.SortStableFunc(list, func(a, b *exchange) int { return a.received.Compare(b.received) })
-	return list
+// textIn returns a member of a JSON object, "" if there is no such text.
+func textIn(body []byte, member string) string {
+	var o map[string]any
+	_ = json.Unmarshal(body, &o) // other JSON has no members
+	text, _ := o[member].(string)
+	return text
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // Thresholds for waits between tries.
@@ -17,7 +19,7 @@ const (
 )
 
 // judgeBackoff: CLI-02.
-func judgeBackoff(p *scenarioRun) outcome {
+func judgeBackoff(p *scenarioRun) suite.Outcome {
 	waits, ok := waitsAfter429(p)
 	if !ok {
 		return skipped("the client sent no request")
@@ -26,7 +28,7 @@ func judgeBackoff(p *scenarioRun) outcome {
 }
 
 // judgeWaits judges whether the waits before further tries are a back-off.
-func judgeWaits(waits []time.Duration) outcome {
+func judgeWaits(waits []time.Duration) suite.Outcome {
 	const accepted = "a further try after a wait, and each wait longer than the one before"
 	if len(waits) == 0 {
 		return violated("the request that was answered 429 was not tried again", accepted)
@@ -48,7 +50,7 @@ func judgeWaits(waits []time.Duration) outcome {
 }
 
 // judgeRetryAfter: CLI-02.
-func judgeRetryAfter(p *scenarioRun) outcome {
+func judgeRetryAfter(p *scenarioRun) suite.Outcome {
 	const accepted = "a further try, not before the second of Retry-After is over"
 	waits, ok := waitsAfter429(p)
 	switch {
@@ -68,10 +70,10 @@ func waitsAfter429(p *scenarioRun) (waits []time.Duration, ok bool) {
 	var last *exchange
 	for _, x := range p.exchanges {
 		if last != nil && x.sameAs(last) {
-			waits = append(waits, x.received.Sub(last.answered))
+			waits = append(waits, x.Sent.Sub(last.Received))
 			last = nil
 		}
-		if x.status == http.StatusTooManyRequests {
+		if x.Status == http.StatusTooManyRequests {
 			last, ok = x, true
 		}
 	}
@@ -88,12 +90,12 @@ func formatWaits(waits []time.Duration) string {
 
 // judgeRepeatedCreation: CLI-07. A creation may be repeated after a list that does
 // not show the object, or after its deletion: then it is not created twice.
-func judgeRepeatedCreation(p *scenarioRun) outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.scripted })
+func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.isCreation() && x.isFaulty() })
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
-	first, made := p.exchanges[i], p.exchanges[i].status == 0
+	first, made := p.exchanges[i], p.exchanges[i].Status == 0
 	listed := false
 	for _, x := range p.exchanges[i+1:] {
 		listed = listed || listsCreated(x, first)
@@ -103,14 +105,14 @@ func judgeRepeatedCreation(p *scenarioRun) outcome {
 		switch {
 		case !x.sameAs(first):
 		case made && listed:
-			accepted := []string{"no second " + requestLine(x)}
-			if first.createdID != "" {
-				accepted = append(accepted, "a DELETE of "+first.createdID+" before it, answered with success")
+			accepted := []string{"no second " + x.line()}
+			if id := first.createdID(); id != "" {
+				accepted = append(accepted, "a DELETE of "+id+" before it, answered with success")
 			}
-			return violated(requestLine(x)+" was sent again, although the list shows that the first one created the object", accepted...)
+			return violated(x.line()+" was sent again, although the list shows that the first one created the object", accepted...)
 		case !listed:
-			return violated(fmt.Sprintf("%s was sent again after %s, without a request in between that shows whether the first one created the object", requestLine(x), formatWaits([]time.Duration{x.received.Sub(first.answered)})),
-				"no second "+requestLine(x), "a list before it that does not have the object")
+			return violated(fmt.Sprintf("%s was sent again after %s, without a request in between that shows whether the first one created the object", x.line(), formatWaits([]time.Duration{x.Sent.Sub(first.Received)})),
+				"no second "+x.line(), "a list before it that does not have the object")
 		}
 	}
 	return passed
@@ -119,7 +121,7 @@ func judgeRepeatedCreation(p *scenarioRun) outcome {
 // deletesCreated tells whether an exchange deleted the object of a POST whose answer
 // was lost.
 func deletesCreated(x, post *exchange) bool {
-	return x.request.Method == http.MethodDelete && x.succeeded() && post.createdID != "" && x.path() == post.path()+"/"+post.createdID
+	return x.Request.Method == http.MethodDelete && x.succeeded() && post.createdID() != "" && x.path == post.path+"/"+post.createdID()
 }
 
 // listsCreated tells whether an exchange lists the kind that a POST creates.
@@ -127,34 +129,33 @@ func listsCreated(x, post *exchange) bool {
 	if !x.isRead() || !x.succeeded() {
 		return false
 	}
-	if x.path() == post.path() {
+	if x.path == post.path {
 		return true
 	}
-	name, _, ok := parseJobPath(x.path())
-	return ok && name == "requests"
+	return post.submits() && jobListPath.MatchString(x.path)
 }
 
 // judgeRepeatedRefusals: CLI-08. A client may repeat a read for another reason, so that
 // only a series of the same one is a repetition.
-func judgeRepeatedRefusals(p *scenarioRun) outcome {
+func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
 	verdict := skipped("no request was answered 4xx")
 	var refused []*exchange // requests that change something
 	var read *exchange      // the last request, where it was a read that was refused
 	series := 0             // repetitions in a row
 	for _, x := range p.exchanges {
 		if i := slices.IndexFunc(refused, x.sameAs); i >= 0 {
-			return violated(fmt.Sprintf("%s was sent again after it was answered %d", requestLine(x), refused[i].status), "no second "+requestLine(x))
+			return violated(fmt.Sprintf("%s was sent again after it was answered %d", x.line(), refused[i].Status), "no second "+x.line())
 		}
 		if read == nil || !x.sameAs(read) {
 			read, series = nil, 0
 		} else if series++; series > furtherReads {
-			return violated(fmt.Sprintf("%s was sent %d times more after it was answered %d", requestLine(x), series, read.status), "no series of the same request")
+			return violated(fmt.Sprintf("%s was sent %d times more after it was answered %d", x.line(), series, read.Status), "no series of the same request")
 		}
 		switch {
-		case isRefusal(x.status) && readsJob(x): // waiting for a job is judged by CLI-09
-		case isRefusal(x.status) && x.isRead():
+		case isRefusal(x.Status) && readsJob(x): // waiting for a job is judged by CLI-09
+		case isRefusal(x.Status) && x.isRead():
 			read, verdict = x, passed
-		case isRefusal(x.status):
+		case isRefusal(x.Status):
 			refused, verdict = append(refused, x), passed
 		case x.succeeded() && !x.isRead():
 			refused = nil // this change may have removed the reason of the refusal

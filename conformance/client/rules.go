@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // judgeBearerToken: CLI-01.
-func judgeBearerToken(p *scenarioRun) outcome {
+func judgeBearerToken(p *scenarioRun) suite.Outcome {
 	if len(p.exchanges) == 0 {
 		return skipped("the client sent no request")
 	}
@@ -19,20 +21,20 @@ func judgeBearerToken(p *scenarioRun) outcome {
 			continue
 		}
 		how := "without an Authorization"
-		if scheme, _, two := strings.Cut(x.request.Header.Get("Authorization"), " "); two && x.bearer() == "" {
+		if scheme, _, two := strings.Cut(x.Request.Header.Get("Authorization"), " "); two && x.bearer() == "" {
 			how = "with an Authorization of the scheme " + scheme
 		} else if two {
 			how = "with another key"
 		} else if scheme != "" {
 			how = "with an Authorization that names no scheme"
 		}
-		return violated(fmt.Sprintf("%s was sent %s", requestLine(x), how), "Authorization: Bearer and the key, on every request")
+		return violated(fmt.Sprintf("%s was sent %s", x.line(), how), "Authorization: Bearer and the key, on every request")
 	}
 	return passed
 }
 
 // judgeWebhookReceiver: CLI-03.
-func judgeWebhookReceiver(p *scenarioRun) outcome {
+func judgeWebhookReceiver(p *scenarioRun) suite.Outcome {
 	if len(p.calls) == 0 {
 		return skipped("the command submitted no job with a webhook: it is no receiver")
 	}
@@ -48,14 +50,15 @@ func judgeWebhookReceiver(p *scenarioRun) outcome {
 }
 
 // judgeShrink: CLI-04.
-func judgeShrink(p *scenarioRun) outcome {
+func judgeShrink(p *scenarioRun) suite.Outcome {
 	seen := false
+	known := volumes{sizes: map[string]float64{p.volume: volumeSize}, names: map[string]string{}, deleted: map[string]float64{}}
 	for _, x := range p.exchanges {
-		if x.shrinks {
-			return violated(requestLine(x)+" asks for a smaller network volume", "no request, and a word on why")
+		if known.shrinks(x) {
+			return violated(x.line()+" asks for a smaller network volume", "no request, and a word on why")
 		}
-		k, _, ok := kindAt(x.path())
-		seen = seen || ok && k.name == volumes && x.succeeded()
+		known.learn(x)
+		seen = seen || volumePath.MatchString(x.path) && x.succeeded()
 	}
 	switch {
 	case !seen:
@@ -68,9 +71,60 @@ func judgeShrink(p *scenarioRun) outcome {
 	return passed
 }
 
+// volumes is what a client knows of network volumes, by id; deleted has sizes by name.
+type volumes struct {
+	sizes   map[string]float64
+	names   map[string]string
+	deleted map[string]float64
+}
+
+type volume struct {
+	ID, Name string
+	Size     float64
+}
+
+// shrinks tells whether a request would make a volume smaller, or replace it by a smaller one,
+// which loses its data.
+func (v *volumes) shrinks(x *exchange) bool {
+	at := volumePath.FindStringSubmatch(x.path)
+	var asked volume
+	if at == nil || x.isRead() || json.Unmarshal(x.Request.Body, &asked) != nil {
+		return false
+	}
+	if at[1] == "" {
+		return asked.Size < v.deleted[asked.Name]
+	}
+	return asked.Size > 0 && asked.Size < v.sizes[at[1]]
+}
+
+// learn notes the volumes in an answer, and a deletion.
+func (v *volumes) learn(x *exchange) {
+	at := volumePath.FindStringSubmatch(x.path)
+	if at == nil || !x.succeeded() {
+		return
+	}
+	if x.Request.Method == http.MethodDelete {
+		v.deleted[v.names[at[1]]] = v.sizes[at[1]]
+		return
+	}
+	var one volume
+	var list []volume
+	var page struct{ NetworkVolumes []volume }
+	for _, form := range []any{&one, &list, &page} {
+		_ = json.Unmarshal(x.Body, form) // it has one of the forms
+	}
+	for _, found := range append(append(list, page.NetworkVolumes...), one) {
+		if found.ID != "" {
+			v.sizes[found.ID], v.names[found.ID] = found.Size, found.Name
+		}
+	}
+}
+
 // judgeNameConflictMessage: CLI-05.
-func judgeNameConflictMessage(p *scenarioRun) outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.scripted })
+func judgeNameConflictMessage(p *scenarioRun) suite.Outcome {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool {
+		return x.isCreation() && uniquePath.MatchString(x.path) && (x.Status == http.StatusBadRequest || x.Status == http.StatusConflict)
+	})
 	if i < 0 {
 		return skipped("no template and no registry auth was made")
 	}
@@ -78,7 +132,7 @@ func judgeNameConflictMessage(p *scenarioRun) outcome {
 	switch {
 	case !p.outputContains(words...):
 		return violated("its output has no word of it, and "+p.describeEnd(), "a word on the name that is taken")
-	case !p.outputContainsNear([]string{"name", nameIn(p.exchanges[i].body)}, words...):
+	case !p.outputContainsNear([]string{"name", textIn(p.exchanges[i].Request.Body, "name")}, words...):
 		return inconclusive("its output has such a word, but not near the name: whether it means the name can't be told")
 	}
 	return passed
@@ -88,11 +142,11 @@ func judgeNameConflictMessage(p *scenarioRun) outcome {
 var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
 
 // judgeRetirementWarning: CLI-06.
-func judgeRetirementWarning(p *scenarioRun) outcome {
-	if !slices.ContainsFunc(p.exchanges, func(x *exchange) bool { return strings.HasPrefix(x.path(), "/v1/") }) {
+func judgeRetirementWarning(p *scenarioRun) suite.Outcome {
+	if !slices.ContainsFunc(p.exchanges, func(x *exchange) bool { return strings.HasPrefix(x.path, "/v1/") }) {
 		return skipped("version 1 was not used")
 	}
-	if p.exchanges[0].received.Before(retirement) {
+	if p.exchanges[0].Sent.Before(retirement) {
 		return skipped("version 1 is not retired yet, by this machine's clock")
 	}
 	words := []string{"retire", "deprecat", "sunset", "end of life", "end-of-life"}
@@ -106,8 +160,8 @@ func judgeRetirementWarning(p *scenarioRun) outcome {
 }
 
 // judgeExpiredJob: CLI-09.
-func judgeExpiredJob(p *scenarioRun) outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && x.status == http.StatusNotFound })
+func judgeExpiredJob(p *scenarioRun) suite.Outcome {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && x.Status == http.StatusNotFound })
 	if i < 0 {
 		return skipped("no client waited for a job")
 	}
@@ -124,8 +178,8 @@ func judgeExpiredJob(p *scenarioRun) outcome {
 }
 
 // judgeCancelledJob: CLI-10.
-func judgeCancelledJob(p *scenarioRun) outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && statusIn(x.answer) == cancelled })
+func judgeCancelledJob(p *scenarioRun) suite.Outcome {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && textIn(x.Body, "status") == cancelled })
 	if i < 0 {
 		return skipped("no client waited for a job")
 	}
@@ -147,15 +201,14 @@ const furtherReads = 2
 
 // readsJob tells whether a request reads a job's status.
 func readsJob(x *exchange) bool {
-	name, _, ok := parseJobPath(x.path())
-	return ok && (name == "status" || name == "stream")
+	return jobPath.MatchString(x.path)
 }
 
 // countReads counts the further requests for the same job.
 func countReads(x *exchange, later []*exchange) (n int) {
-	_, id, _ := parseJobPath(x.path())
+	job := jobPath.FindStringSubmatch(x.path)[1]
 	for _, y := range later {
-		if _, same, _ := parseJobPath(y.path()); readsJob(y) && same == id {
+		if at := jobPath.FindStringSubmatch(y.path); at != nil && at[1] == job {
 			n++
 		}
 	}
@@ -163,12 +216,12 @@ func countReads(x *exchange, later []*exchange) (n int) {
 }
 
 // judgeSecretOutput: CLI-11.
-func judgeSecretOutput(p *scenarioRun) outcome {
+func judgeSecretOutput(p *scenarioRun) suite.Outcome {
 	used := false
 	for _, x := range p.exchanges {
 		used = used || x.bearer() == p.key
-		if strings.Contains(x.request.URL.String(), p.key) {
-			return violated("the key is in the address of "+requestLine(x), "a key in Authorization alone")
+		if strings.Contains(x.Request.URL, p.key) {
+			return violated("the key is in the address of "+x.line(), "a key in Authorization alone")
 		}
 	}
 	switch {
@@ -178,20 +231,4 @@ func judgeSecretOutput(p *scenarioRun) outcome {
 		return skipped("the client sent no request with the key")
 	}
 	return passed
-}
-
-// requestLine is the method and the path of a request.
-func requestLine(x *exchange) string { return x.request.Method + " " + x.path() }
-
-func nameIn(body []byte) string {
-	var o struct{ Name string }
-	_ = json.Unmarshal(body, &o) // what is no object has no name
-	return o.Name
-}
-
-func statusIn(body []byte) string {
-	var o struct{ Status any }
-	_ = json.Unmarshal(body, &o) // what is no object has no status
-	s, _ := o.Status.(string)
-	return s
 }

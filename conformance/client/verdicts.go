@@ -1,24 +1,26 @@
 package client
 
 import (
-	"context"
 	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kballard/go-shellquote"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
 // report fills the report with a result for each clause.
 func (j *judge) report(runs []*scenarioRun) {
 	j.output = &report.Report{
 		Schema: report.Schema, Version: j.Version, Started: j.started, Dialect: "described", Target: report.Target{Local: true},
-		Notes: []string{"judged: " + j.secrets.Redact(shellLine(j.Command))},
+		Notes: []string{"judged: " + j.secrets.Redact(shellquote.Join(j.Command...))},
 	}
 	if j.layout != nil {
 		j.output.Notes = append(j.output.Notes, j.layout.notes...)
@@ -38,13 +40,13 @@ func (j *judge) report(runs []*scenarioRun) {
 		}
 		j.output.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
-			if _, _, ok := parseJobPath(x.path()); ok && x.isCreation() && x.succeeded() {
+			if x.submits() && x.succeeded() {
 				j.output.Jobs++
 			}
 		}
 	}
 	if j.output.Requests == 0 && !interrupted {
-		j.output.Preflight = "the client sent no request to the scripted deployment: it has to use the URL of GPUCLOUD_BASE_URL or {base_url}"
+		j.output.Preflight = "the client sent no request to the deployment: it has to use the URL of GPUCLOUD_BASE_URL or {base_url}"
 		if len(runs) > 0 {
 			j.output.Preflight += "; " + j.describeRun(runs[0])
 		}
@@ -84,15 +86,16 @@ func (j *judge) failedWithoutFault(p *scenarioRun) string {
 		return ""
 	}
 	text := "in the scenario " + controlScenario + ", in which nothing is scripted to fail, " + how + ": " + j.describeRun(p)
-	if len(p.unserved) > 0 {
-		text += "\nThe scripted deployment does not serve these requests of the client: " + strings.Join(p.unserved, ", ")
+	if refused := p.refusedRequests(); len(refused) > 0 {
+		text += "\nThe deployment refused these requests of the client: " + nameSome(refused)
 	}
 	return text + "\nrepeat: " + j.repeatCommand(p.scenario.id, "--keep-dirs ")
 }
 
 // result returns the worst result that the scenarios have for a clause.
 func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
-	worst := outcome{verdict: report.Skip, reason: "no scenario judges it"}
+	worst := suite.Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: "no scenario judges it"}
+	var worstRun *scenarioRun
 	var leftOut []report.Omission
 	for _, p := range runs {
 		for _, r := range p.scenario.allRules() {
@@ -104,47 +107,42 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.id)
 			}
 			own := slices.ContainsFunc(p.scenario.rules, func(one rule) bool { return one.clause == r.clause })
-			if own && p.result.timeout && o.verdict == report.Pass {
+			if own && p.result.timeout && o.Verdict == report.Pass {
 				o = inconclusive("in the scenario %s, %s", p.scenario.id, p.describeEnd())
 			}
-			if own && o.verdict == report.Skip {
-				leftOut = append(leftOut, report.Omission{Case: p.scenario.id, Code: report.SkipFeature, Reason: j.secrets.Redact(o.reason)})
+			if own && o.Verdict == report.Skip {
+				leftOut = append(leftOut, report.Omission{Case: p.scenario.id, Code: o.Code, Reason: j.secrets.Redact(o.Reason)})
 			}
 			// Of two equal outcomes, that of the clause's own scenario has the best reason.
-			better := slices.Index(verdictOrder, o.verdict) < slices.Index(verdictOrder, worst.verdict)
-			if worst.run == nil || better || o.verdict == worst.verdict && p.scenario.clause == c.ID && worst.run.scenario.clause != c.ID {
-				worst, worst.run = o, p
+			order := conformance.VerdictRank(o.Verdict, o.Code) - conformance.VerdictRank(worst.Verdict, worst.Code)
+			if worstRun == nil || order < 0 || order == 0 && p.scenario.clause == c.ID && worstRun.scenario.clause != c.ID {
+				worst, worstRun = o, p
 			}
 		}
 	}
-	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(),
-		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason), LeftOut: leftOut,
+	res := c.Result()
+	res.Verdict, res.Code, res.Reason, res.LeftOut = worst.Verdict, worst.Code, j.secrets.Redact(worst.Reason), leftOut
+	if worstRun != nil {
+		res.Case = worstRun.scenario.id
 	}
-	if worst.run != nil {
-		res.Case = worst.run.scenario.id
-	}
-	switch worst.verdict {
-	case report.Skip:
-		res.Code = report.SkipFeature
-	case report.Fail:
+	if worst.Verdict == report.Fail {
 		if c.Level != suite.Must && !j.Strict {
 			res.Verdict = report.Warn
 		}
-		res.Failure = j.failure(c, worst)
-		res.Trace = j.trace(worst.run)
-	case report.Inconclusive:
-		res.Trace = j.trace(worst.run)
+		res.Failure = j.failure(c, worst, worstRun.scenario)
+	}
+	if worst.Verdict == report.Fail || worst.Verdict == report.Inconclusive {
+		res.Trace = worstRun.trace(&j.secrets)
 	}
 	return res
 }
 
-func (j *judge) failure(c clauses.Clause, o outcome) *report.Failure {
-	f := *o.failure
-	f.Steps = fmt.Sprintf("the scenario %s: %s", o.run.scenario.id, o.run.scenario.description)
+func (j *judge) failure(c clauses.Clause, o suite.Outcome, in scenario) *report.Failure {
+	f := *o.Failure
+	f.Steps = fmt.Sprintf("the scenario %s: %s", in.id, in.description)
 	f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 	f.Actual = j.secrets.Redact(f.Actual)
-	f.Curl = j.repeatCommand(o.run.scenario.id, "")
+	f.Curl = j.repeatCommand(in.id, "")
 	return &f
 }
 
@@ -153,7 +151,7 @@ func (j *judge) repeatCommand(scenario, options string) string {
 	if j.SharedDir {
 		options = "--shared-dir "
 	}
-	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellLine(j.Command))
+	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellquote.Join(j.Command...))
 }
 
 // blockWithoutKey marks skipped clauses as blocked by CLI-01 where a request lacked
@@ -170,37 +168,6 @@ func (j *judge) blockWithoutKey() {
 	}
 }
 
-// exitCode returns the exit code of the program, by the rules of conformance run.
-func (j *judge) exitCode(ctx context.Context) int {
-	n := j.output.Counts
-	switch {
-	case ctx.Err() != nil:
-		return conformance.ExitInterrupted
-	case j.output.Preflight != "":
-		return conformance.ExitInconclusive
-	case n[report.Fail] > 0 || len(j.output.Failed) > 0:
-		return conformance.ExitFailed
-	case n[report.Inconclusive] > 0 || j.output.Judged() == 0:
-		return conformance.ExitInconclusive
-	}
-	return conformance.ExitConformant
-}
-
-// shellLine quotes a command for a shell.
-func shellLine(args []string) string {
-	var quoted []string
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`&|;<>()*?[]#~!") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		quoted = append(quoted, a)
-	}
-	return strings.Join(quoted, " ")
-}
-
-// maxTrace bounds the bytes of a body in a report.
-const maxTrace = 4096
-
 // describeRun says how a command ended, with the end of its output.
 func (j *judge) describeRun(p *scenarioRun) string {
 	text := p.describeEnd()
@@ -210,31 +177,24 @@ func (j *judge) describeRun(p *scenarioRun) string {
 	return text + " and printed nothing"
 }
 
-func (j *judge) trace(p *scenarioRun) (list []report.Exchange) {
-	cut := func(b []byte) string {
-		return j.secrets.Cut(b, maxTrace)
-	}
-	header := func(h map[string][]string) map[string][]string {
-		out := maps.Clone(h)
-		for name, values := range out {
-			shown := make([]string, len(values))
-			for i, v := range values {
-				shown[i] = j.secrets.Redact(v)
-			}
-			out[name] = shown
-		}
-		return out
-	}
+// trace returns the exchanges for the report.
+func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
+	var list []*wire.Exchange
 	for _, x := range p.exchanges {
-		e := report.Exchange{
-			At: report.Duration(x.received.Sub(p.exchanges[0].received)), Took: report.Duration(x.answered.Sub(x.received)), Started: x.received,
-			Method: x.request.Method, URL: j.secrets.Redact(x.request.URL.String()), Sent: header(x.request.Header),
-			Body: cut(x.body), BodySize: len(x.body), Status: x.status, Header: header(x.header), Answer: cut(x.answer), Size: len(x.answer),
+		list = append(list, &x.Exchange)
+	}
+	if list == nil {
+		return nil
+	}
+	return conformance.Trace(hide, list[0].Sent, list)
+}
+
+// refusedRequests are the requests that the deployment refused.
+func (p *scenarioRun) refusedRequests() (list []string) {
+	for _, x := range p.exchanges {
+		if x.Status >= http.StatusBadRequest && !x.isFaulty() {
+			list = append(list, fmt.Sprintf("%s (%d)", x.line(), x.Status))
 		}
-		if x.status == 0 {
-			e.Failed = "the connection was dropped, as the scenario says"
-		}
-		list = append(list, e)
 	}
 	return list
 }

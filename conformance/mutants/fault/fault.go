@@ -12,7 +12,6 @@
 //	{"value": "engine.asyncRetention", "is": 1860000000000} a limit or default, see Value
 //	{"sql": "state = 'FAILED'", "is": "1 = 1"}            a part of the SQL statements (of those that contain "in"), see SQL
 //	{"row": "v1 networkVolume size", "is": {"Min": 0}}     facts of a row of the contract, see Row
-//	{"data": "submission.input", "as": "double"}          JSON that is passed on in another encoding, see Data and recode.go
-//	{"wire": {...}}                                       an edit of requests or answers, see wire.go
-//	{"again": {...}}                                      a refused request that is carried out, see replay.go
+//	{"data": "submission.input", "as": "double"}          JSON that is passed on in another encoding, see Data and wirefault/recode.go
+//	{"wire": {...}}                                       an edit of requests or answers, see package wirefault
 package fault

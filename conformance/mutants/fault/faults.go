@@ -2,28 +2,32 @@ package fault
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
 // fault is one fault of GPUCLOUD_FAULT; the package's documentation has the forms.
 type fault struct {
-	Point  string          `json:"point"`
-	Value  string          `json:"value"`
-	SQL    string          `json:"sql"`
-	In     string          `json:"in"` // only in statements that contain this
-	Row    string          `json:"row"`
-	Data   string          `json:"data"`
-	As     string          `json:"as"` // a recoding, of Data
-	Is     json.RawMessage `json:"is"`
-	Wire   *wire           `json:"wire"`
-	Replay *replay         `json:"again"`
+	Point string           `json:"point"`
+	Value string           `json:"value"`
+	SQL   string           `json:"sql"`
+	In    string           `json:"in"` // only in statements that contain this
+	Row   string           `json:"row"`
+	Data  string           `json:"data"`
+	As    string           `json:"as"` // a recoding, of Data
+	Is    json.RawMessage  `json:"is"`
+	Wire  *wirefault.Fault `json:"wire"`
 }
 
 var chosenFaults, configError = parseFaults(os.Getenv("GPUCLOUD_FAULT"))
@@ -54,11 +58,21 @@ func Check() error {
 		if f.Value != "" && !slices.Contains(valueNames, f.Value) {
 			return fmt.Errorf("invalid GPUCLOUD_FAULT: expected a value of %[2]s, got %[1]q", f.Value, strings.Join(valueNames, ", "))
 		}
-		if err := f.checkRecodings(); err != nil {
-			return err
+		if err := f.check(); err != nil {
+			return fmt.Errorf("invalid GPUCLOUD_FAULT: %w", err)
 		}
 	}
 	return configError
+}
+
+func (f *fault) check() error {
+	if f.Data != "" {
+		return wirefault.CheckRecoding(f.As)
+	}
+	if f.Wire != nil {
+		return f.Wire.Check()
+	}
+	return nil
 }
 
 // On tells whether the fault at this point of the code is chosen.
@@ -124,25 +138,55 @@ func (f *fault) replacement() (text string) {
 	return text
 }
 
-// Handler wraps a handler in the faults of the kinds "wire" and "again": the first
-// that is chosen is nearest to the client. /clock, by which the suite advances the
-// time, has no faults.
-func Handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
-	faultless := next
-	for _, f := range slices.Backward(chosenFaults) {
-		if f.Wire != nil {
-			next = f.Wire.handler(next, deploymentClock)
-		}
-		if f.Replay != nil {
-			next = f.Replay.handler(next)
+// Data returns the JSON at a place of the code, recoded by the chosen faults.
+func Data(place string, text []byte) []byte {
+	for _, f := range chosenFaults {
+		if f.Data == place && len(text) > 0 {
+			text = wirefault.Recode(text, f.As)
 		}
 	}
-	faulty := next
+	return text
+}
+
+// Handler wraps a handler in the faults of the kind "wire": the first that is chosen is
+// nearest to the client. /clock, by which the suite advances the time, has no faults.
+func Handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
+	var wire []*wirefault.Fault
+	for _, f := range chosenFaults {
+		if f.Wire != nil {
+			wire = append(wire, f.Wire)
+		}
+	}
+	faulty := wirefault.Handler(next, wirefault.Deployment{Key: os.Getenv("GPUCLOUD_API_KEY"), Now: deploymentClock.Now}, wire...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/clock" {
-			faultless.ServeHTTP(w, r)
+			next.ServeHTTP(w, r)
 			return
 		}
 		faulty.ServeHTTP(w, r)
 	})
+}
+
+// CarryOut serves a request that the caller is about to refuse, if the fault at
+// the point is chosen. It waits 100 ms for that at most, so that the refusal is
+// not delayed by a long request.
+func CarryOut(point string, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
+	if !On(point) {
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	r = r.Clone(context.WithoutCancel(r.Context()))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		serve(httptest.NewRecorder(), r)
+	}()
+	select {
+	case <-done:
+	case <-time.After(100 * time.Millisecond):
+	}
 }

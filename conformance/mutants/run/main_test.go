@@ -25,7 +25,7 @@ var sampleByKind = map[string][]string{
 	"value": {"ttl-min-11s", "webhook-4-tries", "wait-default-60s"},
 	"sql":   {"retry-keeps-output", "ttl-not-failed", "any-endpoint", "template-names"},
 	"row":   {"volume-max-4096", "image-optional"},
-	"wire":  {"id-number", "registry-password", "registry-delete-nothing", "list-templates-items", "expired-200", "key-echoed"},
+	"wire":  {"id-number", "other-key-stream", "registry-password", "registry-delete-nothing", "list-templates-items", "expired-200", "key-echoed"},
 }
 
 func findMutant(t *testing.T, id string) mutants.Mutant {

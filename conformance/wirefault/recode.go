@@ -1,4 +1,4 @@
-package fault
+package wirefault
 
 import (
 	"bytes"
@@ -171,8 +171,8 @@ func recode(v any, as string) any {
 	return recodings[as](v)
 }
 
-// recodeText applies a recoding to JSON.
-func recodeText(text []byte, as string) []byte {
+// Recode applies a recoding to JSON.
+func Recode(text []byte, as string) []byte {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -188,31 +188,10 @@ func recodeText(text []byte, as string) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// checkRecodings returns an error where a fault names a recoding that does not
-// exist.
-func (f *fault) checkRecodings() error {
-	all := map[string]string{}
-	if f.Data != "" {
-		all[f.Data] = f.As
-	}
-	if f.Wire != nil {
-		maps.Copy(all, f.Wire.Request.Recode)
-		maps.Copy(all, f.Wire.Answer.Recode)
-	}
-	for _, as := range all {
-		if recodings[as] == nil {
-			return fmt.Errorf("invalid GPUCLOUD_FAULT: expected a recoding of recode.go, got %q", as)
-		}
+// CheckRecoding returns an error if there is no recoding of this name.
+func CheckRecoding(as string) error {
+	if recodings[as] == nil {
+		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", as)
 	}
 	return nil
-}
-
-// Data returns the JSON at a place of the code, recoded by the chosen faults.
-func Data(place string, text []byte) []byte {
-	for _, f := range chosenFaults {
-		if f.Data == place && len(text) > 0 {
-			text = recodeText(text, f.As)
-		}
-	}
-	return text
 }

@@ -1,4 +1,4 @@
-package fault
+package wirefault
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 )
 
 // writeAnswer sends an answer in the form of the edit: compressed, chunked.
-func (e edit) writeAnswer(out http.ResponseWriter, status int, header http.Header, body []byte) {
+func (e Edit) writeAnswer(out http.ResponseWriter, status int, header http.Header, body []byte) {
 	for name, values := range header {
 		out.Header()[name] = values
 	}
@@ -53,7 +53,7 @@ func (a *storedAnswer) decompress() {
 }
 
 // paginate returns one page of a list, and adds a link to the next one.
-func (e edit) paginate(body []byte, header http.Header, requestURL *url.URL) []byte {
+func (e Edit) paginate(body []byte, header http.Header, requestURL *url.URL) []byte {
 	var list []json.RawMessage
 	if e.Page == 0 || json.Unmarshal(body, &list) != nil {
 		return body

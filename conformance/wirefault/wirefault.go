@@ -1,27 +1,28 @@
-package fault
+// Package wirefault applies faults to HTTP requests and answers in front of a deployment.
+// Mutants and variants of the jobrunner, `conformance client` and the tests of the
+// provider describe their faults in this language.
+package wirefault
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// wire edits the requests that match, and their answers.
-type wire struct {
-	// Which requests and answers are edited: all conditions that are set must hold.
+// Fault is a fault of the requests that match, and of their answers.
+type Fault struct {
+	// Which requests and answers are faulty: all conditions that are set must hold.
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
 	Except string `json:"except"` // a regular expression for paths to leave alone
@@ -33,9 +34,22 @@ type wire struct {
 	WithoutHeader string `json:"without"`
 	BodyWithout   string `json:"lacks"`
 	BodyWith      string `json:"has"`
+	// RequestLine is a regular expression that a line of the request must match:
+	// its method and URL, or a header. $KEY is the deployment's key, $HALF the
+	// first half of that key.
+	RequestLine string `json:"sent"`
+	// First restricts the fault to requests that are equal to the first that matched.
+	First bool `json:"first"`
+	// Of equal requests, the first Skip are left alone, and then Times are faulty (0: all).
+	Skip  int `json:"skip"`
+	Times int `json:"times"`
 
-	Request edit `json:"request"`
-	Answer  edit `json:"answer"`
+	Request Edit `json:"request"`
+	Answer  Edit `json:"answer"`
+	// Again serves the request a second time, with this edit; the client gets the
+	// second answer unless Discard is set.
+	Again   *Edit `json:"again"`
+	Discard bool  `json:"discard"`
 	// Remember names a member of request bodies: $SEEN stands for all values that
 	// it has had.
 	Remember string `json:"remember"`
@@ -48,10 +62,34 @@ type wire struct {
 	// same request is repeated.
 	Stale int `json:"stale"`
 
+	// Drop closes the connection and Hold holds the request until the client closes it or
+	// Gate is closed: "before" the deployment serves it, or "after" that.
+	Drop string `json:"drop"`
+	Hold string `json:"hold"`
+	// Gate releases held requests when it is closed. Held, if not nil, receives a value
+	// for each request that is held.
+	Gate <-chan struct{} `json:"-"`
+	Held chan<- struct{} `json:"-"`
+	// The body is sent in pieces of 32 bytes with pauses of Drip seconds between them.
+	// After Cut bytes the connection closes, and after Stall bytes it stays open without
+	// further ones.
+	Delay float64 `json:"delay"` // in seconds, before the answer
+	Drip  float64 `json:"drip"`
+	Cut   int     `json:"cut"`
+	Stall int     `json:"stall"`
+
 	mu         sync.Mutex
 	remembered []string
 	recallByID map[string]any           // values of Recall, by id of the object
 	answers    map[string]*storedAnswer // by request
+	first      string                   // request
+	counts     map[string]int           // by request
+}
+
+// Deployment is what faults need to know of a deployment.
+type Deployment struct {
+	Key string
+	Now func() time.Time // its clock; nil: the real time
 }
 
 // storedAnswer is an answer that may be repeated (Stale).
@@ -63,9 +101,9 @@ type storedAnswer struct {
 	compressed bool // was compressed, and is compressed again when it is sent
 }
 
-// edit is a list of changes to a request or an answer. Members are named by path:
+// Edit is a list of changes to a request or an answer. Members are named by path:
 // jobs.inQueue, 0.password; * stands for every member.
-type edit struct {
+type Edit struct {
 	Status  int               `json:"status"`
 	Path    [2]string         `json:"path"` // a regular expression, and its replacement
 	Method  string            `json:"method"`
@@ -80,7 +118,7 @@ type edit struct {
 	Wrap    string            `json:"wrap"`   // the body becomes this member of an object
 
 	Query   [2]string            `json:"query"`   // a regular expression, and its replacement
-	Affix   map[string][2]string `json:"affix"`   // by path: a prefix and a suffix for a string
+	Affix   map[string][2]string `json:"affix"`   // by path: a prefix and a suffix for a string, with the placeholders of Header
 	Raw     [][2]string          `json:"raw"`     // regular expressions and their replacements, in the undecoded body
 	Form    string               `json:"form"`    // "ornate": the same JSON with other white space, order of members and escapes
 	Reverse bool                 `json:"reverse"` // reverses a list, or the lists in an object
@@ -89,46 +127,113 @@ type edit struct {
 	Chunked bool                 `json:"chunked"` // sends the body without Content-Length
 }
 
-func (w *wire) handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
-	path, except := pattern(w.Path), pattern(cmp.Or(w.Except, "^$"))
+// Check returns an error if the fault names a recoding or a moment that does not exist.
+func (f *Fault) Check() error {
+	for _, edit := range []*Edit{&f.Request, &f.Answer, f.Again} {
+		if edit == nil {
+			continue
+		}
+		for _, as := range edit.Recode {
+			if err := CheckRecoding(as); err != nil {
+				return err
+			}
+		}
+	}
+	for _, moment := range []string{f.Drop, f.Hold} {
+		if !slices.Contains([]string{"", before, after}, moment) {
+			return fmt.Errorf("expected before or after, got %q", moment)
+		}
+	}
+	return nil
+}
+
+// Moments of Drop and Hold.
+const (
+	before = "before"
+	after  = "after"
+)
+
+// Handler wraps a handler in faults: the first is nearest to the client.
+func Handler(next http.Handler, d Deployment, faults ...*Fault) http.Handler {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	for _, f := range slices.Backward(faults) {
+		next = f.handler(next, d)
+	}
+	return next
+}
+
+func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
+	path, except := pattern(f.Path), pattern(cmp.Or(f.Except, "^$"))
+	line := pattern(strings.NewReplacer("$KEY", d.Key, "$HALF", d.Key[:len(d.Key)/2]).Replace(f.RequestLine))
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		w.remember(r)
-		if w.Method != "" && w.Method != r.Method || !path.MatchString(r.URL.Path) || except.MatchString(r.URL.Path) || !w.matchesRequest(r) {
+		f.remember(r)
+		if f.Method != "" && f.Method != r.Method || !path.MatchString(r.URL.Path) || except.MatchString(r.URL.Path) || !hasLine(r, line) || !f.matchesRequest(r) || !f.isDue(r) {
 			next.ServeHTTP(out, r)
 			return
 		}
+		f.interrupt(before, r)
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		placeholders := strings.NewReplacer("$KEY", os.Getenv("GPUCLOUD_API_KEY"), "$SENT", key, "$SEEN", w.allRemembered(), "$PATH", r.URL.Path)
+		placeholders := strings.NewReplacer("$KEY", d.Key, "$SENT", key, "$SEEN", f.allRemembered(), "$PATH", r.URL.Path)
 		requestURL := *r.URL
-		w.Request.applyToRequest(r, placeholders)
-		answer := w.staleOrServed(next, r, deploymentClock)
-		status, body := answer.status, answer.body
-		if (w.Status == 0 || w.Status == status) && hasMembers(body, w.AnswerWith) {
-			body = w.addRecalled(body)
-			body = w.Answer.apply(body, answer.header, placeholders)
-			body = w.Answer.paginate(body, answer.header, &requestURL)
-			if w.Answer.Status != 0 {
-				status = w.Answer.Status
+		var again *http.Request
+		if f.Again != nil {
+			again = r.Clone(r.Context())
+			again.Body = io.NopCloser(bytes.NewReader(readBody(r)))
+		}
+		f.Request.applyToRequest(r, placeholders)
+		answer := f.staleOrServed(next, r, d.Now)
+		if again != nil && (f.Status == 0 || f.Status == answer.status) {
+			f.Again.applyToRequest(again, placeholders)
+			if second := f.staleOrServed(next, again, d.Now); !f.Discard {
+				answer = second
 			}
 		}
-		form := w.Answer
+		if (f.Status == 0 || f.Status == answer.status) && hasMembers(answer.body, f.AnswerWith) {
+			answer.body = f.addRecalled(answer.body)
+			answer.body = f.Answer.apply(answer.body, answer.header, placeholders)
+			answer.body = f.Answer.paginate(answer.body, answer.header, &requestURL)
+			answer.status = cmp.Or(f.Answer.Status, answer.status)
+		}
+		f.interrupt(after, r)
+		form := f.Answer
 		form.Gzip = form.Gzip || answer.compressed
-		form.writeAnswer(out, status, answer.header, body)
+		form.writeAnswer(f.slowly(out, r), answer.status, answer.header, answer.body)
 	})
 }
 
-// matchesRequest tells whether header and body of a request match.
-func (w *wire) matchesRequest(r *http.Request) bool {
-	if w.WithoutHeader != "" && (r.Header.Get(w.WithoutHeader) != "" || r.ContentLength == 0) {
+// isDue counts equal requests.
+func (f *Fault) isDue(r *http.Request) bool {
+	if !f.First && f.Skip == 0 && f.Times == 0 {
+		return true
+	}
+	request := r.Method + " " + r.URL.String() + " " + string(readBody(r))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.counts == nil {
+		f.first, f.counts = request, map[string]int{}
+	}
+	if f.First && request != f.first {
 		return false
 	}
-	if w.BodyWithout == "" && w.BodyWith == "" {
+	n := f.counts[request] - f.Skip
+	f.counts[request]++
+	return n >= 0 && (f.Times == 0 || n < f.Times)
+}
+
+// matchesRequest tells whether header and body of a request match.
+func (f *Fault) matchesRequest(r *http.Request) bool {
+	if f.WithoutHeader != "" && (r.Header.Get(f.WithoutHeader) != "" || r.ContentLength == 0) {
+		return false
+	}
+	if f.BodyWithout == "" && f.BodyWith == "" {
 		return true
 	}
 	body := readBody(r)
 	switch {
-	case w.BodyWithout != "" && pattern(w.BodyWithout).Match(body),
-		w.BodyWith != "" && !pattern(w.BodyWith).Match(body):
+	case f.BodyWithout != "" && pattern(f.BodyWithout).Match(body),
+		f.BodyWith != "" && !pattern(f.BodyWith).Match(body):
 		return false
 	}
 	return true
@@ -161,69 +266,69 @@ func readBody(r *http.Request) []byte {
 }
 
 // staleOrServed returns the deployment's answer, or an earlier one (Stale).
-func (w *wire) staleOrServed(next http.Handler, r *http.Request, deploymentClock *clock.Clock) *storedAnswer {
-	if w.Stub {
+func (f *Fault) staleOrServed(next http.Handler, r *http.Request, now func() time.Time) *storedAnswer {
+	if f.Stub {
 		return &storedAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 	}
 	key := r.Method + " " + r.URL.String() + r.Header.Get("Authorization")
-	if w.Stale > 0 {
-		w.mu.Lock()
-		stale := w.answers[key]
-		w.mu.Unlock()
-		if stale != nil && deploymentClock.Now().Sub(stale.at) < time.Duration(w.Stale)*time.Second {
+	if f.Stale > 0 {
+		f.mu.Lock()
+		stale := f.answers[key]
+		f.mu.Unlock()
+		if stale != nil && now().Sub(stale.at) < time.Duration(f.Stale)*time.Second {
 			return &storedAnswer{stale.status, stale.header.Clone(), stale.body, stale.at, stale.compressed}
 		}
 	}
 	var requestBody bytes.Buffer
-	if w.Recall != "" && r.Body != nil {
+	if f.Recall != "" && r.Body != nil {
 		r.Body = io.NopCloser(io.TeeReader(r.Body, &requestBody))
 	}
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	var submission map[string]any
 	_ = json.Unmarshal(requestBody.Bytes(), &submission) // or there is nothing to recall
-	input := submission[w.Recall]
-	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), deploymentClock.Now(), false}
+	input := submission[f.Recall]
+	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), now(), false}
 	fresh.decompress()
 	var members struct{ ID string }
 	switch {
 	case input != nil && json.Unmarshal(fresh.body, &members) == nil && members.ID != "":
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.recallByID == nil {
-			w.recallByID = map[string]any{}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.recallByID == nil {
+			f.recallByID = map[string]any{}
 		}
-		w.recallByID[members.ID] = input
-	case w.Stale > 0 && (w.Status == 0 || w.Status == fresh.status):
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.answers == nil {
-			w.answers = map[string]*storedAnswer{}
+		f.recallByID[members.ID] = input
+	case f.Stale > 0 && (f.Status == 0 || f.Status == fresh.status):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.answers == nil {
+			f.answers = map[string]*storedAnswer{}
 		}
-		w.answers[key] = &storedAnswer{fresh.status, fresh.header.Clone(), fresh.body, fresh.at, fresh.compressed}
+		f.answers[key] = &storedAnswer{fresh.status, fresh.header.Clone(), fresh.body, fresh.at, fresh.compressed}
 	}
 	return fresh
 }
 
 // addRecalled adds the member that the object's creation was sent with (Recall).
-func (w *wire) addRecalled(body []byte) []byte {
+func (f *Fault) addRecalled(body []byte) []byte {
 	var members map[string]any
-	if w.Recall == "" || json.Unmarshal(body, &members) != nil {
+	if f.Recall == "" || json.Unmarshal(body, &members) != nil {
 		return body
 	}
 	id, _ := members["id"].(string)
-	w.mu.Lock()
-	value := w.recallByID[id]
-	w.mu.Unlock()
+	f.mu.Lock()
+	value := f.recallByID[id]
+	f.mu.Unlock()
 	if value == nil {
 		return body
 	}
-	return edit{Set: map[string]any{w.Recall: value}}.apply(body, http.Header{}, strings.NewReplacer())
+	return Edit{Set: map[string]any{f.Recall: value}}.apply(body, http.Header{}, strings.NewReplacer())
 }
 
 // remember records the value of a member of the request's body (Remember).
-func (w *wire) remember(r *http.Request) {
-	if w.Remember == "" || r.Body == nil {
+func (f *Fault) remember(r *http.Request) {
+	if f.Remember == "" || r.Body == nil {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -232,21 +337,21 @@ func (w *wire) remember(r *http.Request) {
 	if err != nil || json.Unmarshal(body, &members) != nil {
 		return
 	}
-	if text, ok := members[w.Remember].(string); ok {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.remembered = append(w.remembered, text)
+	if text, ok := members[f.Remember].(string); ok {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.remembered = append(f.remembered, text)
 	}
 }
 
-func (w *wire) allRemembered() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(w.remembered, " ")
+func (f *Fault) allRemembered() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.remembered, " ")
 }
 
 // applyToRequest edits a request; its body is edited when the deployment reads it.
-func (e edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
+func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Path[0] != "" {
 		r.URL.Path = pattern(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])
 		r.URL.RawPath = ""
@@ -257,7 +362,7 @@ func (e edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Method != "" {
 		r.Method = e.Method
 	}
-	if e.Body == nil && e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Raw == nil {
+	if e.Body == nil && e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Raw == nil && e.Affix == nil {
 		e.apply(nil, r.Header, placeholders)
 		return
 	}
@@ -293,7 +398,7 @@ func (l *lazyBody) Read(p []byte) (int, error) {
 func (l *lazyBody) Close() error { return l.raw.Close() }
 
 // apply edits a header, and returns the edited body.
-func (e edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
+func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
 	for name, value := range e.Header {
 		header.Del(name)
 		if value != "" {
@@ -354,7 +459,7 @@ func (e edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	for path, affix := range e.Affix {
 		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
 			if text, ok := old.(string); ok {
-				return affix[0] + text + affix[1], true
+				return placeholders.Replace(affix[0]) + text + placeholders.Replace(affix[1]), true
 			}
 			return old, true
 		})

@@ -1,0 +1,232 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
+)
+
+// front is between one client and the jobrunner of one scenario: it applies the
+// scenario's faults, and records the exchanges and the calls of webhooks.
+type front struct {
+	jobrunner        *local.Deployment
+	key              string
+	endpoint, volume string // ids of objects that exist from the start
+	url              string
+	server           *httptest.Server
+	faulty           http.Handler
+
+	mu       sync.Mutex
+	list     []*exchange
+	expected int    // webhooks that have not been called yet
+	calls    []call // of webhooks
+	called   chan struct{}
+}
+
+// call is a webhook that was called.
+type call struct {
+	status int // 0: no answer
+	err    error
+}
+
+// volumeSize is the size of the network volume that exists from the start, in GB.
+const volumeSize = 100
+
+// Bodies that create the objects which exist from the start.
+const (
+	endpointBody = `{"name":"conformance-endpoint","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":0,"max":3}}`
+	volumeBody   = `{"name":"conformance-volume","dataCenter":"EU-RO-1","size":100}`
+)
+
+// maxBody bounds the bytes that are read of a request: a little more than the contract
+// allows for /runsync.
+const maxBody = 24 << 20
+
+// webhookPath is the path of the front at which the jobrunner calls webhooks. Its query is the
+// client's own URL.
+const webhookPath = "/conformance-webhook"
+
+// webhookTime bounds the wait for a webhook and its call.
+const webhookTime = 10 * time.Second
+
+// startFront starts a jobrunner, "" for the one beside this program or on PATH, and the
+// front.
+func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (f *front, err error) {
+	d, err := local.Start(ctx, local.Config{Binary: binary, RealClock: true})
+	if err != nil {
+		return nil, err
+	}
+	f = &front{jobrunner: d, key: d.Target.Key, called: make(chan struct{}, 1)}
+	f.endpoint, err = f.create(ctx, "/v2/serverless", endpointBody)
+	if err == nil {
+		f.volume, err = f.create(ctx, "/v2/network-volumes", volumeBody)
+	}
+	behind, parseErr := url.Parse(d.Target.BaseURL)
+	if err = errors.Join(err, parseErr); err != nil {
+		return nil, errors.Join(err, d.Stop())
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
+	f.url = "http://" + f.server.Listener.Addr().String()
+	webhooks := &wirefault.Fault{Method: http.MethodPost, Path: jobCreation, BodyWith: `"webhook"`, Request: wirefault.Edit{Affix: map[string][2]string{"webhook": {f.url + webhookPath + "?", ""}}}}
+	f.faulty = wirefault.Handler(noteServed(proxy), wirefault.Deployment{Key: f.key}, append(slices.Clone(faults), webhooks)...)
+	f.server.Start()
+	return f, nil
+}
+
+// create creates an object at the jobrunner.
+func (f *front) create(ctx context.Context, path, body string) (id string, err error) {
+	x := wire.Do(ctx, http.DefaultClient, wire.Request{
+		Method: http.MethodPost, URL: f.jobrunner.Target.BaseURL + path, Header: http.Header{"Authorization": {"Bearer " + f.key}, "Content-Type": {"application/json"}}, Body: []byte(body),
+	}, time.Now)
+	var created struct{ ID string }
+	if x.Err == nil && (json.Unmarshal(x.Body, &created) != nil || created.ID == "") {
+		x.Err = fmt.Errorf("%d %s", x.Status, x.Body)
+	}
+	if x.Err != nil {
+		return "", fmt.Errorf("creating an object at the jobrunner: POST %s: %w", path, x.Err)
+	}
+	return created.ID, nil
+}
+
+type exchangeKey struct{}
+
+// noteServed keeps the deployment's answer in the exchange: a fault may replace it.
+func noteServed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		next.ServeHTTP(recorder, r.WithContext(context.WithoutCancel(r.Context())))
+		if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+			x.servedStatus, x.served = recorder.Code, recorder.Body.Bytes()
+		}
+		send(w, recorder.Code, recorder.Header(), recorder.Body.Bytes())
+	})
+}
+
+func send(w http.ResponseWriter, status int, header http.Header, body []byte) {
+	maps.Copy(w.Header(), header)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
+}
+
+func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == webhookPath {
+		f.callWebhook(w, r)
+		return
+	}
+	x := &exchange{Exchange: wire.Exchange{Sent: time.Now(), Request: wire.Request{Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone()}}, path: r.URL.Path}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return // the client broke off
+	}
+	x.Request.Body, r.Body = body, io.NopCloser(bytes.NewReader(body))
+	answer := httptest.NewRecorder()
+	if isDropped(func() { f.faulty.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))) }) {
+		x.Received, x.Err = time.Now(), errors.New("the connection was dropped, as the scenario says")
+		f.record(x)
+		panic(http.ErrAbortHandler)
+	}
+	x.Status, x.Header, x.Body, x.Received = answer.Code, answer.Header().Clone(), answer.Body.Bytes(), time.Now()
+	f.record(x)
+	send(w, x.Status, answer.Header(), x.Body)
+}
+
+// isDropped tells whether a handler closes the connection without an answer.
+func isDropped(serve func()) (dropped bool) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler: //nolint:errorlint // net/http compares so
+			dropped = true
+		default:
+			panic(p)
+		}
+	}()
+	serve()
+	return false
+}
+
+func (f *front) record(x *exchange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, x)
+	if x.submitsWebhook() && x.succeeded() {
+		f.expected++
+	}
+}
+
+// callWebhook calls the client's webhook, and passes its answer on.
+func (f *front) callWebhook(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), webhookTime)
+	defer cancel()
+	var c call
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL.RawQuery, r.Body)
+	if err == nil {
+		request.Header.Set("Content-Type", r.Header.Get("Content-Type"))
+		var answer *http.Response
+		if answer, err = webhookClient.Do(request); err == nil {
+			c.status = answer.StatusCode
+			err = answer.Body.Close()
+		}
+	}
+	c.err = err
+	w.WriteHeader(cmp.Or(c.status, http.StatusBadGateway))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, c)
+	select {
+	case f.called <- struct{}{}:
+	default:
+	}
+}
+
+var webhookClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+
+var errRedirect = errors.New("it redirects: a receiver answers 200 itself")
+
+// close waits for the webhooks of jobs, stops the jobrunner and the front, and returns the
+// exchanges in order.
+func (f *front) close(ctx context.Context) ([]*exchange, []call, error) {
+	ctx, cancel := context.WithTimeout(ctx, webhookTime)
+	defer cancel()
+	for f.awaitsWebhook() {
+		select {
+		case <-f.called:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	err := f.jobrunner.Stop()
+	f.server.CloseClientConnections()
+	f.server.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.SortStableFunc(f.list, func(a, b *exchange) int { return a.Sent.Compare(b.Sent) })
+	return f.list, f.calls, err
+}
+
+func (f *front) awaitsWebhook() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.calls) < f.expected
+}

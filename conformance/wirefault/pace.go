@@ -1,0 +1,103 @@
+package wirefault
+
+import (
+	"net/http"
+	"regexp"
+	"time"
+)
+
+// hasLine tells whether a line of a request matches.
+func hasLine(r *http.Request, line *regexp.Regexp) bool {
+	if line.String() == "" || line.MatchString(r.Method+" "+r.URL.RequestURI()) || r.ContentLength < 0 && line.MatchString("Transfer-Encoding: chunked") {
+		return true
+	}
+	for name, values := range r.Header {
+		for _, value := range values {
+			if line.MatchString(name + ": " + value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// interrupt holds a request or drops its connection at a moment.
+func (f *Fault) interrupt(moment string, r *http.Request) {
+	if f.Hold == moment {
+		_ = readBody(r) // until then, net/http doesn't notice that the client has gone
+		if f.Held != nil {
+			f.Held <- struct{}{}
+		}
+		select {
+		case <-f.Gate:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if f.Drop == moment {
+		_ = readBody(r)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// slowly waits for Delay, and returns a writer that sends a body as the fault says.
+func (f *Fault) slowly(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
+	pause(r, f.Delay)
+	if f.Drip == 0 && f.Cut == 0 && f.Stall == 0 {
+		return out
+	}
+	return &slowWriter{out, r, f}
+}
+
+// pause waits for seconds, at most until the client has gone.
+func pause(r *http.Request, seconds float64) {
+	if seconds == 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		panic(http.ErrAbortHandler)
+	}
+}
+
+type slowWriter struct {
+	http.ResponseWriter
+	r *http.Request
+	f *Fault
+}
+
+// Write sends a whole body.
+func (w *slowWriter) Write(body []byte) (int, error) {
+	flusher := http.NewResponseController(w.ResponseWriter)
+	sent, end := 0, len(body)
+	for _, limit := range []int{w.f.Cut, w.f.Stall} {
+		if limit > 0 {
+			end = min(end, limit)
+		}
+	}
+	for sent < end {
+		piece := body[sent:end]
+		if w.f.Drip > 0 {
+			pause(w.r, w.f.Drip)
+			piece = piece[:min(len(piece), 32)]
+		}
+		n, err := w.ResponseWriter.Write(piece)
+		sent += n
+		if err == nil {
+			err = flusher.Flush()
+		}
+		if err != nil {
+			return sent, err
+		}
+	}
+	switch {
+	case sent == len(body):
+		return sent, nil
+	case w.f.Stall > 0:
+		<-w.r.Context().Done()
+	}
+	panic(http.ErrAbortHandler)
+}
