@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// environment returns this process's environment with the variables of the scripted
+// environment returns this process's environment with the variables of the
 // deployment and of the scenario's directories. Settings of another deployment are
 // removed.
 func (w *workspace) environment(deployment map[string]string) []string {

@@ -264,7 +264,7 @@ func isReadable(path string) bool {
 }
 
 // checkBackend refuses a directory whose Terraform state is kept elsewhere: every
-// scenario would overwrite it with what the scripted deployment says.
+// scenario would overwrite it.
 func checkBackend(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

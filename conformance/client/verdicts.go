@@ -151,6 +151,9 @@ func (j *judge) repeatCommand(scenario, options string) string {
 	if j.SharedDir {
 		options = "--shared-dir "
 	}
+	if j.Jobrunner != "" {
+		options += "--jobrunner " + shellquote.Join(j.Jobrunner) + " "
+	}
 	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellquote.Join(j.Command...))
 }
 

@@ -81,7 +81,7 @@ func findBinary(asked string) (string, error) {
 	}
 	path, err := exec.LookPath("jobrunner")
 	if err != nil {
-		return "", errors.New("there is no jobrunner beside this program or on PATH: --jobrunner says where it is")
+		return "", errors.New("there is no jobrunner beside this program or on PATH: --jobrunner says where it is, and go install github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner@latest installs one")
 	}
 	return path, nil
 }
@@ -92,9 +92,9 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	if err := os.WriteFile(prices, []byte(catalog), 0o600); err != nil {
 		return err
 	}
-	// It is killed in the end, and leaves its temporary files to Stop. An empty PATH keeps it from
+	// It is killed in the end, and leaves its files to Stop. An empty PATH keeps it from
 	// looking for container engines, most of the cost of a start: the suite uses built-in images.
-	environment = append(environment, "PATH=", "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
+	environment = append(environment, "PATH=", "HOME="+d.dir, "XDG_CACHE_HOME=", "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
 	for _, k := range []struct {
 		name string
 		key  *string
