@@ -6,12 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"sync"
+	"slices"
 	"sync/atomic"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -20,17 +19,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metering"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/node"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/view"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/volume"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
@@ -112,37 +116,26 @@ type Jobrunner struct {
 	db      *sqldb.DB
 	clock   *clock.Clock
 	store   *store.Store
-	meter   *billing.Meter
+	bills   metering.Bills
 	catalog *catalog.Source // nil: what is built in
 	engine  *engine.Engine
 	pools   *worker.Pools
 	pods    *pod.Pods
-	machine string // the deployment's id
-	hooks   *webhook.Sender
+	volumes *volume.Volumes
+	node    *node.Node
+	news    atomic.Pointer[node.Node] // node, while it heeds what others announce
+	machine string                    // the deployment's id
 	log     *slog.Logger
-	handler http.Handler
-	syncing sync.Mutex
 	limits  *limits.Shared // nil: requests are counted here alone
 	added   *apikey.Table  // nil: a file has the added keys
-	resyncs resyncs
 	metrics *metrics.Metrics
 	page    atomic.Pointer[page.Page] // once there is something to show
-
-	inventory gpu.Inventory
-	gpus      *gpu.Allocator
-
-	volumes volumes
-
-	places   places
-	started  atomic.Bool // what other processes announce counts
-	draining atomic.Bool
-
-	outdated chan struct{} // closed once this program is too old for the database
-
-	stopPrices  func() // ends the watch over the catalog's prices; nil without one
-	stopVolumes func() // ends the watch over network volumes; nil without one
-	stopWatch   func() // ends the watch over what other processes change; nil without one
+	gpus    *gpu.Allocator
+	handler http.Handler
+	closers []func() // Close calls them, the last one first
 }
+
+func (j *Jobrunner) onClose(f func()) { j.closers = append(j.closers, f) }
 
 // New opens the state and starts the workers that it asks for. The caller ends
 // the deployment with Close.
@@ -163,138 +156,233 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	clk := new(clock.Clock)
+	j := &Jobrunner{clock: new(clock.Clock), log: c.Logger, gpus: gpu.NewAllocator(c.GPUs)}
 	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine, Connections: c.EngineConnections, Memory: c.StateMemory, Logger: c.Logger}
 	if c.AdminClock {
-		stored.Watch = clk.Work
+		stored.Watch = j.clock.Work
 	}
-	db, err := sqldb.Open(ctx, stored)
-	if err != nil {
+	if j.db, err = sqldb.Open(ctx, stored); err != nil {
 		return nil, err
 	}
-	j := &Jobrunner{db: db, clock: clk, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs), outdated: make(chan struct{}), volumes: volumes{data: c.DataDir}}
-	if err := j.start(ctx, c, clk, hooks); err != nil {
+	if err := j.start(ctx, c, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks webhook.Policy) (err error) {
-	if err := j.correctClock(ctx, clk); err != nil {
+func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) error {
+	if err := j.openState(ctx, c); err != nil {
+		return err
+	}
+	shown := &view.View{Store: j.store, Meter: j.bills.Meter, Clock: j.clock, Inventory: c.GPUs, GPUOwners: j.gpus.Owners, PodPrice: j.bills.PodPrice}
+	j.metrics = metrics.New(metrics.Config{Source: view.Metrics{View: shown}, Clock: j.clock, Logger: c.Logger, Version: c.Version})
+	if err := j.openJobs(ctx, c, hooks); err != nil {
+		return err
+	}
+	if err := j.startWork(ctx, c); err != nil {
+		return err
+	}
+	shown.Engine, shown.Pools, shown.Pods, shown.PodReason = j.engine, j.pools, j.pods, j.node.PodReason
+	return j.serve(ctx, c, hooks, shown)
+}
+
+// openState opens what the database and the data folder have of management objects.
+func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
+	if err := j.correctClock(ctx); err != nil {
 		return err
 	}
 	if c.Catalog != "" {
-		if j.catalog, err = catalog.Open(c.Catalog, clk, c.Logger); err != nil {
+		if j.catalog, err = catalog.Open(c.Catalog, j.clock, c.Logger); err != nil {
 			return err
 		}
+		j.onClose(j.catalog.Close)
 	}
-	j.db.BeforeBreaking(j.refuseWhileOthersRun)
-	if j.store, err = store.Open(ctx, j.db, clk); err != nil {
+	j.db.BeforeBreaking(node.RefuseWhileOthersRun(j.db))
+	if j.store, err = store.Open(ctx, j.db, j.clock); err != nil {
 		return err
 	}
 	j.store.UseCatalog(j.catalog)
-	j.store.SecretKey(c.secretKey())
-	if j.meter, err = billing.Open(ctx, billing.Config{DB: j.db, Clock: clk, Logger: c.Logger}); err != nil {
-		return err
+	secretKey := c.SecretKey
+	if secretKey == "" && c.DataDir != "" {
+		secretKey = filepath.Join(c.DataDir, store.SecretKeyFile)
 	}
-	j.store.OnVolumeChange(billed{j}.volumeChanged)
-	changed := j.catalog.Changed()
-	if err := (billed{j}).settleVolumes(ctx); err != nil {
-		return err
-	}
-	if j.catalog != nil {
-		j.stopPrices = j.inBackground(ctx, clk, func(ctx context.Context, _ *clock.Clock) { billed{j}.followPrices(ctx, changed) })
-	}
-	j.metrics = metrics.New(metrics.Config{Source: metricsSource{j}, Clock: clk, Logger: c.Logger, Version: c.Version})
-	if j.machine, err = machineID(c.DataDir); err != nil {
-		return err
-	}
-	background := context.WithoutCancel(ctx)
-	if j.engine, err = engine.Open(ctx, engine.Config{
-		DB: j.db, Clock: clk, Logger: c.Logger, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
-		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: func(kind, id string) { j.heed(background, kind, id) },
-	}); err != nil {
-		return err
-	}
-	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: clk, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
-	if err := j.startPods(ctx, c, clk); err != nil { // before workers take their GPUs
-		return err
-	}
-	j.pools = worker.New(j.workerConfig(c, clk))
-	if err := j.keepVolumes(ctx, c.Volumes); err != nil { // before settle starts workers that mount them
-		return err
-	}
-	if err := j.settle(ctx); err != nil {
-		return err
-	}
-	keys, err := j.keys(ctx, c, clk)
+	j.store.SecretKey(secretKey)
+	meter, err := billing.Open(ctx, billing.Config{DB: j.db, Clock: j.clock, Logger: c.Logger})
 	if err != nil {
 		return err
 	}
-	var apis http.Handler
+	j.onClose(meter.Close)
+	j.bills = metering.Bills{Meter: meter, Store: j.store, Catalog: j.catalog, Logger: c.Logger}
+	j.store.OnVolumeChange(j.bills.VolumeChanged)
+	changed := j.catalog.Changed()
+	if err := j.bills.SettleVolumes(ctx); err != nil {
+		return err
+	}
+	if j.catalog != nil {
+		j.inBackground(ctx, func(ctx context.Context) { j.bills.FollowPrices(ctx, changed) })
+	}
+	j.machine, err = node.MachineID(c.DataDir)
+	return err
+}
+
+// openJobs opens the job engine and starts calling webhooks.
+func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
+	background := context.WithoutCancel(ctx)
+	heed := func(kind, id string) {
+		if n := j.news.Load(); n != nil { // before, what others announce is read anyway
+			n.Heed(background, kind, id)
+		}
+	}
+	if j.engine, err = engine.Open(ctx, engine.Config{
+		DB: j.db, Clock: j.clock, Logger: c.Logger, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
+		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: heed,
+	}); err != nil {
+		return err
+	}
+	j.onClose(j.engine.Close)
+	j.onClose(webhook.Start(webhook.Config{Queue: j.engine, Clock: j.clock, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook}).Close)
+	return nil
+}
+
+// startWork starts pods, and workers of the endpoints that this node leads.
+func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
+	mounted := func(id string) bool { return j.pools.Mounts(id) || j.pods.Mounts(id) }
+	j.volumes = volume.New(volume.Config{Data: c.DataDir, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
+	j.onClose(func() {
+		if err := j.volumes.Close(); err != nil {
+			j.log.Error("removing the folders of network volumes failed", "error", err)
+		}
+	})
+	j.onClose(j.gpus.Close)
+	j.pools = worker.New(j.workerConfig(c))
+	j.onClose(j.pools.Close)
+	if err := j.startPods(ctx, c); err != nil { // before workers take their GPUs
+		return err
+	}
+	if err := j.volumes.Start(ctx); err != nil { // before Settle starts workers that mount them
+		return err
+	}
+	j.onClose(j.volumes.Stop)
+	j.node = node.New(node.Config{
+		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Logger: c.Logger,
+		Round: j.round, LimitReached: func(key string) { j.limits.GiveBack(key) },
+	})
+	j.onClose(j.node.Close)
+	return j.node.Settle(ctx)
+}
+
+// round is a node's, on a shared database, once a second.
+func (j *Jobrunner) round(ctx context.Context, minute bool) error {
+	err := j.added.Reload(ctx)
+	if err == nil {
+		err = j.limits.Sweep(ctx, minute)
+	}
+	if err == nil && minute {
+		err = j.correctClock(ctx)
+	}
+	return err
+}
+
+// serve creates the handler of all requests, and begins to follow what other nodes do.
+func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, shown *view.View) error {
+	keys, added, err := apikey.Open(ctx, c.APIKey, cmp.Or(c.KeyDir, c.DataDir), j.db, j.clock.Now, c.Logger)
+	if err != nil {
+		return err
+	}
+	j.added = added
+	background := context.WithoutCancel(ctx)
+	queues := jobapi.NewEndpoints(j.store.Endpoint, j.db.Shared())
+	j.store.OnEndpointChange(queues.Changed)
+	j.store.OnEndpointChange(func(id string) {
+		j.node.Sync(background, id)
+		j.engine.Announce(engine.EndpointChanged, id)
+	})
+	limiter, err := j.limiter(ctx)
+	if err != nil {
+		return err
+	}
+	var quotas *mgmt.SharedQuotas // nil: requests are counted here alone
+	if j.db.Shared() && c.ManagementLimits {
+		if quotas, err = mgmt.NewSharedQuotas(ctx, j.db, j.clock); err != nil {
+			return err
+		}
+	}
+	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
+	bodies := httplimit.NewMemory(memory)
+	management := mgmt.New(mgmt.Config{
+		Bodies: bodies, Store: j.store, Keys: keys, Clock: j.clock, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.bills.Meter,
+		PodPrice: j.bills.PodPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.node.PodReason, Machine: j.machine, Sample: c.GPUs.Sample,
+	})
+	jobs := jobapi.New(jobapi.Config{
+		Limiter: limiter, Running: j.node.Running,
+		Engine: j.engine, Endpoint: queues.Find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.node.Failure, Webhook: hooks.Check,
+		Clock: j.clock, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
+		Bodies: bodies, Answers: httplimit.NewMemory(memory),
+	})
+	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
+	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: j.clock, Logger: c.Logger})
+	apis := j.node.Forward(j.node.Gather(front.Route(management, jobs, workers, balance, j.pools.Balanced)))
+	j.openPage(c, keys, shown, apis)
+	if c.AdminClock {
+		apis = front.Clock(j.clock, keys, j.pools.OffClock, j.bills.Meter.Checkpoint, apis)
+	}
+	j.handler = httplimit.Bodies(front.New(front.Config{
+		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
+	}))
+	if j.db.Shared() {
+		j.news.Store(j.node)
+		j.node.Follow(ctx)
+	} else {
+		j.inBackground(ctx, j.watchClock)
+	}
+	return nil
+}
+
+// openPage creates the page, whose requests apis answers.
+func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis http.Handler) {
 	call := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" { // who has used the printed link may do everything
+		if r.Header.Get("Authorization") == "" { // a browser that used the printed link may do everything
 			r.Header.Set("Authorization", "Bearer "+c.APIKey)
 		}
 		if r.Method == http.MethodGet {
 			apis.ServeHTTP(w, r)
 			return
 		}
-		observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // what changes something is in the log as any client's
+		front.Observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // changes are logged as any client's
 	}
-	shown := page.Config{Source: pageSource{j}, API: call, Keys: keys, Clock: clk, Logger: c.Logger, Version: c.Version}
+	p := page.Config{Source: shown, API: call, Keys: keys, Clock: j.clock, Logger: c.Logger, Version: c.Version}
 	if j.db.Shared() {
-		shown.Shared, shown.Others, shown.Node, shown.Machine = true, j.askPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
+		p.Shared, p.Others, p.Node, p.Machine = true, j.node.AskPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
 	}
-	j.page.Store(page.New(shown))
-	queues := &queues{load: j.store.Endpoint, uncached: j.db.Shared(), cache: map[string]jobapi.Endpoint{}}
-	j.store.OnEndpointChange(queues.changed)
-	j.store.OnEndpointChange(func(id string) {
-		j.sync(background, id)
-		j.engine.Announce(engine.EndpointChanged, id)
-	})
-	limiter, err := j.limiter(ctx, clk)
-	if err != nil {
-		return err
-	}
-	var quotas *mgmt.SharedQuotas // nil: requests are counted here alone
-	if j.db.Shared() && c.ManagementLimits {
-		if quotas, err = mgmt.NewSharedQuotas(ctx, j.db, clk); err != nil {
-			return err
+	j.page.Store(page.New(p))
+	j.onClose(j.page.Load().Close)
+}
+
+// PageCode is for a link to the page, /#code=…: it lets one browser in, once,
+// within an hour.
+func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
+
+// recordEvent passes events of jobs to the metrics, the page, and also to another function.
+func (j *Jobrunner) recordEvent(also func(engine.Event)) func(engine.Event) {
+	return func(e engine.Event) {
+		j.metrics.Job(e)
+		if p := j.page.Load(); p != nil {
+			p.Job(e)
+		}
+		if also != nil {
+			also(e)
 		}
 	}
-	if j.db.Shared() {
-		j.started.Store(true)
-		j.stopWatch = j.follow(background, clk)
-	} else {
-		j.stopWatch = j.inBackground(ctx, clk, j.watchClock)
-	}
-
-	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
-	bodies := httplimit.NewMemory(memory)
-	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.meter, PodPrice: billed{j}.podPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.podReason, Machine: j.machine, Sample: c.GPUs.Sample})
-	jobs := jobapi.New(jobapi.Config{
-		Limiter: limiter, Running: j.running,
-		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.failure, Webhook: hooks.Check,
-		Clock: clk, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
-		Bodies: bodies, Answers: httplimit.NewMemory(memory),
-	})
-	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
-	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: clk, Logger: c.Logger})
-	apis = j.forward(j.gather(route(management, jobs, workers, balance, j.pools.Balanced)))
-	handler := apis
-	if c.AdminClock {
-		handler = serveClock(clk, keys, j.pools.OffClock, j.meter.Checkpoint, handler)
-	}
-	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, handler)))
-	return nil
 }
+
+// AliveRoute is the path of a probe, without a key, for those who restart jobrunners.
+const AliveRoute = front.AliveRoute
 
 const reportsFolder = "reports" // of the data folder
 
 // StateFiles are the names of what the data folder has of the state beside the database:
 // reports that it could not take yet, the deployment's id and its further keys.
-func StateFiles() []string { return []string{reportsFolder, machineFile, apikey.FileName} }
+func StateFiles() []string { return []string{reportsFolder, node.MachineFile, apikey.FileName} }
 
 // spoolDir is where job reports are stored while the database is unavailable.
 func spoolDir(data string) string {
@@ -304,52 +392,9 @@ func spoolDir(data string) string {
 	return filepath.Join(data, reportsFolder)
 }
 
-// settle starts the pools of the endpoints that there are, and drops the jobs
-// of one whose deletion was cut short.
-func (j *Jobrunner) settle(ctx context.Context) error {
-	if _, err := j.setAll(ctx, false); err != nil {
-		return err
-	}
-	for _, id := range j.engine.Endpoints() {
-		// An endpoint with jobs that is not there now was deleted; one that was not
-		// there before may have been made meanwhile, by another process.
-		_, err := j.store.Endpoint(ctx, id)
-		if errors.Is(err, store.ErrNotFound) {
-			err = j.engine.DropEndpoint(ctx, id)
-		}
-		if err != nil {
-			return fmt.Errorf("looking whether the endpoint %s is deleted, to drop its jobs: %w", id, err)
-		}
-	}
-	return nil
-}
-
-// sync makes what the store says of an endpoint count. One at a time, so that
-// the last one to read is the last one to set.
-func (j *Jobrunner) sync(ctx context.Context, id string) {
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
-	e, err := j.store.Endpoint(ctx, id)
-	switch {
-	case err == nil:
-		err = j.apply(ctx, e)
-	case errors.Is(err, store.ErrNotFound):
-		j.pools.Remove(id)
-		j.places.remove(id)
-		err = j.engine.DropEndpoint(ctx, id)
-	}
-	switch {
-	case err == nil:
-	case engine.Temporary(err):
-		j.resyncs.later(id, func() { j.sync(ctx, id) })
-	default:
-		j.log.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)
-	}
-}
-
 // Outdated is closed once another jobrunner has changed the shared database in a way
 // that this version can't work with: this one answers 503, and is to be closed.
-func (j *Jobrunner) Outdated() <-chan struct{} { return j.outdated }
+func (j *Jobrunner) Outdated() <-chan struct{} { return j.node.Outdated() }
 
 // Handler serves every path of the deployment.
 func (j *Jobrunner) Handler() http.Handler { return j.handler }
@@ -357,7 +402,7 @@ func (j *Jobrunner) Handler() http.Handler { return j.handler }
 // Drain has the pods end, lets workers end their jobs, hands them no more, and waits
 // for that until ctx ends. The deployment is to be served meanwhile, and closed after it.
 func (j *Jobrunner) Drain(ctx context.Context) {
-	j.draining.Store(true)
+	j.node.Drain()
 	j.pods.Stop()
 	j.pools.Drain(ctx)
 }
@@ -373,39 +418,9 @@ func (j *Jobrunner) Running() (n int) {
 // Close ends workers and engine and closes the state. Jobs that run are queued
 // again when the state is next opened.
 func (j *Jobrunner) Close() error {
-	j.started.Store(false)
-	if j.stopWatch != nil {
-		j.stopWatch()
-	}
-	if j.stopVolumes != nil {
-		j.stopVolumes()
-	}
-	if j.stopPrices != nil {
-		j.stopPrices()
-	}
-	j.resyncs.close()
-	if p := j.page.Load(); p != nil {
-		p.Close()
-	}
-	if j.pods != nil {
-		j.pods.Close()
-	}
-	if j.pools != nil {
-		j.pools.Close()
-	}
-	if err := j.volumes.close(); err != nil {
-		j.log.Error("removing the folders of network volumes failed", "error", err)
-	}
-	j.gpus.Close()
-	if j.meter != nil {
-		j.meter.Close()
-	}
-	j.catalog.Close()
-	if j.hooks != nil {
-		j.hooks.Close()
-	}
-	if j.engine != nil {
-		j.engine.Close()
+	j.news.Store(nil)
+	for _, f := range slices.Backward(j.closers) {
+		f()
 	}
 	return j.db.Close()
 }

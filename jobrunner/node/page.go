@@ -1,4 +1,4 @@
-package jobrunner
+package node
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// pageWait is how long a page waits for the other jobrunners: it is drawn every second.
+// pageWait bounds how long a page waits for the other nodes: it is drawn every second.
 const pageWait = time.Second
 
-// askPages asks the other jobrunners for what only they have. Who has used the printed
-// link has the authority of the deployment's own key, which is the same for all.
-func (j *Jobrunner) askPages(key string) func(*http.Request, string) ([]page.Answer, []string) {
+// AskPages asks the other nodes for what only they have. A browser that used the printed
+// link has the rights of key, the deployment's own key, which all nodes share.
+func (n *Node) AskPages(key string) func(*http.Request, string) ([]page.Answer, []string) {
 	return func(r *http.Request, path string) (answers []page.Answer, silent []string) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageWait)
 		defer cancel()
@@ -21,7 +21,7 @@ func (j *Jobrunner) askPages(key string) func(*http.Request, string) ([]page.Ans
 		if authorization == "" {
 			authorization = "Bearer " + key
 		}
-		for _, one := range j.askOthers(ctx, http.Header{"Authorization": {authorization}}, path) {
+		for _, one := range n.askOthers(ctx, http.Header{"Authorization": {authorization}}, path) {
 			switch {
 			case one.err != nil:
 				silent = append(silent, one.node.URL)
@@ -35,22 +35,22 @@ func (j *Jobrunner) askPages(key string) func(*http.Request, string) ([]page.Ans
 	}
 }
 
-// forwardPage passes the requests of a browser on to the jobrunner at which it signed in:
-// behind a load balancer they come to any.
-func (j *Jobrunner) forwardPage(next http.Handler) http.Handler {
-	if !j.db.Shared() {
+// ForwardPage passes the requests of a browser on to the node at which it signed in: behind
+// a load balancer they arrive at any node.
+func (n *Node) ForwardPage(next http.Handler) http.Handler {
+	if !n.DB.Shared() {
 		return next
 	}
-	pass := j.forwarder(forwardAnswer, false)
+	pass := n.forwarder(forwardAnswer, false)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := page.SignedInAt(r)
-		if at == "" || at == j.machine || r.Header.Get(forwarded) != "" {
+		if at == "" || at == n.Machine || r.Header.Get(forwarded) != "" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		for _, node := range j.engine.Nodes() {
-			if node.Machine == at {
-				pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, node.URL)))
+		for _, to := range n.Engine.Nodes() {
+			if to.Machine == at {
+				pass.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, to.URL)))
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-package jobrunner
+package node
 
 import (
 	"bytes"
@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 )
 
-// gather adds to the pods of management API v1, where a request wants workers among them,
-// the workers of the other jobrunners on the database. Each answers for its own.
-func (j *Jobrunner) gather(next http.Handler) http.Handler {
-	if !j.db.Shared() {
+// Gather adds the workers of the other nodes to the pods of management API v1, if a request
+// asks for workers. Each node answers for its own.
+func (n *Node) Gather(next http.Handler) http.Handler {
+	if !n.DB.Shared() {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,9 +29,9 @@ func (j *Jobrunner) gather(next http.Handler) http.Handler {
 			own.send(w)
 			return
 		}
-		others, err := j.askAll(r)
+		others, err := n.askAll(r)
 		if err != nil {
-			j.log.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", err)
+			n.Logger.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", err)
 			w.Header().Del("Content-Length")
 			refuseMoving(w, r)
 			return
@@ -37,19 +39,19 @@ func (j *Jobrunner) gather(next http.Handler) http.Handler {
 		if one {
 			own.takeFound(others)
 		} else if err := own.merge(others); err != nil {
-			formOf(r.URL.Path).Fail(w, r, j.log, err)
+			front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
 			return
 		}
 		own.send(w)
 	})
 }
 
-// askAll sends a request to all other jobrunners. One that does not answer is an error:
-// what it has would be missing.
-func (j *Jobrunner) askAll(r *http.Request) ([]otherAnswer, error) {
+// askAll sends a request to all other nodes. A node that doesn't answer is an error:
+// its objects would be missing.
+func (n *Node) askAll(r *http.Request) ([]otherAnswer, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), forwardAnswer)
 	defer cancel()
-	all := j.askOthers(ctx, r.Header, r.URL.RequestURI())
+	all := n.askOthers(ctx, r.Header, r.URL.RequestURI())
 	for _, one := range all {
 		if one.err != nil {
 			return nil, one.err

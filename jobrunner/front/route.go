@@ -1,4 +1,4 @@
-package jobrunner
+package front
 
 import (
 	"log/slog"
@@ -15,14 +15,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// route sends a request to the API that owns its path: below /v2, the first
+// Route sends a request to the API that owns its path: below /v2, the first
 // segment is a reserved word of the management API or the id of an endpoint.
 // Below /live the job API alone is served, as the public SDKs read it. Workers
 // speak below the id of their endpoint. All below the id of an endpoint behind a
 // load balancer is its workers' own.
-func route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
+func Route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		endpoint, below := endpointOf(r.URL.Path)
+		endpoint, below := EndpointOf(r.URL.Path)
 		switch {
 		case endpoint != "" && balanced(endpoint):
 			r.Pattern = "/v2/{endpoint_id}/{path...}" // for those who count requests
@@ -37,9 +37,9 @@ func route(management, jobs, workers, balancer http.Handler, balanced func(endpo
 	})
 }
 
-// endpointOf is the endpoint whose path it is, "" for the other paths, and
+// EndpointOf is the endpoint whose path it is, "" for the other paths, and
 // whether more follows the id.
-func endpointOf(path string) (id string, below bool) {
+func EndpointOf(path string) (id string, below bool) {
 	path, isV2 := strings.CutPrefix(path, "/v2/")
 	id, _, below = strings.Cut(path, "/")
 	if !isV2 || slices.Contains(store.Reserved, id) {
@@ -48,9 +48,9 @@ func endpointOf(path string) (id string, below bool) {
 	return id, below
 }
 
-// formOf is how the API that owns a path refuses a request.
-func formOf(path string) httpanswer.Form {
-	switch endpoint, _ := endpointOf(path); {
+// FormOf is how the API that owns a path refuses a request.
+func FormOf(path string) httpanswer.Form {
+	switch endpoint, _ := EndpointOf(path); {
 	case strings.HasPrefix(path, "/v1/"):
 		return httpanswer.Message
 	case strings.HasPrefix(path, "/v2/") && endpoint == "":
@@ -59,9 +59,9 @@ func formOf(path string) httpanswer.Form {
 	return httpanswer.Error
 }
 
-// observe gives every request an id, counts it, writes a line about it, and
+// Observe gives every request an id, counts it, writes a line about it, and
 // turns a panic into an answer.
-func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
+func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, started := httpanswer.SetRequestID(w.Header()), time.Now()
 		answer := &answer{ResponseWriter: w}
@@ -73,7 +73,7 @@ func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
 				if answer.status == 0 {
-					form := formOf(r.URL.Path)
+					form := FormOf(r.URL.Path)
 					form.Refuse(answer, form.Internal(w.Header()))
 				}
 			}

@@ -1,46 +1,62 @@
-package jobrunner
+// Package front is the entry of a deployment's HTTP requests: it finds the API that owns a
+// path, counts and logs requests, and serves what is for operators.
+package front
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// front serves what is for those who operate the deployment, and leaves the
-// rest to the APIs: the page at / and below /ui/, /metrics, /healthz and /readyz, and
-// with Profile /debug/pprof/. On a loopback address metrics and profiles are open to this
-// machine, for they hold nothing secret, and the programs that read them send
-// no key without being told.
-func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.Handler {
-	shown := page.Local(c.Remote, j.forwardPage(j.page.Load()))
-	metrics := j.metrics.Handler()
+// Config says what is served beside the APIs.
+type Config struct {
+	APIs    http.Handler
+	Page    http.Handler
+	Metrics *metrics.Metrics
+	Keys    *apikey.Keys
+	Ready   func(ctx context.Context) (reason string) // why requests should go elsewhere; "" if they may come
+	Remote  bool                                      // other machines may reach the deployment
+	Profile bool
+	Logger  *slog.Logger
+}
+
+// New serves the page at / and below /ui/, /metrics, /healthz and /readyz, with Profile
+// /debug/pprof/, and the APIs at all other paths. On a loopback address metrics and
+// profiles need no key: they hold no secret, and the programs that read them send
+// none by default.
+func New(c Config) http.Handler {
+	shown := page.Local(c.Remote, c.Page)
+	scraped := c.Metrics.Handler()
 	if c.Remote {
-		metrics = withKey(keys, "the metrics are of all", metrics.ServeHTTP)
+		scraped = withKey(c.Keys, "the metrics are of all", scraped.ServeHTTP)
 	}
-	metrics = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metrics)))
+	scraped = page.Local(c.Remote, withPattern("GET /metrics", readOnly(scraped)))
 	probes := map[string]http.Handler{}
-	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: j.ready} {
+	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: ready(c.Ready)} {
 		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name: a proxy's, too
 	}
 	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return Observe(c.Logger, c.Metrics, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case page.Owns(r.URL.Path):
 			shown.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics":
-			metrics.ServeHTTP(w, r)
+			scraped.ServeHTTP(w, r)
 		case probes[r.URL.Path] != nil:
 			probes[r.URL.Path].ServeHTTP(w, r)
 		case c.Profile && strings.HasPrefix(r.URL.Path, "/debug/pprof/"):
 			profiles.ServeHTTP(w, r)
 		default:
-			next.ServeHTTP(w, r)
+			c.APIs.ServeHTTP(w, r)
 		}
-	})
+	}))
 }
 
 // withPattern says by what template a request is counted.

@@ -1,4 +1,4 @@
-package jobrunner
+package view
 
 import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -8,10 +8,10 @@ import (
 
 // eachGPU tells of every device how it does and who has it, "" for nobody. What
 // a device does not tell is -1.
-func (j *Jobrunner) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
-	held := j.gpus.Owners()
-	for _, d := range j.inventory.Devices() {
-		sample, err := j.inventory.Sample(d.UUID)
+func (v *View) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
+	held := v.GPUOwners()
+	for _, d := range v.Inventory.Devices() {
+		sample, err := v.Inventory.Sample(d.UUID)
 		if err != nil { // it went away meanwhile
 			sample = gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
 		}
@@ -19,16 +19,16 @@ func (j *Jobrunner) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string
 	}
 }
 
-func (s pageSource) GPUs() page.GPUs {
-	out := page.GPUs{Driver: s.inventory.Driver(), Simulated: gpu.Simulated(s.inventory)}
-	s.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
+func (v *View) GPUs() page.GPUs {
+	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory)}
+	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
 		out.Devices = append(out.Devices, page.GPU{Device: d, Sample: sample, Holder: holder})
 	})
 	return out
 }
 
-func (s metricsSource) GPUs() (out []metrics.GPU) {
-	s.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
+func (v Metrics) GPUs() (out []metrics.GPU) {
+	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
 		out = append(out, metrics.GPU{Device: d, Sample: sample, Held: holder != ""})
 	})
 	return out

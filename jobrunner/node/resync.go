@@ -1,4 +1,4 @@
-package jobrunner
+package node
 
 import (
 	"sync"
@@ -8,8 +8,8 @@ import (
 // resyncPause is in real time, which is the database's.
 const resyncPause = time.Second
 
-// resyncs are endpoints whose changes could not be read because the database
-// was not available: they are read again until they can be.
+// resyncs are reads of changed objects that are still to be made: at once, or again because
+// the database was unavailable.
 type resyncs struct {
 	mu     sync.Mutex
 	timers map[string]*time.Timer // by endpoint
@@ -17,10 +17,10 @@ type resyncs struct {
 	active sync.WaitGroup
 }
 
-// later calls sync after a pause, once however often an endpoint is named in it.
+// later calls resync after a pause, once however often an endpoint is named meanwhile.
 func (r *resyncs) later(endpoint string, resync func()) { r.after(resyncPause, endpoint, resync) }
 
-// soon calls sync at once, and does not wait for it.
+// soon calls resync at once, and doesn't wait for it.
 func (r *resyncs) soon(endpoint string, resync func()) { r.after(0, endpoint, resync) }
 
 func (r *resyncs) after(pause time.Duration, endpoint string, resync func()) {

@@ -1,4 +1,4 @@
-package jobrunner
+package front
 
 import (
 	"context"
@@ -15,14 +15,12 @@ import (
 // live of a job.
 const maxAdvance = 8 * 24 * time.Hour
 
-// serveClock lets whoever holds an unrestricted key read and advance the
-// deployment's clock: GET /clock, and POST /clock {"advance": milliseconds}.
-// POST /clock {"stop": true} makes it stand still but for that.
-// It is there only where Config.AdminClock asks for it. While a worker runs a job
-// that does not follow the clock, which offClock names the endpoint of, it is
-// not advanced: the job would time out without having had the time. advanced is
-// called after each step.
-func serveClock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {
+// Clock lets clients with an unrestricted key read and advance the deployment's clock:
+// GET /clock, and POST /clock {"advance": milliseconds}. POST /clock {"stop": true} stops
+// it between advances. While a worker runs a job that doesn't follow the clock, at the
+// endpoint that offClock returns, the clock isn't advanced: the job would time out early.
+// advanced is called after each step.
+func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {
 	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {
 			Advance int64 `json:"advance"`

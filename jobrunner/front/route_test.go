@@ -1,4 +1,4 @@
-package jobrunner
+package front_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 )
 
@@ -26,7 +27,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 		"/v2/catalog/gpus/rtx": {"application/problem+json", "detail"},
 	} {
 		var log bytes.Buffer
-		server := httptest.NewServer(observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		server := httptest.NewServer(front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			panic("planted")
 		})))
 		resp, err := http.Get(server.URL + path)

@@ -1,4 +1,4 @@
-package jobrunner
+package node
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// forwarded marks a request that another jobrunner passed on. It is answered here.
+// forwarded marks a request that another node passed on. It is answered here.
 const forwarded = "X-Gpucloud-Forwarded"
 
 const (
@@ -26,20 +27,20 @@ const (
 
 type forwardKey struct{}
 
-// forward passes requests that only the jobrunner with the workers, or the pod, can
-// answer on to that one, where several share a database. Where it can't be reached,
-// or nobody leads a load-balancing endpoint yet, they are answered 503.
-func (j *Jobrunner) forward(next http.Handler) http.Handler {
-	if !j.db.Shared() {
+// Forward passes requests that only the node with the workers, or the pod, can answer on to
+// that node. If it can't be reached, or nobody leads a load-balancing endpoint yet, they get
+// 503.
+func (n *Node) Forward(next http.Handler) http.Handler {
+	if !n.DB.Shared() {
 		return next
 	}
-	pass, balance := j.forwarder(forwardAnswer, false), j.forwarder(0, true)
+	pass, balance := n.forwarder(forwardAnswer, false), n.forwarder(0, true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subject := subjectOf(r)
-		to, elsewhere, err := j.locate(r.Context(), subject)
+		to, elsewhere, err := n.locate(r.Context(), subject)
 		switch {
 		case err != nil:
-			formOf(r.URL.Path).Fail(w, r, j.log, err)
+			front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
 		case !elsewhere:
 			next.ServeHTTP(w, r)
 		case to == "" || r.Header.Get(forwarded) != "":
@@ -65,7 +66,7 @@ type subject struct {
 
 func subjectOf(r *http.Request) subject {
 	path := r.URL.Path
-	if endpoint, below := endpointOf(strings.TrimPrefix(path, "/live")); below {
+	if endpoint, below := front.EndpointOf(strings.TrimPrefix(path, "/live")); below {
 		_, operation, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/live"), "/v2/"), "/")
 		return subject{endpoint: endpoint, workers: operation == "health"}
 	}
@@ -87,14 +88,14 @@ func subjectOf(r *http.Request) subject {
 	return subject{}
 }
 
-// locate finds the jobrunner that answers a request, when it is another one; "": it
-// is not known yet.
-func (j *Jobrunner) locate(ctx context.Context, s subject) (url string, elsewhere bool, err error) {
+// locate finds the node that answers a request, if it is another one; "": it isn't known
+// yet.
+func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere bool, err error) {
 	switch {
 	case s.endpoint != "":
-		at, known := j.places.endpoint(s.endpoint)
+		at, known := n.places.endpoint(s.endpoint)
 		if !known && s.workers { // it is new, or there is none
-			leaders, err := j.engine.Leaders(ctx)
+			leaders, err := n.Engine.Leaders(ctx)
 			if err != nil {
 				return "", false, err
 			}
@@ -106,22 +107,22 @@ func (j *Jobrunner) locate(ctx context.Context, s subject) (url string, elsewher
 		// While nobody leads an endpoint it has no workers, and that is the answer.
 		return at.URL, at.Process != "" || at.balanced, nil
 	case s.pod != "":
-		j.places.mu.Lock()
-		machine := j.places.pods[s.pod]
-		j.places.mu.Unlock()
-		if machine == "" || machine == j.machine {
+		n.places.mu.Lock()
+		machine := n.places.pods[s.pod]
+		n.places.mu.Unlock()
+		if machine == "" || machine == n.Machine {
 			return "", false, nil
 		}
-		for _, node := range j.engine.Nodes() {
-			if node.Machine == machine {
-				return node.URL, true, nil
+		for _, other := range n.Engine.Nodes() {
+			if other.Machine == machine {
+				return other.URL, true, nil
 			}
 		}
 	}
 	return "", false, nil
 }
 
-func (j *Jobrunner) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy {
+func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			to, err := url.Parse(p.In.Context().Value(forwardKey{}).(string))
@@ -129,7 +130,7 @@ func (j *Jobrunner) forwarder(answer time.Duration, once bool) *httputil.Reverse
 				to = &url.URL{} // which is refused
 			}
 			p.Out.URL.Scheme, p.Out.URL.Host = to.Scheme, to.Host
-			p.Out.Header.Set(forwarded, j.machine)
+			p.Out.Header.Set(forwarded, n.Machine)
 			p.Out.Host = p.In.Host
 		},
 		Transport: &http.Transport{
@@ -141,12 +142,12 @@ func (j *Jobrunner) forwarder(answer time.Duration, once bool) *httputil.Reverse
 			IdleConnTimeout:       time.Minute,
 		},
 		FlushInterval: -1, // what is streamed is passed on at once
-		ErrorLog:      slog.NewLogLogger(j.log.Handler(), slog.LevelDebug),
+		ErrorLog:      slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil || errors.Is(err, context.Canceled) {
 				panic(http.ErrAbortHandler)
 			}
-			j.log.DebugContext(r.Context(), "the jobrunner that has the workers does not answer", "path", r.URL.Path, "error", err)
+			n.Logger.DebugContext(r.Context(), "the jobrunner that has the workers does not answer", "path", r.URL.Path, "error", err)
 			refuseMoving(w, r)
 		},
 	}
@@ -156,5 +157,5 @@ func (j *Jobrunner) forwarder(answer time.Duration, once bool) *httputil.Reverse
 func refuseMoving(w http.ResponseWriter, r *http.Request) {
 	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has these workers can't be reached, or another one is taking over: try again in a few seconds")
 	refusal.RetryAfter = engine.RetryAfter
-	formOf(r.URL.Path).Refuse(w, refusal)
+	front.FormOf(r.URL.Path).Refuse(w, refusal)
 }

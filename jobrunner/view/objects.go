@@ -1,4 +1,4 @@
-package jobrunner
+package view
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-func (s pageSource) Objects(ctx context.Context) (out page.Objects, err error) {
-	pods, err := s.store.Pods(ctx)
+func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
+	pods, err := v.Store.Pods(ctx)
 	if err != nil {
 		return out, err
 	}
 	for _, p := range pods {
-		out.Pods = append(out.Pods, s.pagePod(p))
+		out.Pods = append(out.Pods, v.pagePod(p))
 	}
-	clusters, err := s.store.Clusters(ctx)
+	clusters, err := v.Store.Clusters(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -34,15 +34,15 @@ func (s pageSource) Objects(ctx context.Context) (out page.Objects, err error) {
 		}
 		out.Clusters = append(out.Clusters, one)
 	}
-	volumes, err := s.store.NetworkVolumes(ctx)
-	for _, v := range volumes {
-		out.Volumes = append(out.Volumes, page.Volume{ID: v.ID, Name: v.Name, DataCenter: v.DataCenter, Type: v.Type, Size: v.Size, Created: v.Created})
+	volumes, err := v.Store.NetworkVolumes(ctx)
+	for _, one := range volumes {
+		out.Volumes = append(out.Volumes, page.Volume{ID: one.ID, Name: one.Name, DataCenter: one.DataCenter, Type: one.Type, Size: one.Size, Created: one.Created})
 	}
 	return out, err
 }
 
-func (s pageSource) pagePod(p store.Pod) page.Pod {
-	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: s.podReason(p), Locked: p.Locked, Created: p.Created, Compute: computeOf(p)}
+func (v *View) pagePod(p store.Pod) page.Pod {
+	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: v.PodReason(p), Locked: p.Locked, Created: p.Created, Compute: computeOf(p)}
 	for _, a := range pod.Actions(p) {
 		out.Actions = append(out.Actions, string(a))
 	}
@@ -50,7 +50,7 @@ func (s pageSource) pagePod(p store.Pod) page.Pod {
 		out.Started = p.StartedAt
 	}
 	if p.Status.Active() {
-		out.Cost = billed(s).podPrice(p)
+		out.Cost = v.PodPrice(p)
 	}
 	if c := p.Cluster; c != nil {
 		out.Cluster = &page.Member{Cluster: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
@@ -75,8 +75,8 @@ func computeOf(p store.Pod) string {
 
 func gpusOf(count int64, kind string) string { return fmt.Sprintf("%d × %s", count, kind) }
 
-func (s pageSource) PodLog(id string) ([]page.Line, bool) {
-	log, ok := s.pods.Log(id)
+func (v *View) PodLog(id string) ([]page.Line, bool) {
+	log, ok := v.Pods.Log(id)
 	if !ok {
 		return nil, false
 	}
@@ -92,8 +92,8 @@ func pageLines(log *run.Log) []page.Line {
 	return out
 }
 
-func (s pageSource) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
-	releases, err := s.store.Releases(ctx, endpoint)
+func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
+	releases, err := v.Store.Releases(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package jobrunner
+package node
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// maxOtherAnswer bounds what another jobrunner answers, in bytes.
+// maxOtherAnswer bounds the body of another node's response, in bytes.
 const maxOtherAnswer = 64 << 20
 
-// otherAnswer is that of another jobrunner.
+// otherAnswer is another node's response.
 type otherAnswer struct {
 	node   engine.Node
 	status int // 200 or 404
@@ -22,20 +22,20 @@ type otherAnswer struct {
 	err    error
 }
 
-// askOthers sends a GET request with the headers of another one to all other jobrunners on
-// the database, and waits for their answers or until ctx ends.
-func (j *Jobrunner) askOthers(ctx context.Context, header http.Header, target string) []otherAnswer {
-	nodes := j.engine.Nodes()
+// askOthers sends a GET request with these headers to all other nodes, and waits for their
+// responses or until ctx ends.
+func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []otherAnswer {
+	nodes := n.Engine.Nodes()
 	out := make([]otherAnswer, len(nodes))
 	var all sync.WaitGroup
-	for i, node := range nodes {
-		all.Go(func() { out[i] = j.askOther(ctx, header, node, target) })
+	for i, to := range nodes {
+		all.Go(func() { out[i] = n.askOther(ctx, header, to, target) })
 	}
 	all.Wait()
 	return out
 }
 
-func (j *Jobrunner) askOther(ctx context.Context, header http.Header, node engine.Node, target string) otherAnswer {
+func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Node, target string) otherAnswer {
 	a := otherAnswer{node: node}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(node.URL, "/")+target, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func (j *Jobrunner) askOther(ctx context.Context, header http.Header, node engin
 		return a
 	}
 	req.Header = header.Clone()
-	req.Header.Set(forwarded, j.machine)
+	req.Header.Set(forwarded, n.Machine)
 	req.Header.Del("Accept-Encoding") // net/http unpacks what it asked for itself
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

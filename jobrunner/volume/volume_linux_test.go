@@ -1,4 +1,4 @@
-package jobrunner
+package volume
 
 import "testing"
 

@@ -1,0 +1,44 @@
+package apikey
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Open returns the keys of a deployment: its own, and those that were added to the folder dir
+// ("": none). A shared database has a table of these for all nodes, which takes over the keys
+// of the folder; otherwise table is nil.
+func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
+	keys = New(own)
+	if !db.Shared() {
+		if dir == "" {
+			return keys, nil, nil
+		}
+		file := At(dir)
+		if err := file.CheckMoved(); err != nil {
+			return nil, nil, err
+		}
+		keys, err = keys.With(file, now, log)
+		return keys, nil, err
+	}
+	if table, err = OpenTable(ctx, db); err != nil {
+		return nil, nil, err
+	}
+	if dir != "" {
+		taken, conflicts, err := table.TakeOver(At(dir))
+		if err != nil {
+			return nil, nil, err
+		}
+		if taken > 0 {
+			log.InfoContext(ctx, "the database took over API keys of the folder", "folder", dir, "keys", taken)
+		}
+		for _, name := range conflicts {
+			log.WarnContext(ctx, "an API key of the folder is refused: the database has another key of this name; add one under another name", "folder", dir, "key", name)
+		}
+	}
+	keys, err = keys.With(table, now, log)
+	return keys, table, err
+}

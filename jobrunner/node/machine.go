@@ -1,0 +1,34 @@
+package node
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MachineFile has a deployment's id in its data folder.
+const MachineFile = "machine"
+
+// MachineID is a deployment's id, which its data folder keeps. Without a folder it is new.
+func MachineID(folder string) (string, error) {
+	fresh := strings.ToLower(rand.Text()[:12])
+	if folder == "" {
+		return fresh, nil
+	}
+	path := filepath.Join(folder, MachineFile)
+	text, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the id of the deployment: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(fresh+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("the id of the deployment: %w", err)
+	}
+	return fresh, nil
+}

@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// places are where the workers of endpoints are, as this node last read it.
+type places struct {
+	mu        sync.Mutex
+	endpoints map[string]place
+	pods      map[string]string // machine, by pod
+	unled     map[string]bool   // endpoints that nobody led at the last look; syncing guards it
+}
+
+// place is that of an endpoint's workers.
+type place struct {
+	engine.Leader      // zero: nobody leads the endpoint
+	balanced      bool // the workers serve its paths themselves
+}
+
+func (p *places) endpoint(id string) (place, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, known := p.endpoints[id]
+	return at, known
+}
+
+func (p *places) set(id string, at place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endpoints[id] = at
+}
+
+func (p *places) remove(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.endpoints, id)
+}
+
+// settings are the settings of an endpoint's workers.
+func settings(e store.Endpoint) worker.Endpoint {
+	return worker.Endpoint{
+		ID: e.ID, Container: e.Container, Version: e.Version, GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Balanced: e.Type == store.LoadBalancer,
+		Min: int(e.WorkersMin), Max: int(e.WorkersMax),
+		IdleTimeout: time.Duration(e.IdleTimeout) * time.Second,
+		Timeout:     time.Duration(e.Timeout) * time.Millisecond,
+		ByRequests:  e.Scaling.Type == store.RequestCount,
+		ScalerValue: e.Scaling.Value,
+		DataCenters: e.DataCenterIDs, Template: e.TemplateID,
+	}
+}
+
+// apply applies the settings of an endpoint: here if this node leads it, or can. The
+// caller holds syncing.
+func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
+	if !n.DB.Shared() {
+		n.Pools.Set(settings(e))
+		return nil
+	}
+	if !n.draining.Load() {
+		own, err := n.Engine.Claim(ctx, e.ID)
+		if err != nil {
+			return err
+		}
+		if l, ok := own[e.ID]; ok {
+			n.placeAt(e, engine.Leader{Lead: l, Own: true})
+			return nil
+		}
+	}
+	leaders, err := n.Engine.Leaders(ctx)
+	if err == nil {
+		n.placeAt(e, leaders[e.ID])
+	}
+	return err
+}
+
+// placeAt starts an endpoint's workers here if this node leads it, and ends those of
+// another lead.
+func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
+	if n.lost(e.ID, at) {
+		n.Pools.Remove(e.ID)
+	}
+	if at.Own {
+		s := settings(e)
+		s.Lead = at.Lead
+		n.Pools.Set(s)
+	}
+	n.places.set(e.ID, place{at, e.Type == store.LoadBalancer})
+}
+
+// lost reports whether this node has workers of an endpoint by a lead that it lost.
+func (n *Node) lost(endpoint string, at engine.Leader) bool {
+	before, here := n.Pools.Leads(endpoint)
+	return here && (!at.Own || before != at.Lead)
+}
+
+// plan is what a node does about leads.
+type plan struct {
+	claim   []string        // endpoints
+	unled   map[string]bool // endpoints that nobody leads
+	surplus int             // how many leads this node has above its share
+}
+
+// newPlan plans for one of several nodes. Beyond its share a node claims only endpoints that
+// nobody led at the last look either: the others had time to claim them.
+func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, unledBefore map[string]bool) plan {
+	share, own := (len(endpoints)+nodes-1)/nodes, 0
+	for _, e := range endpoints {
+		if leaders[e.ID].Own {
+			own++
+		}
+	}
+	p := plan{unled: map[string]bool{}, surplus: own - share}
+	for _, e := range endpoints {
+		if leaders[e.ID].Process != "" {
+			continue
+		}
+		p.unled[e.ID] = true
+		if own+len(p.claim) < share || unledBefore[e.ID] {
+			p.claim = append(p.claim, e.ID)
+		}
+	}
+	return p
+}
+
+// placeAll is apply for all endpoints, in few statements. The caller holds syncing.
+func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalance bool) error {
+	leaders, err := n.Engine.Leaders(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := len(n.Engine.Nodes()) + 1
+	p := newPlan(endpoints, leaders, nodes, n.places.unled)
+	if len(p.claim) > 0 && !n.draining.Load() {
+		leads, err := n.Engine.Claim(ctx, p.claim...)
+		if err != nil {
+			return err
+		}
+		for id, l := range leads {
+			leaders[id] = engine.Leader{Lead: l, Own: true}
+		}
+		p = newPlan(endpoints, leaders, nodes, nil)
+	}
+	n.places.unled = p.unled
+	var ending sync.WaitGroup // workers take a moment to end
+	for _, e := range endpoints {
+		at := leaders[e.ID]
+		if n.lost(e.ID, at) {
+			ending.Go(func() { n.placeAt(e, at) })
+			continue
+		}
+		n.placeAt(e, at)
+	}
+	ending.Wait()
+	if err := n.tellFailures(ctx, leaders); err != nil {
+		return err
+	}
+	if rebalance && p.surplus > 0 {
+		return n.giveUp(ctx, endpoints, p.surplus)
+	}
+	return nil
+}
+
+// Failure is why no worker of an endpoint can work, as its lead has told; "": one can.
+func (n *Node) Failure(endpoint string) string {
+	if at, known := n.places.endpoint(endpoint); known && !at.Own {
+		return at.Failure
+	}
+	return n.Pools.Failure(endpoint)
+}
+
+// tellFailures tells the other nodes why no worker can work of the endpoints that this
+// node leads.
+func (n *Node) tellFailures(ctx context.Context, leaders map[string]engine.Leader) error {
+	for endpoint, l := range leaders {
+		failure := n.Pools.Failure(endpoint)
+		if !l.Own || failure == l.Failure {
+			continue
+		}
+		if err := n.Engine.SetFailure(ctx, endpoint, l.Lead, failure); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveUp releases the leads of up to most endpoints that have neither workers nor jobs,
+// for nodes that have fewer.
+func (n *Node) giveUp(ctx context.Context, endpoints []store.Endpoint, most int) error {
+	active, err := n.Engine.Active(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range endpoints {
+		l, here := n.Pools.Leads(e.ID)
+		if _, busy := active[e.ID]; !here || busy || e.WorkersMin > 0 || !n.Pools.Vacant(e.ID) {
+			continue
+		}
+		if most--; most < 0 {
+			return nil
+		}
+		n.Pools.Remove(e.ID)
+		n.places.set(e.ID, place{balanced: e.Type == store.LoadBalancer})
+		if err := n.Engine.Release(ctx, e.ID, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

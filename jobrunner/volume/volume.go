@@ -1,0 +1,284 @@
+// Package volume has the folders of network volumes and pods, and deletes those of deleted
+// volumes.
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// Config says where volumes are kept, and who can tell whether they are in use.
+type Config struct {
+	Data    string // the data folder; "": a folder that ends with Close
+	Store   *store.Store
+	Keeper  run.VolumeKeeper                                   // nil: volumes are folders of this machine
+	Known   func(ctx context.Context, id string) (bool, error) // whether this deployment ever had a volume
+	Mounted func(id string) bool                               // whether a worker or pod has it
+	Clock   *clock.Clock
+	Logger  *slog.Logger
+}
+
+// Volumes are the folders of network volumes and of pods.
+type Volumes struct {
+	Config
+	changes follower
+
+	mu   sync.Mutex
+	temp string
+}
+
+// New creates what Start starts.
+func New(c Config) *Volumes { return &Volumes{Config: c} }
+
+// Mount returns a network volume without a mount path.
+func (v *Volumes) Mount(ctx context.Context, id string) (run.Mount, error) {
+	stored, err := v.Store.NetworkVolume(ctx, id)
+	if err != nil {
+		return run.Mount{}, err
+	}
+	dir, err := v.dir(id)
+	return run.Mount{Dir: dir, Name: run.NetworkVolumePrefix + id, Size: stored.Size}, err
+}
+
+// retryPause is the pause after a keeper's call that failed, in real time.
+const retryPause = time.Second
+
+// follow has the keeper apply a change of a network volume. It tries until the keeper
+// succeeds or ctx ends.
+func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string) {
+	name := run.NetworkVolumePrefix + id
+	for logged := false; ; {
+		stored, err := v.Store.NetworkVolume(ctx, id)
+		switch {
+		case err == nil:
+			err = keeper.ResizeVolume(ctx, name, stored.Size)
+		case errors.Is(err, store.ErrNotFound):
+			err = keeper.RemoveVolume(ctx, name)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !logged && !errors.Is(err, errMounted) {
+			v.Logger.ErrorContext(ctx, "a change of a network volume can't be made where it is kept: trying again until the jobrunner ends", "volume", name, "error", err)
+			logged = true
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follower runs goroutines until it is stopped.
+type follower struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // no call starts once stop waits
+	running sync.WaitGroup
+}
+
+func (f *follower) start(call func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx.Err() == nil {
+		f.running.Go(call)
+	}
+}
+
+func (f *follower) stop() {
+	f.mu.Lock()
+	f.cancel()
+	f.mu.Unlock()
+	f.running.Wait()
+}
+
+// Start has the keeper apply all changes until Stop, and deletes the folders of volumes
+// that were deleted while the deployment didn't run.
+func (v *Volumes) Start(ctx context.Context) error {
+	var deleted, strange []string
+	keeper := v.Keeper
+	if keeper == nil {
+		keeper = folders{v}
+		var err error
+		if deleted, strange, err = v.deleted(ctx); err != nil {
+			return err
+		}
+	}
+	for _, id := range strange {
+		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.Data, volumesFolder, id))
+	}
+	f := &v.changes
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	v.Store.OnNetworkVolumeChange(func(id string) { f.start(func() { v.follow(f.ctx, keeper, id) }) })
+	for _, id := range deleted {
+		f.start(func() { v.follow(f.ctx, keeper, id) })
+	}
+	if v.Keeper == nil && v.Data != "" {
+		f.start(func() { v.sweep(f.ctx, keeper) })
+	}
+	return nil
+}
+
+// Stop ends what Start started.
+func (v *Volumes) Stop() {
+	if v.changes.cancel != nil {
+		v.changes.stop()
+	}
+}
+
+// sweepInterval is the interval between two sweeps.
+const sweepInterval = time.Minute
+
+// sweep deletes the folders of volumes that were deleted at another node.
+func (v *Volumes) sweep(ctx context.Context, keeper run.VolumeKeeper) {
+	for v.Clock.Sleep(ctx, sweepInterval) == nil {
+		deleted, _, err := v.deleted(ctx)
+		for _, id := range deleted {
+			if failure := keeper.RemoveVolume(ctx, run.NetworkVolumePrefix+id); !errors.Is(failure, errMounted) {
+				err = errors.Join(err, failure)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			v.Logger.WarnContext(ctx, "folders of deleted network volumes can't be deleted: trying again in a minute", "error", err)
+		}
+	}
+}
+
+// deleted are deleted volumes whose folders are still here. A folder of a volume that this
+// database never had is strange and isn't deleted: the database may be another one than
+// before.
+func (v *Volumes) deleted(ctx context.Context) (deleted, strange []string, err error) {
+	if v.Data == "" {
+		return nil, nil, nil
+	}
+	folders, err := os.ReadDir(filepath.Join(v.Data, volumesFolder))
+	if err != nil || len(folders) == 0 {
+		return nil, nil, nil //nolint:nilerr // there are none yet
+	}
+	volumes, err := v.Store.NetworkVolumes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range folders {
+		if slices.ContainsFunc(volumes, func(stored store.NetworkVolume) bool { return stored.ID == f.Name() }) {
+			continue
+		}
+		known, err := v.Known(ctx, f.Name())
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case known:
+			deleted = append(deleted, f.Name())
+		default:
+			strange = append(strange, f.Name())
+		}
+	}
+	return deleted, strange, nil
+}
+
+// errMounted means that a worker or pod still has the volume.
+var errMounted = errors.New("a worker or pod still has the volume")
+
+// folders keep network volumes on this machine.
+type folders struct{ v *Volumes }
+
+// ResizeVolume does nothing: sizes of folders aren't enforced.
+func (folders) ResizeVolume(context.Context, string, int64) error { return nil }
+
+// RemoveVolume deletes a volume's folder once no worker and no pod has it. It deletes a
+// symbolic link instead of what it points to, and nothing while a file system is mounted
+// in the folder.
+func (f folders) RemoveVolume(_ context.Context, name string) error {
+	id := strings.TrimPrefix(name, run.NetworkVolumePrefix)
+	if f.v.Mounted(id) {
+		return errMounted
+	}
+	base, err := f.v.Folder()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(base, volumesFolder, id)
+	if at := mountPoint(dir); at != "" {
+		return fmt.Errorf("a file system is mounted at %s: unmount it, so that the folder of the deleted volume can go", at)
+	}
+	return os.RemoveAll(dir)
+}
+
+// mountPoint is a mount point at or below a folder, "" if Linux knows none.
+func mountPoint(dir string) string {
+	if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = filepath.Join(real, filepath.Base(dir))
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		at := mountEscapes.Replace(fields[4])
+		if at == dir || strings.HasPrefix(at, dir+string(filepath.Separator)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// mountEscapes are the escapes of paths in mountinfo.
+var mountEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// volumesFolder is in the data folder.
+const volumesFolder = "volumes"
+
+// dir is the folder of a network volume, which is made on demand.
+func (v *Volumes) dir(id string) (string, error) {
+	base, err := v.Folder()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, volumesFolder, id)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// Folder is the folder of all volumes, and of pods' files.
+func (v *Volumes) Folder() (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.Data != "" {
+		return filepath.Abs(v.Data)
+	}
+	if v.temp == "" {
+		temp, err := os.MkdirTemp("", "gpucloud-volumes-")
+		if err != nil {
+			return "", err
+		}
+		v.temp = temp
+	}
+	return v.temp, nil
+}
+
+// Close deletes a folder that ends with the deployment.
+func (v *Volumes) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(v.temp)
+}
