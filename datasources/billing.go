@@ -231,6 +231,9 @@ func describeAmount(member string) string {
 		return "All together, in USD."
 	}
 	text := words(member, "_amount")
+	if strings.HasSuffix(text, "fee") {
+		text += ", deprecated and always 0"
+	}
 	return strings.ToUpper(text[:1]) + text[1:] + ", in USD." + map[bool]string{true: " API v2 only."}[member != "highPerformanceAmount"]
 }
 

@@ -158,7 +158,7 @@ func TestBilling(t *testing.T) {
 		serverless := d.must(200, "GET", "/v2/billing/serverless?"+hours, "")
 		// Two workers with two GPUs for two hours, and one with four vCPUs for one.
 		serverless.expect(map[string]string{
-			"metadata.totals.gpuAmount": "3.52", "metadata.totals.cpuAmount": "0.12", "metadata.totals.diskAmount": "0.0041", "metadata.totals.feeAmount": "0.05",
+			"metadata.totals.gpuAmount": "3.56", "metadata.totals.cpuAmount": "0.13", "metadata.totals.diskAmount": "0.0041", "metadata.totals.feeAmount": "0",
 			"metadata.totals.totalAmount": "3.6941", "metadata.uniqueServerlessCount": "2", "metadata.recordCount": "8", "metadata.query.serverlessId": "null",
 			"metadata.query.bucketSize": `"hour"`,
 		})
@@ -169,8 +169,8 @@ func TestBilling(t *testing.T) {
 		})
 		all := d.must(200, "GET", "/v2/billing?"+hours, "")
 		all.expect(map[string]string{
-			"metadata.totals.totalAmount": "4.0641", "metadata.totals.serverlessGpuAmount": "3.52", "metadata.totals.serverlessCpuAmount": "0.12",
-			"metadata.totals.serverlessDiskAmount": "0.0041", "metadata.totals.serverlessFeeAmount": "0.05", "metadata.totals.storageStandardAmount": "0.35",
+			"metadata.totals.totalAmount": "4.0641", "metadata.totals.serverlessGpuAmount": "3.56", "metadata.totals.serverlessCpuAmount": "0.13",
+			"metadata.totals.serverlessDiskAmount": "0.0041", "metadata.totals.serverlessFeeAmount": "0", "metadata.totals.storageStandardAmount": "0.35",
 			"metadata.totals.storageHighPerformanceAmount": "0.02", "metadata.totals.podGpuAmount": "0", "metadata.totals.endpointAmount": "0", "metadata.recordCount": "4",
 		})
 		for what, a := range map[string]jsonAnswer{"serverless": serverless, "volumes": volumes, "all": all} {

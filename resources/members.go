@@ -90,6 +90,7 @@ const (
 	ofEndpoint     members = "endpoint"
 	ofGlobalVolume members = "globalVolume"
 	ofPod          members = "pod"
+	ofRegistryAuth members = "registryAuth"
 	ofSecret       members = "secret"
 	ofTemplate     members = "template"
 	ofVolume       members = "networkVolume"

@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -102,30 +100,16 @@ var registryAuthSchema = schema.Schema{
 		"With `password_wo` (Terraform 1.11, OpenTofu 1.11 and later) the secret is neither in the state nor in a saved plan; raise `password_wo_version` to send a new one. " +
 		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and what refers to it follows in the same apply.",
 	Attributes: map[string]schema.Attribute{
-		"id": idAttribute("registry auth"),
-		"name": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Name of the auth, unique in the account. Forces replacement.",
-			Validators:          []validator.String{nonEmpty},
-			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-		},
-		"username": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "User name at the registry. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials.",
-			Validators:          []validator.String{nonEmpty},
-		},
-		"password": schema.StringAttribute{
-			Optional:            true,
-			Sensitive:           true,
-			MarkdownDescription: "Password or token, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`.",
-			Validators:          []validator.String{nonEmpty},
-		},
+		"id":       idAttribute("registry auth"),
+		"name":     textPlan(ofRegistryAuth.text("name", "Name of the auth, up to {max} characters, unique in the account. Forces replacement."), stringplanmodifier.RequiresReplace()),
+		"username": leftOut(ofRegistryAuth.text("username", "User name at the registry, up to {max} characters. A change recreates the auth with a new `id`. Required unless the auth is imported and keeps its credentials."), false),
+		"password": leftOut(ofRegistryAuth.text("password", "Password or token, up to {max} characters, stored in the state: prefer `password_wo`. A change, and the first apply after an import, recreate the auth with a new `id`."), false),
 		"password_wo": schema.StringAttribute{
 			Optional:            true,
 			Sensitive:           true,
 			WriteOnly:           true,
 			MarkdownDescription: "Password or token, in no state or plan. Sent by a create and when `password_wo_version` or `username` changes; otherwise it may be null.",
-			Validators:          []validator.String{nonEmpty},
+			Validators:          stringRules(ofRegistryAuth.at("password")),
 		},
 		"password_wo_version": schema.Int64Attribute{
 			Optional:            true,

@@ -215,19 +215,25 @@ func TestRegistryAuthRules(t *testing.T) {
 		changes  map[string]any
 		at, text string
 	}{
-		{map[string]any{"name": ""}, "name", "at least one character"},
-		{map[string]any{"username": ""}, "username", "at least one character"},
+		{map[string]any{"name": ""}, "name", "1 to 191 characters"},
+		{map[string]any{"name": strings.Repeat("é", 192)}, "name", "1 to 191 characters, got 192 characters"},
+		{map[string]any{"username": ""}, "username", "1 to 191 characters"},
+		{map[string]any{"username": strings.Repeat("u", 192)}, "username", "1 to 191 characters, got 192 characters"},
 		{map[string]any{"username": nil, "password": nil}, "username", "Only an imported auth"},
 		{map[string]any{"username": nil}, "username", "A password needs its username"},
 		{map[string]any{"username": nil, "password": nil, "password_wo_version": 1}, "username", "A password needs its username"},
 		{map[string]any{"password": nil}, "password_wo", "Set password_wo and password_wo_version, or password"},
-		{map[string]any{"password": ""}, "password", "at least one character"},
+		{map[string]any{"password": ""}, "password", "1 to 16384 characters"},
+		{map[string]any{"password": strings.Repeat("p", 16385)}, "password", "1 to 16384 characters, got 16385 characters"},
+		{map[string]any{"password": nil, "password_wo": strings.Repeat("p", 16385), "password_wo_version": 1}, "password_wo", "1 to 16384 characters, got 16385 characters"},
 		{map[string]any{"password_wo": "x", "password_wo_version": 1}, "password", "password conflicts with password_wo"},
 		{map[string]any{"password": nil, "password_wo": "x"}, "password_wo_version", "password_wo needs password_wo_version"},
 		{map[string]any{"password_wo_version": 1}, "password", "password conflicts with password_wo"},
 	} {
 		refused(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", with(config, c.changes), c.at, c.text)
 	}
+	longest := map[string]any{"name": strings.Repeat("é", 191), "username": strings.Repeat("é", 191), "password": strings.Repeat("é", 16384)}
+	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, longest, "create")
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 	planned := p.Plan("gpucloud_registry_auth", tfdrive.State{}, config)
 	_, diags := p.Apply(planned) // the name is taken

@@ -115,6 +115,20 @@ var billingCases = []suite.Case{
 			}
 		},
 	},
+	{
+		ID: "BIL-08", Level: suite.Should, Source: "API changes of November 2026, 1.7",
+		Statement: "The deprecated members serverlessFeeAmount and feeAmount are in every record and in the totals, and are 0.",
+		Needs:     suite.V2, Operations: billingOperations, Requests: 2, Run: func(c *suite.C) {
+			for path, member := range map[string]string{"/billing": "serverlessFeeAmount", "/billing/serverless": "feeAmount"} {
+				a := c.V2("GET", path+"?lastN=2&bucketSize=month", nil).Is(200)
+				for _, amounts := range append(a.Array("records"), a.Object("metadata.totals")) {
+					of, _ := amounts.(map[string]any)
+					_, isNumber := of[member].(json.Number)
+					c.Expect(isNumber && decimal(of[member]).Sign() == 0, member+" 0", "%s %s", member, suite.JSONText(of[member]))
+				}
+			}
+		},
+	},
 }
 
 // billingSlack is how late a worker may be there, and clockSkew by how much clocks may

@@ -3,6 +3,7 @@ package cases
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -94,6 +95,28 @@ var registryCases = []suite.Case{
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 			c.Observe("%d with %s", a.Code, a.Shape())
+		},
+	},
+	{
+		ID: "R-09", Level: suite.Should, Source: "API changes of November 2026, 1.6",
+		Statement: "In version 2, the name and the username of a registry auth have at most 191 characters and its password at most 16,384. A longer one returns 422.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/registries"}, Requests: 4, Run: func(c *suite.C) {
+			most := map[string]int{"name": 191, "username": 191, "password": 16384}
+			body := func(longer string) suite.M {
+				out := suite.M{}
+				for member, n := range most {
+					if member == longer {
+						n++
+					}
+					word := c.Name()
+					out[member] = word + strings.Repeat("x", n-len(word))
+				}
+				return out
+			}
+			c.Create("v2", "/registries", body("")).Is(201)
+			for member := range most {
+				c.Create("v2", "/registries", body(member)).Is(422)
+			}
 		},
 	},
 }

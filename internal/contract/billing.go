@@ -48,8 +48,12 @@ func billed(resource, record, id, unique string, amounts ...string) []Field {
 		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the filter, if any")), f("metadata."+unique, "integer", Read, must(Read)))
 	}
 	for _, amount := range amounts {
-		fields = append(fields, f("records[]."+amount, "number", Read, must(Read), unit("USD")))
-		metadata = append(metadata, f("metadata.totals."+amount, "number", Read, must(Read), unit("USD")))
+		facts := []fact{must(Read), unit("USD")}
+		if strings.HasSuffix(strings.ToLower(amount), "feeamount") {
+			facts = append(facts, note("deprecated: always 0 (changes of November 2026)"))
+		}
+		fields = append(fields, f("records[]."+amount, "number", Read, facts...))
+		metadata = append(metadata, f("metadata.totals."+amount, "number", Read, facts...))
 	}
 	for i := range metadata {
 		metadata[i].Source = strings.Replace(source, "Record", "Metadata", 1)

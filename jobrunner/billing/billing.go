@@ -85,7 +85,6 @@ type components[T Rate | catalog.USD] struct {
 	GPU             T `json:"gpu,omitempty"`
 	CPU             T `json:"cpu,omitempty"`
 	Disk            T `json:"disk,omitempty"`
-	Fee             T `json:"fee,omitempty"`
 	Networking      T `json:"networking,omitempty"`
 	Standard        T `json:"standard,omitempty"`
 	HighPerformance T `json:"highPerformance,omitempty"`
@@ -94,14 +93,14 @@ type components[T Rate | catalog.USD] struct {
 // Plus adds two costs.
 func (c components[T]) Plus(d components[T]) components[T] {
 	return components[T]{
-		c.GPU + d.GPU, c.CPU + d.CPU, c.Disk + d.Disk, c.Fee + d.Fee, c.Networking + d.Networking,
+		c.GPU + d.GPU, c.CPU + d.CPU, c.Disk + d.Disk, c.Networking + d.Networking,
 		c.Standard + d.Standard, c.HighPerformance + d.HighPerformance,
 	}
 }
 
 // Total is the sum of the components.
 func (c components[T]) Total() T {
-	return c.GPU + c.CPU + c.Disk + c.Fee + c.Networking + c.Standard + c.HighPerformance
+	return c.GPU + c.CPU + c.Disk + c.Networking + c.Standard + c.HighPerformance
 }
 
 // upTo is what a rate has cost after a time in milliseconds.
@@ -122,7 +121,7 @@ func (r Rate) upTo(passed int64) catalog.USD {
 // after the start of the span.
 func between(r Rates, from, to int64) Cost {
 	cost := func(r Rate) catalog.USD { return r.upTo(to) - r.upTo(from) }
-	return Cost{cost(r.GPU), cost(r.CPU), cost(r.Disk), cost(r.Fee), cost(r.Networking), cost(r.Standard), cost(r.HighPerformance)}
+	return Cost{cost(r.GPU), cost(r.CPU), cost(r.Disk), cost(r.Networking), cost(r.Standard), cost(r.HighPerformance)}
 }
 
 // PerHour is what rates come to in an hour, in dollars.

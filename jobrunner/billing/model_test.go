@@ -49,7 +49,7 @@ func (v *interval) between(from, to, now int64) (c billing.Cost) {
 	}
 	cost := func(r billing.Rate) catalog.USD { return v.cost(r, to) - v.cost(r, from) }
 	return billing.Cost{
-		GPU: cost(v.Rates.GPU), CPU: cost(v.Rates.CPU), Disk: cost(v.Rates.Disk), Fee: cost(v.Rates.Fee), Networking: cost(v.Rates.Networking),
+		GPU: cost(v.Rates.GPU), CPU: cost(v.Rates.CPU), Disk: cost(v.Rates.Disk), Networking: cost(v.Rates.Networking),
 		Standard: cost(v.Rates.Standard), HighPerformance: cost(v.Rates.HighPerformance),
 	}
 }
@@ -93,7 +93,7 @@ func (h *history) running(volumes bool) (out []*interval) {
 func (h *history) rates() billing.Rates {
 	rate := rapid.SampledFrom([]billing.Rate{0, 1, 7, 999_999_999, billing.Hourly(440_000_000, 1), billing.Hourly(5_580_000_000, 8), billing.Monthly(70_000_000, 123)})
 	draw := func() billing.Rate { return rate.Draw(h.T, "rate") }
-	return billing.Rates{GPU: draw(), CPU: draw(), Disk: draw(), Fee: draw(), Networking: draw(), Standard: draw(), HighPerformance: draw()}
+	return billing.Rates{GPU: draw(), CPU: draw(), Disk: draw(), Networking: draw(), Standard: draw(), HighPerformance: draw()}
 }
 
 func (h *history) pick(t *rapid.T, from []*interval) *interval {

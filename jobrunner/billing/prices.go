@@ -13,14 +13,16 @@ type Compute struct {
 	Spot  bool // of a pod that may be interrupted
 }
 
-// ForWorker is a worker of an endpoint at the prices of a catalog.
+// ForWorker is a worker of an endpoint at the prices of a catalog. The fee is part of the
+// price of its GPUs or CPUs.
 func ForWorker(offered *catalog.Catalog, id, endpoint string, c Compute) Resource {
 	r := Resource{Kind: Worker, ID: id, Owner: endpoint, GPUType: c.GPU, Disk: c.Disk}
-	r.Rates = Rates{Disk: Monthly(offered.Storage.Disk, c.Disk), Fee: Hourly(offered.Fees.Serverless, 1)}
+	r.Rates.Disk = Monthly(offered.Storage.Disk, c.Disk)
+	fee := Hourly(offered.Fees.Serverless, 1)
 	if c.GPU != "" {
-		r.Rates.GPU = Hourly(offered.OfferOf(c.GPU).Price.Serverless, c.GPUs)
+		r.Rates.GPU = Hourly(offered.OfferOf(c.GPU).Price.Serverless, c.GPUs) + fee
 	} else {
-		r.Rates.CPU = Hourly(offered.CPUPriceOf(c.CPU).Serverless, c.VCPUs)
+		r.Rates.CPU = Hourly(offered.CPUPriceOf(c.CPU).Serverless, c.VCPUs) + fee
 	}
 	return r
 }

@@ -30,7 +30,7 @@ type billingAmountsV2 struct {
 	ServerlessGPUAmount          catalog.USD `json:"serverlessGpuAmount"`
 	ServerlessCPUAmount          catalog.USD `json:"serverlessCpuAmount"`
 	ServerlessDiskAmount         catalog.USD `json:"serverlessDiskAmount"`
-	ServerlessFeeAmount          catalog.USD `json:"serverlessFeeAmount"`
+	ServerlessFeeAmount          catalog.USD `json:"serverlessFeeAmount"` // deprecated: always 0
 	StorageStandardAmount        catalog.USD `json:"storageStandardAmount"`
 	StorageHighPerformanceAmount catalog.USD `json:"storageHighPerformanceAmount"`
 	EndpointAmount               catalog.USD `json:"endpointAmount"`
@@ -65,7 +65,7 @@ func newBillingAmounts(k costsByKind) billingAmountsV2 {
 	return billingAmountsV2{
 		TotalAmount:  pod.Total() + worker.Total() + volume.Total() + cluster.Total(),
 		PodGPUAmount: pod.GPU, PodCPUAmount: pod.CPU, PodDiskAmount: pod.Disk,
-		ServerlessGPUAmount: worker.GPU, ServerlessCPUAmount: worker.CPU, ServerlessDiskAmount: worker.Disk, ServerlessFeeAmount: worker.Fee,
+		ServerlessGPUAmount: worker.GPU, ServerlessCPUAmount: worker.CPU, ServerlessDiskAmount: worker.Disk,
 		StorageStandardAmount: volume.Standard, StorageHighPerformanceAmount: volume.HighPerformance,
 		ClusterGPUAmount: cluster.GPU, ClusterDiskAmount: cluster.Disk, ClusterNetworkingAmount: cluster.Networking,
 	}
@@ -149,11 +149,11 @@ type serverlessBillingAmountsV2 struct {
 	GPUAmount   catalog.USD `json:"gpuAmount"`
 	CPUAmount   catalog.USD `json:"cpuAmount"`
 	DiskAmount  catalog.USD `json:"diskAmount"`
-	FeeAmount   catalog.USD `json:"feeAmount"`
+	FeeAmount   catalog.USD `json:"feeAmount"` // deprecated: always 0
 }
 
 func newServerlessBillingAmounts(c billing.Cost) serverlessBillingAmountsV2 {
-	return serverlessBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk, c.Fee}
+	return serverlessBillingAmountsV2{TotalAmount: c.Total(), GPUAmount: c.GPU, CPUAmount: c.CPU, DiskAmount: c.Disk}
 }
 
 type serverlessBillingRecordV2 struct {

@@ -38,7 +38,6 @@ type (
 		Time     int64       `json:"time"`
 		Compute  catalog.USD `json:"compute"`
 		Disk     catalog.USD `json:"disk"`
-		Fee      catalog.USD `json:"fee"`
 		Total    catalog.USD `json:"total"`
 	}
 )
@@ -46,7 +45,7 @@ type (
 func describeCosts(c Costs) costsJSON {
 	out := costsJSON{Endpoints: []endpointCostJSON{}, Volumes: c.Volumes, Pods: c.Pods, Clusters: c.Clusters, Total: c.Volumes + c.Pods + c.Clusters}
 	for _, e := range c.Endpoints {
-		out.Endpoints = append(out.Endpoints, endpointCostJSON{e.Endpoint, e.Time.Milliseconds(), e.Cost.GPU + e.Cost.CPU, e.Cost.Disk, e.Cost.Fee, e.Cost.Total()})
+		out.Endpoints = append(out.Endpoints, endpointCostJSON{e.Endpoint, e.Time.Milliseconds(), e.Cost.GPU + e.Cost.CPU, e.Cost.Disk, e.Cost.Total()})
 		out.Total += e.Cost.Total()
 	}
 	return out

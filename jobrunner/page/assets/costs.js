@@ -3,8 +3,8 @@
 import { $, h, keyed, row, setAttr, setText } from './dom.js';
 import { duration, money } from './format.js';
 
-const columns = ['Endpoint', 'Workers’ time', 'GPUs and CPUs', 'Disks', 'Fees', 'Cost'];
-const classes = ['main', 'num', 'num', 'num', 'num', 'num'];
+const columns = ['Endpoint', 'Workers’ time', 'GPUs and CPUs', 'Disks', 'Cost'];
+const classes = ['main', 'num', 'num', 'num', 'num'];
 
 function make(c) {
   const tr = row(columns, classes);
@@ -15,13 +15,13 @@ function make(c) {
 
 function update(tr, c) {
   setText(tr.name, c.name);
-  const amounts = [c.compute, c.disk, c.fee];
+  const amounts = [c.compute, c.disk];
   setText(tr.cells[1], c.time == null ? '–' : duration(Math.floor(c.time / 1000) * 1000));
   amounts.forEach((n, i) => {
     setText(tr.cells[2 + i], n == null ? '–' : money(n));
     setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
   });
-  setText(tr.cells[5], money(c.total));
+  setText(tr.cells[4], money(c.total));
 }
 
 // showCosts brings the section up to date; one is the endpoint that the page is

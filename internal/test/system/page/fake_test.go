@@ -37,7 +37,7 @@ type busyMachine struct {
 func (b *busyMachine) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
 func (b *busyMachine) Costs(context.Context) (page.Costs, error) {
 	return page.Costs{Volumes: 1_250_000_000, Endpoints: []page.EndpointCost{
-		{Endpoint: "sdxl7k2m9q4w", Time: 31 * time.Hour, Cost: billing.Cost{GPU: 138_322_000_000, Disk: 40_000_000, Fee: 310_000_000}},
+		{Endpoint: "sdxl7k2m9q4w", Time: 31 * time.Hour, Cost: billing.Cost{GPU: 138_632_000_000, Disk: 40_000_000}},
 		{Endpoint: "gone0a1b2c3d", Time: 90 * time.Second, Cost: billing.Cost{CPU: 750_000}},
 	}}, nil
 }
@@ -271,7 +271,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				"#gpus":            {"GPU 0", "NVIDIA H200", " %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
 				"#gpus-count":      {"8 · driver 570.86.15 · CUDA 12.8"},
 				"#workers tbody":   {"w1llm-run", "GPU 5, 6", "all 8 × NVIDIA H200 are in use", "No module named 'torch'", "of an older version", "11 GiB", "unhealthy"},
-				"#costs tbody":     {"stable-diffusion-xl", "1 d 07 h", "$138.32", "$0.0400", "$0.3100", "$138.67", "gone0a1b2c3d (deleted)", "1 min 30 s", "$0.0008", "Network volumes", "$1.25", "Total", "$139.92"},
+				"#costs tbody":     {"stable-diffusion-xl", "1 d 07 h", "$138.63", "$0.0400", "$138.67", "gone0a1b2c3d (deleted)", "1 min 30 s", "$0.0008", "Network volumes", "$1.25", "Total", "$139.92"},
 				"#costs-count":     {"$139.92 since midnight, UTC"},
 				"[data-tile=gpus]": {"7 of 8", "1 can’t be used"},
 				"#endpoints tbody": {"4 running", "1 throttled", "of 1 to 6"},
