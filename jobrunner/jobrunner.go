@@ -129,6 +129,7 @@ type Jobrunner struct {
 	limits  *limits.Shared // nil: requests are counted here alone
 	added   *apikey.Table  // nil: a file has the added keys
 	metrics *metrics.Metrics
+	working atomic.Pointer[worker.Pools] // pools, once they are told of queues
 	page    atomic.Pointer[page.Page] // once there is something to show
 	gpus    *gpu.Allocator
 	handler http.Handler
@@ -268,6 +269,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 		Round: j.round, LimitReached: func(key string) { j.limits.GiveBack(key) },
 	})
 	j.onClose(j.node.Close)
+	j.working.Store(j.pools)
 	return j.node.Settle(ctx)
 }
 
@@ -363,10 +365,15 @@ func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis
 func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
 
 // recordEvent passes events of jobs to the metrics, the page, and also to another function.
+// The page's charts are about the jobs of /run and /runsync alone.
 func (j *Jobrunner) recordEvent(also func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		j.metrics.Job(e)
-		if p := j.page.Load(); p != nil {
+		if engine.IsBatchQueue(e.Endpoint) {
+			if pools := j.working.Load(); pools != nil && e.To == engine.InQueue {
+				pools.Queued(e.Endpoint)
+			}
+		} else if p := j.page.Load(); p != nil {
 			p.Job(e)
 		}
 		if also != nil {

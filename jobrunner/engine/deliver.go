@@ -130,6 +130,18 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	return err
 }
 
+// Return puts a job back into the queue that its worker can't go on with, which is not
+// the job's fault and uses up no retry. If the database is not available it does so later.
+func (e *Engine) Return(ctx context.Context, ref Ref) error {
+	if !e.spool.has(ref) {
+		if err := e.returnJob(ctx, ref, e.now()); !sqldb.Temporary(err) {
+			return err
+		}
+	}
+	_, err := e.spool.keep(record{Kind: jobReturn, Ref: ref, At: e.now()}, content{})
+	return err
+}
+
 // returnJob puts a job back into the queue that may have been handed out, and
 // never reached the worker: IN_PROGRESS → IN_QUEUE.
 func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {

@@ -22,6 +22,7 @@ const (
 		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
 		lease = CASE WHEN lease > 0 THEN lease - ? ELSE 0 END, finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
 	rewindWebhooks = `UPDATE webhooks SET next_at = next_at - ?`
+	rewindBatches  = `UPDATE batches SET created = created - ?, ends = CASE WHEN ends > 0 THEN ends - ? ELSE 0 END, gone = gone - ?, due = due - ?`
 )
 
 // rewind moves the times of all jobs back where the clock was set back since
@@ -45,6 +46,9 @@ func (e *Engine) rewind(ctx context.Context) error {
 		}
 		by = ahead
 		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by, by); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(rewindBatches, by, by, by, by); err != nil {
 			return err
 		}
 		_, err = tx.Exec(rewindWebhooks, by)

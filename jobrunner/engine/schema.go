@@ -88,4 +88,21 @@ CREATE TABLE leads ( -- see lead.go
 	process  TEXT   NOT NULL, -- empty: given up
 	epoch    BIGINT NOT NULL, -- counts those that led
 	failure  TEXT   NOT NULL DEFAULT '' -- why no worker can work
-);`)
+);`, `
+ALTER TABLE jobs ADD COLUMN batch BIGINT NOT NULL DEFAULT 0; -- key of the batch that the job is a request of; 0: none
+CREATE INDEX jobs_batch ON jobs (batch, state) WHERE batch > 0;
+CREATE TABLE batches ( -- see batch.go
+	k        {key},
+	endpoint TEXT   NOT NULL,
+	id       TEXT   NOT NULL,
+	name     TEXT   NOT NULL,
+	state    TEXT   NOT NULL, -- DRAFT or FINALIZED
+	verdict  TEXT   NOT NULL, -- FAILED or CANCELLED: the state once the running requests have ended
+	created  BIGINT NOT NULL,
+	ends     BIGINT NOT NULL, -- when it fails unless all requests have ended; 0 for a draft
+	gone     BIGINT NOT NULL, -- when it is deleted with its requests
+	due      BIGINT NOT NULL -- when settleBatch is needed next
+);
+CREATE UNIQUE INDEX batches_id ON batches (endpoint, id);
+CREATE INDEX batches_due ON batches (due);
+`)

@@ -54,6 +54,8 @@ var byIndex = map[string]string{
 	"retried": retryJob, "purged": deleteQueued, "purgeableLeft": purgeableLeft, "queueEnd": selectQueueEnd, "noWebhook": deleteWebhook,
 	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "unread": countUnread, "held": selectHeld, "held job": selectHeldJob, "recent": recentJobs, "latestOf": latestJobsOf,
 	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimWebhook),
+	"batchLocked": lockBatchRow + batchByID, "batchRow": selectBatchRow + dueBatch, "dueBatches": selectDueBatches, "nextBatch": nextBatch, "batches": selectBatches, "batch": selectBatch, "countBatches": countBatches, "activeBatches": countActive,
+	"requestInput": insertRequestInput, "requestRemoved": deleteRequest, "requestsReleased": releaseRequests, "requestsDropped": dropRequests, "noBatches": deleteBatchesOf,
 	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
 }
 

@@ -81,6 +81,9 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err != nil || next.IsZero() || next.After(e.clock.Now()) {
 			return next, err
 		}
+		if err := e.settleBatches(ctx); err != nil {
+			return time.Time{}, err
+		}
 		if err := e.sweepSome(ctx, kept, &part); err != nil && !errors.Is(err, errKept) {
 			return time.Time{}, err
 		}
@@ -90,7 +93,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 	earliest := int64(math.MaxInt64)
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		for _, query := range []string{nextGone, nextDeadline, nextLease} {
+		for _, query := range []string{nextGone, nextDeadline, nextLease, nextBatch} {
 			var at sql.NullInt64
 			if err := r.QueryRow(query).Scan(&at); err != nil {
 				return err
@@ -173,7 +176,7 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		e.apply(gone...)
 		if len(gone) < part.jobs {
 			e.counts.forget(endpoint)
-			return nil
+			return e.dropBatches(ctx, endpoint)
 		}
 		part.adapt(len(gone), took)
 	}

@@ -53,7 +53,7 @@ func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Tak
 	var keys []int64
 	next, args := nextJobs, []any{now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now}
 	if t.Lead != (Lead{}) {
-		next, args = nextJobsOfLead, append(args, t.Endpoint, t.Lead.Process, t.Lead.Epoch)
+		next, args = nextJobsOfLead, append(args, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch)
 	}
 	args = append(args, t.Max)
 	jobs, err = collect(tx, func(r sqldb.Rows) (job Taken, err error) {

@@ -165,7 +165,9 @@ func (a *Allocator) acquire(request Request, requester string, owners []string) 
 	}
 	chosen := choose(request, devices, available)
 	if chosen == nil {
-		a.enqueue(requester, request)
+		if !request.Background {
+			a.enqueue(requester, request)
+		}
 		return nil, busyError(request, devices, free, available)
 	}
 	a.dequeue(requester)
@@ -243,13 +245,12 @@ func (a *Allocator) enqueue(owner string, request Request) {
 	a.queue = append(a.queue, waiter{owner, request})
 }
 
-// dequeue removes an owner from the queue, and signals the owners behind it.
+// dequeue removes an owner from the queue, and signals those that its devices were
+// reserved against.
 func (a *Allocator) dequeue(owner string) {
 	if i := slices.IndexFunc(a.queue, func(w waiter) bool { return w.owner == owner }); i >= 0 {
 		a.queue = slices.Delete(a.queue, i, i+1)
-		if i < len(a.queue) {
-			a.signal()
-		}
+		a.signal()
 	}
 }
 

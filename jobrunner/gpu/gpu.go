@@ -45,6 +45,7 @@ type Request struct {
 	MinimumCUDA string   // "": no floor
 	Pod         bool     // a pod asks, and no worker: for the texts of refusals
 	Members     int      // so many members of a cluster get Count each, all or none; 0: no cluster asks
+	Background  bool     // it gets what nobody else waits for, and is never queued
 	// Accept tells whether a type may be given now; nil: each may.
 	Accept func(typeID string) bool
 }

@@ -34,6 +34,11 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	}
 }
 
+// BusyError says that a request has to wait for devices that others have.
+type BusyError struct{ text string }
+
+func (e *BusyError) Error() string { return e.text }
+
 // busyError explains why a request has to wait. available is free without the devices
 // that are reserved for others.
 func busyError(request Request, devices, free, available []Device) error {
@@ -57,7 +62,7 @@ func busyError(request Request, devices, free, available []Device) error {
 	if slices.ContainsFunc(all, func(d Device) bool { return d.Fault != "" }) {
 		message += "; " + describeFaults(all)
 	}
-	return errors.New(message)
+	return &BusyError{message}
 }
 
 func countFree(devices []Device) string {

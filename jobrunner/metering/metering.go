@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -28,7 +29,7 @@ type Bills struct {
 
 // Begin is called when a worker runs.
 func (b Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
-	r := billing.ForWorker(b.Catalog.Now(), id, e.ID, billing.Compute{
+	r := billing.ForWorker(b.Catalog.Now(), id, engine.EndpointOf(e.ID), billing.Compute{
 		GPU: p.GPU, GPUs: int64(p.GPUs), CPU: p.CPU, VCPUs: p.VCPUs, Disk: e.Disk,
 	})
 	r.Image, r.Template = e.Image, e.Template

@@ -73,7 +73,8 @@ func (n *Node) Settle(ctx context.Context) error {
 	if _, err := n.setAll(ctx, false); err != nil {
 		return err
 	}
-	for _, id := range n.Engine.Endpoints() {
+	for _, queue := range n.Engine.Endpoints() {
+		id := engine.EndpointOf(queue)
 		// An endpoint with jobs that is missing now was deleted; one that was missing
 		// before may have been created since, by another node.
 		_, err := n.Store.Endpoint(ctx, id)
@@ -82,6 +83,9 @@ func (n *Node) Settle(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("looking whether the endpoint %s is deleted, to drop its jobs: %w", id, err)
+		}
+		if engine.IsBatchQueue(queue) {
+			n.Pools.Queued(queue)
 		}
 	}
 	return nil

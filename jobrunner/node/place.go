@@ -199,7 +199,9 @@ func (n *Node) giveUp(ctx context.Context, endpoints []store.Endpoint, most int)
 	}
 	for _, e := range endpoints {
 		l, here := n.Pools.Leads(e.ID)
-		if _, busy := active[e.ID]; !here || busy || e.WorkersMin > 0 || !n.Pools.Vacant(e.ID) {
+		_, busy := active[e.ID]
+		_, batch := active[engine.BatchQueue(e.ID)]
+		if !here || busy || batch || e.WorkersMin > 0 || !n.Pools.Vacant(e.ID) {
 			continue
 		}
 		if most--; most < 0 {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,6 +34,9 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 			w.pool.logger.InfoContext(ctx, "a worker waits to be placed", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
 		}
 		w.mu.Unlock()
+		if busy := new(gpu.BusyError); errors.As(err, &busy) && !w.pool.batch() {
+			w.pool.config.makeRoom(w.settings)
+		}
 		select {
 		case <-w.retry:
 		case <-changed:
@@ -57,6 +61,7 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	if err != nil || !needsDevices || w.pool.config.Devices == nil {
 		return p, nil, err
 	}
+	request.Background = w.pool.batch()
 	given, err := w.pool.config.Devices.Acquire(request, w.id)
 	if err == nil {
 		p.GPU, p.GPUs = given[0].TypeID, len(given)

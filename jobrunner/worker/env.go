@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -23,7 +24,7 @@ func (w *worker) environment(s run.Spec, speaks bool) map[string]string {
 		kind = s.Devices[0].TypeID
 	}
 	maps.Copy(env, s.Env)
-	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = s.Endpoint, s.ID
+	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = engine.EndpointOf(s.Endpoint), s.ID
 	if len(s.Devices) > 0 {
 		var uuids []string
 		for _, d := range s.Devices {

@@ -26,27 +26,25 @@ type Info struct {
 	Jobs      int // that it holds
 }
 
-// Workers are an endpoint's, the oldest first. Those whose end is under way are
+// Workers are an endpoint's, also those of its batches, the oldest first. Those whose end is under way are
 // not among them.
 func (p *Pools) Workers(endpoint string) []Info {
-	one := p.pool(endpoint)
-	if one == nil {
-		return nil
-	}
 	type shown struct {
 		Info
 		number int64
 		runs   run.Process
 	}
-	one.mu.Lock()
 	var all []shown
-	for w := range one.each() {
-		if info, process := w.info(); info.State != ending {
-			all = append(all, shown{info, w.number, process})
+	for _, one := range p.ofEndpoint(endpoint) {
+		one.mu.Lock()
+		for w := range one.each() {
+			if info, process := w.info(); info.State != ending {
+				all = append(all, shown{info, w.number, process})
+			}
 		}
+		one.mu.Unlock()
 	}
-	one.mu.Unlock()
-	slices.SortFunc(all, func(a, b shown) int { return cmp.Compare(a.number, b.number) })
+	slices.SortStableFunc(all, func(a, b shown) int { return cmp.Compare(a.number, b.number) })
 	infos := make([]Info, len(all))
 	for i, w := range all {
 		infos[i] = w.Info
@@ -75,16 +73,14 @@ func (p *Pools) Failure(endpoint string) string {
 // Died are an endpoint's latest workers that worked and ended otherwise than they
 // were to, the oldest first, each with its reason.
 func (p *Pools) Died(endpoint string) (infos []Info) {
-	one := p.pool(endpoint)
-	if one == nil {
-		return nil
-	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	for _, w := range one.past {
-		if info, _ := w.info(); info.Reason != "" && info.State != Unhealthy {
-			infos = append(infos, info)
+	for _, one := range p.ofEndpoint(endpoint) {
+		one.mu.Lock()
+		for _, w := range one.past {
+			if info, _ := w.info(); info.Reason != "" && info.State != Unhealthy {
+				infos = append(infos, info)
+			}
 		}
+		one.mu.Unlock()
 	}
 	return infos
 }
@@ -115,23 +111,29 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 // Log is what a worker wrote; false: there is no such worker, or it ended too
 // long ago.
 func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
-	one := p.pool(endpoint)
-	if one == nil {
-		return nil, false
-	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	for w := range one.each() {
-		if w.id == worker {
-			return w.log, true
-		}
-	}
-	for _, w := range one.past {
-		if w.id == worker {
-			return w.log, true
+	for _, one := range p.ofEndpoint(endpoint) {
+		if log := one.logOf(worker); log != nil {
+			return log, true
 		}
 	}
 	return nil, false
+}
+
+// logOf is nil if there is no such worker, or none any more.
+func (p *pool) logOf(worker string) *run.Log {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.each() {
+		if w.id == worker {
+			return w.log
+		}
+	}
+	for _, w := range p.past {
+		if w.id == worker {
+			return w.log
+		}
+	}
+	return nil
 }
 
 // OffClock names an endpoint with a worker that runs a job and does not follow

@@ -46,6 +46,7 @@ import (
 type Queue interface {
 	TakeOrWait(ctx context.Context, t engine.Take) ([]engine.Taken, error)
 	Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error)
+	Return(ctx context.Context, ref engine.Ref) error
 	Delivered(ctx context.Context, ref engine.Ref) error
 	Holds(ctx context.Context, ref engine.Ref) (bool, error)
 	Watch(endpoint, id string) *engine.Watch
@@ -121,6 +122,8 @@ type Config struct {
 	LogTo  io.Writer
 	Clock  *clock.Clock
 	Logger *slog.Logger
+
+	makeRoom func(Endpoint) // has a worker of a batch leave whose devices the endpoint waits for
 }
 
 // Pools are the workers of all endpoints.
@@ -154,6 +157,7 @@ func New(c Config) *Pools {
 		c.LogTo = &serialized{to: c.LogTo}
 	}
 	p := &Pools{config: c, pools: map[string]*pool{}}
+	p.config.makeRoom = p.makeRoom
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices != nil {
 		p.spread.Go(p.forwardFreed)
@@ -171,6 +175,9 @@ func (p *Pools) Set(e Endpoint) {
 	case p.ctx.Err() != nil || p.drained && one == nil:
 	case one != nil:
 		one.update(e)
+		if batch := p.pools[engine.BatchQueue(e.ID)]; batch != nil {
+			batch.update(batchSettings(e))
+		}
 	default:
 		p.pools[e.ID] = startPool(p.ctx, p.config, e)
 	}
@@ -179,10 +186,15 @@ func (p *Pools) Set(e Endpoint) {
 // Remove ends the workers of an endpoint that is gone.
 func (p *Pools) Remove(endpoint string) {
 	p.mu.Lock()
-	one := p.pools[endpoint]
-	delete(p.pools, endpoint)
+	var removed []*pool
+	for _, queue := range []string{endpoint, engine.BatchQueue(endpoint)} {
+		if one := p.pools[queue]; one != nil {
+			removed = append(removed, one)
+			delete(p.pools, queue)
+		}
+	}
 	p.mu.Unlock()
-	if one != nil {
+	for _, one := range removed {
 		one.close()
 	}
 }
@@ -198,19 +210,20 @@ func (p *Pools) Leads(endpoint string) (engine.Lead, bool) {
 
 // Vacant tells that an endpoint has no worker here, not even one whose end is under way.
 func (p *Pools) Vacant(endpoint string) bool {
-	one := p.pool(endpoint)
-	if one == nil {
-		return true
+	for _, one := range p.ofEndpoint(endpoint) {
+		if one.find(func(*worker) bool { return true }) != nil {
+			return false
+		}
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	return len(one.workers) == 0
+	return true
 }
 
-// Queued says that a job waits.
-func (p *Pools) Queued(endpoint string) {
-	if one := p.pool(endpoint); one != nil {
+// Queued says that a job waits. The first request of a batch starts the pool of its queue.
+func (p *Pools) Queued(queue string) {
+	if one := p.pool(queue); one != nil {
 		one.jobsChanged()
+	} else if engine.IsBatchQueue(queue) {
+		p.startBatch(engine.EndpointOf(queue))
 	}
 }
 

@@ -145,7 +145,7 @@ func (w *worker) giveBackJobs(ctx context.Context) {
 	w.mu.Unlock()
 	for _, h := range jobs {
 		if ctx.Err() == nil && !w.settings.Balanced {
-			if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause(w.lossReason())); err != nil && ctx.Err() == nil {
+			if err := w.giveBack(ctx, h.ref); err != nil && ctx.Err() == nil {
 				w.pool.logger.Error("a job of a worker that ended could not be queued again; its time-out ends it",
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
 			}

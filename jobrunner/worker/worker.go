@@ -42,6 +42,7 @@ type worker struct {
 	changed      chan struct{}    // closed when jobs changes
 	hadJob       bool             // a job
 	crashed      bool             // at its start
+	yields       bool             // it was killed for its devices, and its jobs did nothing wrong
 	death        string           // what became of its process, for people; "" for the end of its own accord
 	devices      []gpu.Device
 	placement    Placement

@@ -60,10 +60,14 @@ func Run(t *testing.T, h Harness) {
 		{"queues of webhook calls", testCallQueues},
 		{"deleted endpoint", testDrop},
 		{"many at once", testMany},
+		{"batches", testBatches},
+		{"batches that end early", testBatchDrains},
+		{"limits of batches", testBatchLimits},
 	} {
 		t.Run(c.name, func(t *testing.T) { h(t, c.test) })
 	}
 	t.Run("model", func(t *testing.T) { testModel(t, h) })
+	t.Run("model of batches", func(t *testing.T) { testBatchModel(t, h) })
 }
 
 // tester gives the tests short words.

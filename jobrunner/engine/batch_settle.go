@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// settleBatches settles the batches that are due.
+func (e *Engine) settleBatches(ctx context.Context) error {
+	for {
+		var due []int64
+		err := e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
+			due, err = collect(r, func(rows sqldb.Rows) (k int64, err error) { return k, rows.Scan(&k) }, selectDueBatches, e.now())
+			return err
+		})
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		for _, k := range due {
+			if err := e.settleBatch(ctx, k); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// settleBatch queues the requests of a FINALIZED batch, drops those of one that is to end,
+// and deletes one whose time is over, in transactions that keep nobody waiting for long.
+// It changes nothing unless the batch is due.
+func (e *Engine) settleBatch(ctx context.Context, k int64) error {
+	part := e.newSlice()
+	for settled := false; !settled; {
+		var took time.Duration
+		changes, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
+			now, begin := e.now(), time.Now()
+			b, err := lockBatch(tx, dueBatch, k, now)
+			if errors.Is(err, sql.ErrNoRows) {
+				settled = true
+				return nil, nil
+			}
+			if err == nil {
+				changes, settled, err = b.settle(tx, now, part.jobs)
+			}
+			took = time.Since(begin)
+			return changes, err
+		})
+		if err != nil {
+			return err
+		}
+		part.adapt(max(1, len(changes)), took)
+	}
+	return nil
+}
+
+// settle does what is due of a batch, with most requests, and tells whether that was all.
+func (b batchRow) settle(tx *sqldb.Tx, now int64, most int) (changes []change, settled bool, err error) {
+	if b.gone <= now {
+		_, err = tx.Exec(deleteBatch, b.k)
+		return nil, true, err
+	}
+	if b.verdict == "" && b.state == BatchFinalized && b.ends <= now && b.left > 0 {
+		b.verdict = BatchFailed
+		if _, err := tx.Exec(endBatch, b.verdict, now, b.k); err != nil {
+			return nil, false, err
+		}
+	}
+	var moved []change
+	next := b.gone
+	switch {
+	case b.verdict != "":
+		if changes, err = update(tx, Cancelled, dropRequests, now, now, b.k, InQueue, most); err != nil {
+			return nil, false, err
+		}
+		for i := range changes {
+			changes[i].from = InQueue
+		}
+		moved, err = update(tx, Cancelled, dropRequests, now, now, b.k, draft, most) // which are counted nowhere
+		moved = append(moved, changes...)
+	case b.state == BatchFinalized && b.ends > now:
+		next = b.ends
+		changes, err = update(tx, InQueue, releaseRequests, now, now, now, b.gone, b.gone, b.k, most)
+		for i := range changes {
+			changes[i].from = none
+		}
+		moved = changes
+	}
+	if err != nil || len(moved) > 0 {
+		return changes, false, err
+	}
+	_, err = tx.Exec(setBatchDue, next, b.k)
+	return nil, true, err
+}
+
+// dropBatches deletes the batches of an endpoint that is gone, with their requests.
+func (e *Engine) dropBatches(ctx context.Context, endpoint string) error {
+	if IsBatchQueue(endpoint) {
+		return nil
+	}
+	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(deleteBatchesOf, endpoint)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return e.DropEndpoint(ctx, BatchQueue(endpoint))
+}
