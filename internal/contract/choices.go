@@ -135,7 +135,7 @@ var choicesOnV2 = []Choice{
 	{"Team of a request", "Pages of October 2026: `X-Team-Id` selects a team for console sessions; an API key acts for the team that it was made in.", "Clients don't send it, and the jobrunner ignores it."},
 }
 
-var choicesOnJobs = []Choice{
+var choicesOnJobs = append([]Choice{
 	{"Stream", "The description: an array of chunks. All three public SDKs read an object with `status` and `stream`.", "Two dialects: the array under `{queue_url}/v2`, the object under `{queue_url}/live/v2`. Our client reads both."},
 	{"What a stream read returns", "The description is silent.", "Each read returns the chunks not read yet. With none the answer is held, about 10 s or `wait` ms; the last chunks come with the terminal status."},
 	{"Output of a chunk", "The description: an object defined by the handler. Workers also yield text and numbers.", "Any JSON value."},
@@ -157,4 +157,4 @@ var choicesOnJobs = []Choice{
 	{"Success code", "Two SDKs refuse anything but 200.", "Exactly 200."},
 	{"Health of workers", "The description has idle and running; field notes have four more.", "idle, running and four more."},
 	{"Requests_per_worker", "The description leaves its value open.", "Per running worker and 10 s: 200 for /run, 400 for /runsync, /status, /stream and /openai, 20 for /cancel. Also 429 while the queue holds more than 50 jobs and more than 500 per allowed worker."},
-}
+}, choicesOnBatches...)

@@ -7,7 +7,7 @@ var Fields = slices.Concat(
 	templateV1, networkVolumeV1, registryAuthV1, endpointV1, podV1, billingV1, networkVolumeBillingV1, errorV1,
 	templateV2, networkVolumeV2, registryAuthV2, delegationV2, endpointV2, podV2, podActionV2, clusterV2, sshKeysV2, secretV2, globalVolumeV2, buildV2, gpuTypeV2, cpuTypeV2, dataCenterV2,
 	billingV2, podBillingV2, serverlessBillingV2, endpointBillingV2, networkVolumeBillingV2, clusterBillingV2, errorV2,
-	jobSubmission, job, streamChunk, liveStream, health, purge, jobList, errorJobs,
+	jobSubmission, job, streamChunk, liveStream, health, purge, jobList, batch, batchList, batchResults, errorJobs,
 )
 
 // FieldsToCome names the resources of Operations whose members the table does

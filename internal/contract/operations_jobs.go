@@ -2,7 +2,7 @@ package contract
 
 // The failures that any operation may answer are the description's (Errors):
 // 404 for an unknown endpoint id, and for a job that is gone.
-var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500},
+var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500}, append([]Operation{
 	op("POST", "/run", "jobSubmission", 200, "description: Endpoints B", fails(400, 413), says("answers id and status IN_QUEUE; body up to 10 MB")),
 	op("POST", "/runsync", "jobSubmission", 200, "description: Endpoints B", query("wait"), fails(400, 413), says("answers the job; body up to 20 MB; wait is 1000 to 300000 ms, default 90000; when it elapses: the unfinished job")),
 	op("GET", "/status/{job_id}", "job", 200, "description: Endpoints B", query("ttl"), fails(400), says("ttl, in ms, sets the job's")),
@@ -19,4 +19,4 @@ var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500},
 	op("POST", "/status-sync/{job_id}", "job", 200, "field notes: Job API", query("wait"), fails(400), says("under /live alone")),
 	op("POST", "/status/{job_id}", "job", 200, "field notes: Job API", query("ttl"), fails(400), says("under /live alone")),
 	op("POST", "/stream/{job_id}", "liveStream", 200, "field notes: Job API", query("wait"), fails(400), says("under /live alone")),
-)
+}, operationsBatch...)...)

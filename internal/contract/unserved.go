@@ -8,8 +8,6 @@ type Unserved struct {
 	Source       string
 }
 
-const batchPage = "page of August 2026: serverless/batch-jobs"
-
 // UnservedOperations are the operations of the operator's pages that the jobrunner lacks.
 var UnservedOperations = []Unserved{
 	{V2, "GET", "/account", true, "page of November 2026: account/get-your-account"},
@@ -22,14 +20,4 @@ var UnservedOperations = []Unserved{
 	{V2, "GET", "/organization/users/{id}", false, "page of 27 October 2026: organization/get-an-organization-member"},
 	{V2, "DELETE", "/organization/users/{id}", false, "page of 3 November 2026: organization/remove-an-organization-member"},
 	{V2, "GET", "/serverless/{id}/builds/{buildId}/logs", false, "text of the v2 document of September 2026: listServerlessBuilds"},
-
-	{Jobs, "POST", "/batch", false, batchPage},
-	{Jobs, "GET", "/batch", false, batchPage},
-	{Jobs, "GET", "/batch/{id}", false, batchPage},
-	{Jobs, "PUT", "/batch/{id}", false, batchPage},
-	{Jobs, "POST", "/batch/{id}/requests", false, batchPage},
-	{Jobs, "GET", "/batch/{id}/requests", false, batchPage},
-	{Jobs, "DELETE", "/batch/{id}/requests/{requestId}", false, batchPage},
-	{Jobs, "POST", "/batch/{id}/finalize", false, batchPage},
-	{Jobs, "POST", "/batch/{id}/cancel", false, batchPage},
 }

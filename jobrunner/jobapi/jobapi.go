@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -81,7 +81,8 @@ type operation struct {
 type target struct {
 	owner    string // of the key
 	endpoint string
-	job      string
+	job      string // or the batch
+	request  string // of the batch
 	route    string
 	live     bool
 }
@@ -89,6 +90,8 @@ type target struct {
 var (
 	get       = []string{http.MethodGet}
 	post      = []string{http.MethodPost}
+	put       = []string{http.MethodPut}
+	remove    = []string{http.MethodDelete}
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
@@ -111,6 +114,15 @@ var operations = []struct {
 	{"/purge-queue", post, post, limits.PurgeQueue, apikey.All, (*api).purgeQueue},
 	{"/health", get, get, limits.Unlimited, apikey.Read, (*api).health},
 	{"/requests", get, get, limits.Requests, apikey.Read, (*api).requests},
+	{"/batch", post, nil, limits.Unlimited, apikey.All, (*api).createBatch},
+	{"/batch", get, nil, limits.Unlimited, apikey.Read, (*api).batches},
+	{"/batch/{id}", get, nil, limits.Unlimited, apikey.Read, (*api).batch},
+	{"/batch/{id}", put, nil, limits.Unlimited, apikey.All, (*api).renameBatch},
+	{"/batch/{id}/requests", post, nil, limits.Unlimited, apikey.All, (*api).addRequests},
+	{"/batch/{id}/requests", get, nil, limits.Unlimited, apikey.Read, (*api).batchResults},
+	{"/batch/{id}/requests/{requestId}", remove, nil, limits.Unlimited, apikey.All, (*api).removeRequest},
+	{"/batch/{id}/finalize", post, nil, limits.Unlimited, apikey.All, (*api).finalizeBatch},
+	{"/batch/{id}/cancel", post, nil, limits.Unlimited, apikey.All, (*api).cancelBatch},
 	{openAIPath, getOrPost, getOrPost, limits.OpenAI, apikey.All, (*api).openAI},
 }
 
@@ -126,17 +138,8 @@ var routes = func() (t httproute.Table[*operation]) {
 			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.path != openAIPath, o.scope, o.serve})
 		}
 	}
-	for _, o := range contract.UnservedOperations {
-		if o.API == contract.Jobs {
-			t.Add(o.Method, "/v2/{endpoint_id}"+o.Path, &operation{limits.Unlimited, false, false, apikey.Read, refuseUnserved})
-		}
-	}
 	return t
 }()
-
-func refuseUnserved(_ *api, _ http.ResponseWriter, r *http.Request, _ target) error {
-	return httpanswer.Refuse(http.StatusNotImplemented, "the operator has %s, and the jobrunner doesn't serve it (docs/reference/contract.md, Operations that the jobrunner lacks)", r.Pattern)
-}
 
 type api struct {
 	Config
@@ -206,7 +209,7 @@ func find(r *http.Request) (*operation, target, error) {
 	r.Pattern = found.Pattern
 	op, t := found.Operation, target{endpoint: found.Values[0], live: found.Operation.live}
 	if op.job {
-		t.job = found.Values[1]
+		t.job, t.request = found.Values[1], found.Values[2]
 	} else {
 		t.route = "/" + found.Values[1]
 	}
@@ -215,7 +218,13 @@ func find(r *http.Request) (*operation, target, error) {
 
 // fail answers an error as {"error": text}.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound)) {
+	if refused := new(engine.BatchRefused); errors.As(err, &refused) {
+		err = httpanswer.Refuse(http.StatusBadRequest, "%s", refused)
+		if refused.Active {
+			err = rateLimited(time.Minute, "%s", refused)
+		}
+	}
+	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNoBatch) || errors.Is(err, engine.ErrNoRequest)) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
 	}
 	httpanswer.Error.Fail(w, r, a.Logger, err)

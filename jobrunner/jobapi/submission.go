@@ -62,7 +62,7 @@ func tooLarge(limit int64) error {
 func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	members, ok := rawjson.Members(body, "input", "webhook", "policy", "s3Config")
 	if !ok {
-		return job, malformed(body)
+		return job, malformed(body, `{"input": {…}}`)
 	}
 	input, ok := members["input"]
 	switch {
@@ -114,14 +114,14 @@ func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
 }
 
 // malformed says why a body is no JSON object.
-func malformed(body []byte) error {
+func malformed(body []byte, example string) error {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return httpanswer.Refuse(http.StatusBadRequest, "the body is empty: send {\"input\": {…}}")
+		return httpanswer.Refuse(http.StatusBadRequest, "the body is empty: send %s", example)
 	}
 	if fault := rawjson.Fault(body); fault != nil {
 		return httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
 	}
-	return httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
+	return httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object: %s", example)
 }
 
 func webhook(raw json.RawMessage) (string, error) {

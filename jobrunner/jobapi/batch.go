@@ -1,0 +1,284 @@
+package jobapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
+)
+
+// Pages of batches and of requests.
+const (
+	defaultPage = 50
+	maxPage     = 1000
+	// pageOutput is the most bytes of an output that a page has without asking for memory.
+	pageOutput = 4 << 10
+)
+
+// maxBatchName bounds the name of a batch, in characters.
+const maxBatchName = 255
+
+// batchSummary is a batch on the wire.
+type batchSummary struct {
+	ID         string            `json:"id"`
+	EndpointID string            `json:"endpointId"`
+	Name       string            `json:"name,omitempty"`
+	Status     engine.BatchState `json:"status"`
+	Total      int               `json:"requestTotal"`
+	InProgress int               `json:"requestInProgress"`
+	Completed  int               `json:"requestCompleted"`
+	Failed     int               `json:"requestFailed"`
+	CreatedAt  int64             `json:"createdAt"` // milliseconds since 1970
+	RequestIDs []string          `json:"requestIds,omitempty"`
+}
+
+func summarize(b engine.Batch) batchSummary {
+	return batchSummary{b.ID, b.Endpoint, b.Name, b.State, b.Total, b.InProgress, b.Completed, b.Failed, b.Created.UnixMilli(), nil}
+}
+
+// createBatch answers {id, status} of a DRAFT (page of August 2026: batch jobs).
+func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) error {
+	body, hold, err := a.readBody(w, r, maxRun, 3)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	inputs, err := batchInputs(body, body, "the body")
+	if err != nil {
+		return err
+	}
+	b, err := a.Engine.CreateBatch(r.Context(), t.endpoint, inputs)
+	if err == nil {
+		err = a.dropIfDeleted(r.Context(), t.endpoint)
+	}
+	if err != nil {
+		return err
+	}
+	httpanswer.JSON(w, http.StatusOK, map[string]any{"id": b.ID, "status": b.State})
+	return nil
+}
+
+// dropIfDeleted drops what was added to an endpoint that was deleted meanwhile: nobody
+// would ever look for it.
+func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
+	_, err := a.Endpoint(ctx, endpoint)
+	if errors.Is(err, ErrNoEndpoint) {
+		return errors.Join(err, a.Engine.DropEndpoint(ctx, endpoint))
+	}
+	return nil
+}
+
+// addRequests adds requests to a DRAFT.
+func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) error {
+	body, hold, err := a.readBody(w, r, maxRun, 3)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	members, ok := rawjson.Members(body, "requests")
+	if !ok {
+		return malformed(body, `{"requests": [{"input": {…}}]}`)
+	}
+	inputs, err := batchInputs(members["requests"], body, "requests")
+	if err != nil {
+		return err
+	}
+	b, ids, err := a.Engine.AddRequests(r.Context(), t.endpoint, t.job, inputs)
+	if err == nil {
+		err = a.dropIfDeleted(r.Context(), t.endpoint)
+	}
+	if err != nil {
+		return err
+	}
+	answer := summarize(b)
+	answer.RequestIDs = ids
+	httpanswer.JSON(w, http.StatusOK, answer)
+	return nil
+}
+
+// batchInputs are the inputs of an array of requests, a part of the body.
+func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
+	var requests []json.RawMessage
+	if absent(array) || array[0] != '[' && !bytes.HasPrefix(bytes.TrimSpace(array), []byte("[")) || json.Unmarshal(array, &requests) != nil {
+		if fault := rawjson.Fault(body); fault != nil && len(bytes.TrimSpace(body)) > 0 {
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
+		}
+		return nil, httpanswer.Refuse(http.StatusBadRequest, "%s must be an array of requests: [{\"input\": {…}}, …]", name)
+	}
+	inputs := make([][]byte, len(requests))
+	for i, request := range requests {
+		members, ok := rawjson.Members(request, "input", "webhook", "policy", "s3Config")
+		if !ok || !isObject(members["input"]) {
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object: {\"input\": {…}}", i)
+		}
+		for _, other := range []string{"webhook", "policy", "s3Config"} {
+			if !absent(members[other]) {
+				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has an input alone", i, other)
+			}
+		}
+		inputs[i] = members["input"]
+	}
+	return inputs, nil
+}
+
+// answerBatch answers what a call made of a batch.
+func answerBatch(w http.ResponseWriter, b engine.Batch, err error) error {
+	if err == nil {
+		httpanswer.JSON(w, http.StatusOK, summarize(b))
+	}
+	return err
+}
+
+func (a *api) removeRequest(w http.ResponseWriter, r *http.Request, t target) error {
+	b, err := a.Engine.RemoveRequest(r.Context(), t.endpoint, t.job, t.request)
+	return answerBatch(w, b, err)
+}
+
+func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) error {
+	body, hold, err := a.readBody(w, r, maxRun, 1)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	members, ok := rawjson.Members(body, "name")
+	if !ok {
+		return malformed(body, `{"name": "…"}`)
+	}
+	var name string
+	if raw, given := members["name"]; !given || absent(raw) || json.Unmarshal(raw, &name) != nil || utf8.RuneCountInString(name) > maxBatchName {
+		return httpanswer.Refuse(http.StatusBadRequest, "name must be a string of at most %d characters", maxBatchName)
+	}
+	b, err := a.Engine.RenameBatch(r.Context(), t.endpoint, t.job, name)
+	return answerBatch(w, b, err)
+}
+
+func (a *api) finalizeBatch(w http.ResponseWriter, r *http.Request, t target) error {
+	b, err := a.Engine.FinalizeBatch(r.Context(), t.endpoint, t.job)
+	return answerBatch(w, b, err)
+}
+
+func (a *api) cancelBatch(w http.ResponseWriter, r *http.Request, t target) error {
+	b, err := a.Engine.CancelBatch(r.Context(), t.endpoint, t.job)
+	return answerBatch(w, b, err)
+}
+
+func (a *api) batch(w http.ResponseWriter, r *http.Request, t target) error {
+	b, err := a.Engine.Batch(r.Context(), t.endpoint, t.job)
+	return answerBatch(w, b, err)
+}
+
+// page is what a list answers beside its objects.
+type page struct {
+	Total   int  `json:"total"`
+	Offset  int  `json:"offset"`
+	Limit   int  `json:"limit"`
+	HasMore bool `json:"hasMore"`
+}
+
+func readPage(r *http.Request) (p page, err error) {
+	if p.Offset, err = queryInteger(r, "offset", 0, 0, math.MaxInt32); err == nil {
+		p.Limit, err = queryInteger(r, "limit", defaultPage, 1, maxPage)
+	}
+	return p, err
+}
+
+// complete says of how many objects the page has n.
+func (p *page) complete(n, total int) { p.Total, p.HasMore = total, p.Offset+n < total && n > 0 }
+
+func queryInteger(r *http.Request, name string, otherwise, low, high int) (int, error) {
+	query := r.URL.Query()
+	if !query.Has(name) {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	if err != nil || n < low || n > high {
+		return 0, httpanswer.Refuse(http.StatusBadRequest, "the query parameter %s must be an integer from %d to %d", name, low, high)
+	}
+	return n, nil
+}
+
+// batches lists the batches of an endpoint, the newest first.
+func (a *api) batches(w http.ResponseWriter, r *http.Request, t target) error {
+	p, err := readPage(r)
+	if err != nil {
+		return err
+	}
+	all, total, err := a.Engine.Batches(r.Context(), t.endpoint, p.Offset, p.Limit)
+	if err != nil {
+		return err
+	}
+	p.complete(len(all), total)
+	shown := make([]batchSummary, len(all))
+	for i, b := range all {
+		shown[i] = summarize(b)
+	}
+	httpanswer.JSON(w, http.StatusOK, struct {
+		Batches []batchSummary `json:"batches"`
+		page
+	}{shown, p})
+	return nil
+}
+
+// batchResults lists the requests of a batch, in the order in which they were added. If
+// outputs are large, it waits for memory.
+func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) error {
+	p, err := readPage(r)
+	if err != nil {
+		return err
+	}
+	read := func(most int) (requests []engine.Request, total int, err error) {
+		return a.Engine.Requests(httplimit.Answering(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, most)
+	}
+	requests, total, err := read(pageOutput)
+	size, large := 0, false
+	for _, one := range requests {
+		size, large = size+one.Size, large || one.Size > pageOutput
+	}
+	if large && err == nil {
+		hold, err := a.Answers.Wait(httplimit.Answering(r.Context()), int64(2*size))
+		if err != nil {
+			return err
+		}
+		defer hold.Release()
+		if requests, total, err = read(math.MaxInt32); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.complete(len(requests), total)
+	b := appendList([]byte(`{"requests":`), requests, appendRequest)
+	write(w, fmt.Appendf(b, `,"total":%d,"offset":%d,"limit":%d,"hasMore":%t}`, p.Total, p.Offset, p.Limit, p.HasMore))
+	return nil
+}
+
+// appendRequest appends a request with its output, or the error of one that failed.
+func appendRequest(b []byte, q engine.Request) []byte {
+	b = fmt.Appendf(b, `{"id":%q,"status":%q`, q.ID, q.State)
+	switch {
+	case q.Error != "":
+		text, _ := json.Marshal(q.Error) // a string always can be
+		b = append(append(b, `,"error":`...), text...)
+	case q.Output != nil:
+		b = append(append(b, `,"output":`...), q.Output...)
+	}
+	if !q.Started.IsZero() {
+		b = q.Started.UTC().AppendFormat(append(b, `,"startedAt":"`...), time.RFC3339Nano+`"`)
+	}
+	if !q.Completed.IsZero() {
+		b = q.Completed.UTC().AppendFormat(append(b, `,"completedAt":"`...), time.RFC3339Nano+`"`)
+	}
+	return append(b, '}')
+}
