@@ -1,0 +1,181 @@
+package jobapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// createBatch makes a batch and returns its path and id.
+func (d *deployment) createBatch(body string) (path, id string) {
+	d.t.Helper()
+	a := d.do("POST", "/v2/ep/batch", body)
+	id, _ = a.body["id"].(string)
+	if a.status != 200 || a.raw != fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`+"\n", id) && a.raw != fmt.Sprintf(`{"id":%q,"status":"DRAFT"}`, id) {
+		d.t.Fatalf("the batch was answered %d %s", a.status, a.raw)
+	}
+	return "/v2/ep/batch/" + id, id
+}
+
+// expect compares an answer, from which the white space at the end is cut.
+func (d *deployment) expect(want, method, path, body string) {
+	d.t.Helper()
+	a := d.do(method, path, body)
+	if got := strings.TrimSpace(fmt.Sprint(a.status, " ", a.raw)); got != want && !strings.HasPrefix(got, strings.TrimSuffix(want, "…")) {
+		d.t.Errorf("%s %s answered\n%s, want\n%s", method, path, got, want)
+	}
+}
+
+func TestBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		created := now()
+		path, id := d.createBatch(`[{"input": {"n": 0}}, {"input": {"n":  1}}]`)
+		summary := func(status string, total, running, completed, failed int) string {
+			return fmt.Sprintf(`{"id":%q,"endpointId":"ep","status":%q,"requestTotal":%d,"requestInProgress":%d,"requestCompleted":%d,"requestFailed":%d,"createdAt":%d`, id, status, total, running, completed, failed, created.UnixMilli())
+		}
+		a := d.do("POST", path+"/requests", `{"requests": [{"input": {}}, {"input": {}}]}`)
+		ids, _ := a.body["requestIds"].([]any)
+		if a.status != 200 || len(ids) != 2 || !strings.HasPrefix(a.raw, summary("DRAFT", 4, 0, 0, 0)) {
+			t.Fatalf("the requests were answered %d %s", a.status, a.raw)
+		}
+		d.expect("200 "+summary("DRAFT", 3, 0, 0, 0)+"}", "DELETE", path+"/requests/"+ids[1].(string), "")
+		d.expect("404 …", "DELETE", path+"/requests/"+ids[1].(string), "")
+		d.expect("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
+		d.expect("200 "+summary("FINALIZED", 3, 0, 0, 0)+"}", "POST", path+"/finalize", "")
+		d.expect("400 …", "DELETE", path+"/requests/"+ids[0].(string), "")
+		d.expect("400 …", "POST", path+"/requests", `{"requests": []}`)
+		if a := d.do("GET", "/v2/ep/health", ""); !strings.Contains(a.raw, `"inQueue":0`) {
+			t.Errorf("the endpoint's health counts requests: %s", a.raw)
+		}
+		d.expect(`200 {"removed":0,"status":"completed"}`, "POST", "/v2/ep/purge-queue", "")
+
+		first := d.take("ep-batch")
+		if string(first.Input) != `{"n": 0}` {
+			t.Errorf("the input is %s", first.Input)
+		}
+		d.expect("200 "+summary("FINALIZED", 3, 1, 0, 0)+"}", "GET", path, "")
+		sleep(2)
+		d.report(first, engine.Done([]byte(`{"v":  [1]}`)))
+		large := strings.Repeat("x", 100_000)
+		second := d.take("ep-batch")
+		d.report(second, engine.Done([]byte(`"`+large+`"`)))
+		third := d.take("ep-batch")
+		d.report(third, engine.Fail(`no "luck"`, []byte(`1`)))
+		d.expect("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "GET", path, "")
+		at := func(s int) string { return created.Add(time.Duration(s) * time.Second).UTC().Format(time.RFC3339) }
+		d.expect(fmt.Sprintf(`200 {"requests":[{"id":%q,"status":"COMPLETED","output":{"v":  [1]},"startedAt":%q,"completedAt":%q},{"id":%q,"status":"COMPLETED","output":%q,"startedAt":%q,"completedAt":%q},`+
+			`{"id":%q,"status":"FAILED","error":"no \"luck\"","startedAt":%q,"completedAt":%q}],"total":3,"offset":0,"limit":50,"hasMore":false}`,
+			first.ID, at(0), at(2), second.ID, large, at(2), at(2), third.ID, at(2), at(2)), "GET", path+"/requests", "")
+		for query, want := range map[string]string{
+			"?limit=2": `"total":3,"offset":0,"limit":2,"hasMore":true}`, "?limit=2&offset=2": `"total":3,"offset":2,"limit":2,"hasMore":false}`,
+			"?offset=1&limit=1": second.ID, "?offset=3": `{"requests":[],"total":3,"offset":3,"limit":50,"hasMore":false}`,
+		} {
+			if a := d.do("GET", path+"/requests"+query, ""); a.status != 200 || !strings.Contains(a.raw, want) {
+				t.Errorf("%s: %d %s", query, a.status, a.raw)
+			}
+		}
+		sleep(3 * 3600) // longer than results of /run are kept
+		d.expect("200 "+summary("FINALIZED", 3, 0, 2, 1)+"}", "POST", path+"/cancel", "")
+	})
+}
+
+func TestBatchCancel(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		path, _ := d.createBatch(`[{"input": {}}, {"input": {}}]`)
+		d.do("POST", path+"/finalize", "")
+		job := d.take("ep-batch")
+		for range 2 {
+			if a := d.do("POST", path+"/cancel", ""); a.status != 200 || a.body["status"] != "FINALIZED" || a.body["requestInProgress"] != 1.0 {
+				t.Errorf("cancel: %d %s", a.status, a.raw)
+			}
+		}
+		d.report(job, engine.Done(nil))
+		if a := d.do("GET", path, ""); a.body["status"] != "CANCELLED" || a.body["requestCompleted"] != 1.0 || a.body["requestTotal"] != 2.0 {
+			t.Errorf("drained: %s", a.raw)
+		}
+		if a := d.do("GET", path+"/requests", ""); !strings.Contains(a.raw, `"status":"CANCELLED"`) {
+			t.Errorf("the requests are %s", a.raw)
+		}
+		d.expect("400 …", "POST", path+"/finalize", "")
+	})
+}
+
+func TestBatchList(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		d.expect(`200 {"batches":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, "GET", "/v2/ep/batch", "")
+		older, _ := d.createBatch(`[]`)
+		_, newer := d.createBatch(`[]`)
+		a := d.do("PUT", older, `{"name": "nightly"}`)
+		if a.status != 200 || a.body["name"] != "nightly" {
+			t.Errorf("renamed: %d %s", a.status, a.raw)
+		}
+		if a := d.do("GET", "/v2/ep/batch?limit=1", ""); !strings.Contains(a.raw, newer) || !strings.Contains(a.raw, `"total":2,"offset":0,"limit":1,"hasMore":true}`) {
+			t.Errorf("the first page is %s", a.raw)
+		}
+		if a := d.do("GET", "/v2/ep/batch?limit=1&offset=1", ""); !strings.Contains(a.raw, `"name":"nightly"`) || !strings.Contains(a.raw, `"hasMore":false}`) {
+			t.Errorf("the second page is %s", a.raw)
+		}
+		if a := d.do("GET", "/v2/short/batch", ""); !strings.Contains(a.raw, `"total":0`) {
+			t.Errorf("another endpoint has %s", a.raw)
+		}
+		for range 8 {
+			d.createBatch(`[]`)
+		}
+		if a := d.do("POST", "/v2/ep/batch", "[]"); a.status != 429 || a.header.Get("Retry-After") == "" {
+			t.Errorf("the 11th active batch: %d %s", a.status, a.raw)
+		}
+		d.do("POST", older+"/finalize", "") // without requests it is done
+		d.createBatch(`[]`)
+	})
+}
+
+func TestBatchRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		path, id := d.createBatch(`[]`)
+		for _, c := range []struct{ status, method, path, body string }{
+			{"400", "POST", "/v2/ep/batch", ""},
+			{"400", "POST", "/v2/ep/batch", "null"},
+			{"400", "POST", "/v2/ep/batch", `{"requests": []}`},
+			{"400", "POST", "/v2/ep/batch", `[{"input": {}}`},
+			{"400", "POST", "/v2/ep/batch", `[{"input": []}]`},
+			{"400", "POST", "/v2/ep/batch", `[{}]`},
+			{"400", "POST", "/v2/ep/batch", `[null]`},
+			{"400", "POST", "/v2/ep/batch", `[{"input": {}, "webhook": "http://127.0.0.1/"}]`},
+			{"400", "POST", "/v2/ep/batch", "[" + strings.Repeat(`{"input":{}},`, 5000) + `{"input":{}}]`},
+			{"413", "POST", "/v2/ep/batch", `[{"input": {"x": "` + strings.Repeat("x", 10<<20) + `"}}]`},
+			{"400", "POST", path + "/requests", `[]`},
+			{"400", "POST", path + "/requests", `{}`},
+			{"400", "POST", path + "/requests", `{"requests": {}}`},
+			{"400", "POST", path + "/requests", `{"requests": [{"input": 1}]}`},
+			{"413", "POST", path + "/requests", `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20) + `"}}]}`},
+			{"400", "PUT", path, `{}`},
+			{"400", "PUT", path, `{"name": 1}`},
+			{"400", "PUT", path, `{"name": "` + strings.Repeat("ä", 256) + `"}`},
+			{"400", "GET", path + "/requests?limit=0", ""},
+			{"400", "GET", path + "/requests?limit=1001", ""},
+			{"400", "GET", path + "/requests?offset=-1", ""},
+			{"400", "GET", "/v2/ep/batch?offset=x", ""},
+			{"404", "GET", "/v2/ep/batch/unknown", ""},
+			{"404", "GET", "/v2/short/batch/" + id, ""},
+			{"404", "GET", "/v2/short/batch/" + id + "/requests", ""},
+			{"404", "POST", "/v2/short/batch/" + id + "/finalize", ""},
+			{"404", "POST", "/v2/none/batch", "[]"},
+			{"404", "GET", "/v2/ep-batch/health", ""},
+			{"405", "PATCH", path, `{"name": "x"}`},
+			{"405", "DELETE", path, ""},
+		} {
+			d.expect(c.status+" …", c.method, c.path, c.body)
+		}
+		d.expect("200 …", "PUT", path, `{"name": "`+strings.Repeat("ä", 255)+`"}`)
+		for range 2 {
+			whole := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // to the byte
+			d.expect("200 …", "POST", path+"/requests", whole)
+		}
+		if a := d.do("GET", path, ""); a.body["requestTotal"] != 2.0 {
+			t.Errorf("it has %s", a.raw)
+		}
+	})
+}
