@@ -115,9 +115,9 @@ func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 		}
 		<-free
 		if w.idle() {
-			_ = w.of.pools.Idle(w.life, "ep", w.spec.ID) // it may have ended
+			_ = w.of.pools.Idle(w.life, w.spec.Endpoint, w.spec.ID) // it may have ended
 		}
-		jobs, err := w.of.pools.Take(w.life, "ep", w.spec.ID, slots-len(free))
+		jobs, err := w.of.pools.Take(w.life, w.spec.Endpoint, w.spec.ID, slots-len(free))
 		if err != nil && w.life.Err() == nil {
 			w.of.t.Errorf("a worker can't take jobs: %s", err)
 			return
@@ -166,7 +166,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 			return
 		}
 		output := fmt.Appendf(nil, `%q`, w.spec.ID+" in "+w.spec.Env["COLOR"])
-		if err := w.of.pools.Report(w.life, "ep", w.spec.ID, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
+		if err := w.of.pools.Report(w.life, w.spec.Endpoint, w.spec.ID, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
 			w.of.t.Errorf("a result is refused: %s", err)
 		}
 	case <-ctx.Done():
@@ -179,7 +179,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 // stops stops the jobs that the worker is told to.
 func (w *fake) stops() {
 	for w.life.Err() == nil {
-		ids, err := w.of.pools.Stops(w.life, "ep", w.spec.ID)
+		ids, err := w.of.pools.Stops(w.life, w.spec.Endpoint, w.spec.ID)
 		if err != nil {
 			return
 		}
@@ -202,7 +202,7 @@ func (w *fake) pings() {
 		w.of.mu.Lock()
 		has := slices.Collect(maps.Keys(w.jobs))
 		w.of.mu.Unlock()
-		_ = w.of.pools.Ping(w.life, "ep", w.spec.ID, has) // it may have ended
+		_ = w.of.pools.Ping(w.life, w.spec.Endpoint, w.spec.ID, has) // it may have ended
 	}
 }
 

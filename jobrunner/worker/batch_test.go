@@ -1,0 +1,110 @@
+package worker_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// batch finalizes a batch of n requests that take so long.
+func (f *fixture) batch(n int, seconds float64) engine.Batch {
+	f.t.Helper()
+	var inputs [][]byte
+	for range n {
+		inputs = append(inputs, fmt.Appendf(nil, `{"seconds": %g}`, seconds))
+	}
+	b, err := f.engine.CreateBatch(f.t.Context(), "ep", inputs)
+	if err == nil {
+		_, err = f.engine.FinalizeBatch(f.t.Context(), "ep", b.ID)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.pools.Queued(engine.BatchQueue("ep"))
+	synctest.Wait()
+	return b
+}
+
+func (f *fixture) batchIs(b engine.Batch, running, completed int) {
+	f.t.Helper()
+	synctest.Wait()
+	got, err := f.engine.Batch(f.t.Context(), "ep", b.ID)
+	if err != nil || got.InProgress != running || got.Completed != completed || got.Failed != 0 {
+		f.t.Errorf("the batch is %+v, %v; want %d running and %d completed", got, err, running, completed)
+	}
+}
+
+// A job starts as soon as without a batch, whatever of a batch runs and waits, and the
+// endpoint's health has no worker of the batch.
+func TestBatchHasItsOwnWorkers(t *testing.T) {
+	bubbleOf(t, newFakes(4), func(f *fixture) {
+		f.pools.Set(colored(1, 2))
+		b := f.batch(5, 100)
+		f.batchIs(b, 2, 0)
+		f.counts(worker.Counts{})
+		f.workers("RUNNING 1", "RUNNING 1")
+		job := f.work(1)
+		pass(time.Second)
+		f.completed(job, 1)
+		if got := f.state(job); got.Delay != 0 {
+			t.Errorf("it waited for %s", got.Delay)
+		}
+		f.counts(worker.Counts{Idle: 1})
+		f.pools.Set(colored(2, 2)) // the requests that wait run in the new version
+		pass(400 * time.Second)
+		f.batchIs(b, 0, 5)
+		requests, _, err := f.engine.Requests(t.Context(), "ep", b.ID, 4, 1, 100)
+		if got := string(requests[0].Output); err != nil || got[len(got)-9:] != ` color-2"`[:9] {
+			t.Errorf("the last output is %s, %v", got, err)
+		}
+		f.workers()
+		f.batch(1, 100)
+		f.workers("RUNNING 2")
+		f.pools.Remove("ep")
+		f.workers()
+	})
+}
+
+// A worker of a batch gives its GPU to a job that needs it, and its request runs again
+// later, as often as that happens.
+func TestBatchYieldsItsGPU(t *testing.T) {
+	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
+		inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := gpu.NewAllocator(inventory)
+		c.Devices = a
+		return a
+	}, func(f *fixture, a *gpu.Allocator) {
+		defer a.Close()
+		defer f.pools.Close()
+		e := colored(1, 1)
+		e.GPU = &store.GPU{TypeIDs: []string{"NVIDIA L4"}, Count: 2}
+		f.pools.Set(e)
+		b := f.batch(2, 100)
+		f.batchIs(b, 1, 0)
+		for range 3 {
+			job := f.work(5)
+			pass(5 * time.Second)
+			f.completed(job, 1)
+			if got := f.state(job); got.Delay > time.Second {
+				t.Errorf("it waited for %s", got.Delay)
+			}
+			f.batchIs(b, 0, 0)
+			pass(11 * time.Second) // the job's worker was idle for its time
+			f.batchIs(b, 1, 0)
+		}
+		pass(time.Minute)
+		f.batchIs(b, 1, 0)
+		pass(200 * time.Second)
+		f.batchIs(b, 0, 2)
+	})
+}
