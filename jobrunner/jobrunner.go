@@ -130,7 +130,7 @@ type Jobrunner struct {
 	added   *apikey.Table  // nil: a file has the added keys
 	metrics *metrics.Metrics
 	working atomic.Pointer[worker.Pools] // pools, once they are told of queues
-	page    atomic.Pointer[page.Page] // once there is something to show
+	page    atomic.Pointer[page.Page]    // once there is something to show
 	gpus    *gpu.Allocator
 	handler http.Handler
 	closers []func() // Close calls them, the last one first

@@ -30,13 +30,25 @@ func Markdown() string {
 			doc.WriteString("\nIts operations and members are in `/v1/openapi.json` and `/v1/docs` of a jobrunner, which come from the same table.\n")
 			continue
 		}
+		if api.api == V2 {
+			doc.WriteString("\nMembers of what can only be read, such as billing records and the catalog, are in `/v2/openapi.json` and `/v2/docs` of a jobrunner, which come from the same table.\n")
+		}
 		for _, resource := range inTableOrder(api.api) {
-			writeFields(&doc, api.api, resource)
+			if isPrinted(api.api, resource) {
+				writeFields(&doc, api.api, resource)
+			}
 		}
 	}
 	writeKnownValues(&doc)
 	writeChoices(&doc)
 	return doc.String()
+}
+
+// isPrinted leaves out what no request body has, but for errors.
+func isPrinted(api API, resource string) bool {
+	return api == Jobs || resource == "error" || slices.ContainsFunc(Fields, func(f Field) bool {
+		return f.API == api && f.Resource == resource && f.Use&sent != 0
+	})
 }
 
 const introduction = `# The contract
@@ -101,20 +113,7 @@ func commonErrors(api API) []int {
 
 func writeFields(doc *strings.Builder, api API, resource string) {
 	rows := rowsOf(api, resource)
-	if base := baseOf(api, resource, rows); base != "" {
-		fmt.Fprintf(doc, "\n### %s\n\nAs in %s:", resource, base)
-		same := rowsOf(api, base)
-		rows = slices.DeleteFunc(rows, func(r []string) bool {
-			equal := slices.ContainsFunc(same, func(other []string) bool { return slices.Equal(r, other) })
-			if equal {
-				doc.WriteString(" " + r[0])
-			}
-			return equal
-		})
-		doc.WriteString(".\n\n")
-	} else {
-		fmt.Fprintf(doc, "\n### %s\n\n", resource)
-	}
+	fmt.Fprintf(doc, "\n### %s\n\n", resource)
 	if plain := slices.DeleteFunc(slices.Clone(rows), hasRules); len(plain) >= 3 && len(plain) < len(rows) {
 		rows = slices.DeleteFunc(rows, func(r []string) bool { return !hasRules(r) })
 		doc.WriteString("Without further rules:")
@@ -139,25 +138,6 @@ func rowsOf(api API, resource string) (rows [][]string) {
 		}
 	}
 	return rows
-}
-
-// baseOf returns the first earlier resource that has at least ten equal rows, "" if none has.
-func baseOf(api API, resource string, rows [][]string) string {
-	for _, base := range inTableOrder(api) {
-		if base == resource {
-			break
-		}
-		equal := 0
-		for _, other := range rowsOf(api, base) {
-			if slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, other) }) {
-				equal++
-			}
-		}
-		if equal >= 10 {
-			return base
-		}
-	}
-	return ""
 }
 
 func writeKnownValues(doc *strings.Builder) {
