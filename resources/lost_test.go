@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -41,38 +42,21 @@ func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 		case r.Method == http.MethodGet:
 			w.reads.Add(1)
 		}
-		if r.Method != http.MethodPost || w.lose.Add(-1) < 0 {
-			proxy.ServeHTTP(out, r)
-			return
+		var faults []*wirefault.Fault
+		if r.Method == http.MethodPost && w.lose.Add(-1) >= 0 {
+			lost := &wirefault.Fault{Drop: "after"}
+			if w.twice.Load() {
+				lost.Again = &wirefault.Edit{}
+			}
+			faults = append(faults, lost)
 		}
-		body := new(strings.Builder)
-		buffer := make([]byte, 1<<20)
-		n, _ := r.Body.Read(buffer)
-		body.Write(buffer[:n])
-		times := 1
-		if w.twice.Load() {
-			times = 2
-		}
-		for range times {
-			again := r.Clone(r.Context())
-			again.Body = http.NoBody
-			again.Body = readCloser{strings.NewReader(body.String())}
-			proxy.ServeHTTP(httptest.NewRecorder(), again)
-		}
-		conn, _, err := http.NewResponseController(out).Hijack()
-		if err == nil {
-			conn.Close()
-		}
+		wirefault.Handler(proxy, wirefault.Deployment{}, faults...).ServeHTTP(out, r)
 	}))
 	t.Cleanup(w.Close)
 	return w
 }
 
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }
-
-// driveThrough configures the provider to speak through the wire.
+// drive configures the provider to speak through the wire.
 func (w *wire) drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	block := d.Settings(v)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 )
 
 // fate is what becomes of one request.
@@ -40,6 +42,31 @@ const (
 var fates = []fate{
 	droppedBefore, droppedAfter, refused500, refused502, refused503, wait503, done500, done502, done503, tooMany, tooManyWait,
 	slow, truncated, notFoundYet, reordered, stoppedBefore, stoppedAfter, killedBefore, killedAfter, late, drips, hangs,
+}
+
+const upstream = "<html>upstream</html>"
+
+// refuses answers in the deployment's place, and loses answers after it has served the request.
+func refuses(status int, retryAfter string) *wirefault.Fault {
+	f := loses(status)
+	f.Stub, f.Answer.Header = true, map[string]string{"Retry-After": retryAfter}
+	return f
+}
+
+func loses(status int) *wirefault.Fault {
+	body := upstream
+	return &wirefault.Fault{Answer: wirefault.Edit{Status: status, Body: &body}}
+}
+
+// faults are what the network does to a request by its fate.
+var faults = map[fate]*wirefault.Fault{
+	droppedBefore: {Drop: "before"}, droppedAfter: {Drop: "after"},
+	stoppedBefore: {Drop: "before"}, killedBefore: {Drop: "before"}, killedAfter: {Drop: "after"},
+	refused500: refuses(500, ""), refused502: refuses(502, ""), refused503: refuses(503, ""), wait503: refuses(503, "2"),
+	done500: loses(500), done502: loses(502), done503: loses(503),
+	tooMany: refuses(429, ""), tooManyWait: refuses(429, "2"), notFoundYet: refuses(404, ""),
+	reordered: {Answer: wirefault.Edit{Reverse: true}},
+	slow:      {Hold: "after"}, late: {Delay: 3}, drips: {Drip: 0.05}, truncated: {Cut: 10}, hangs: {Stall: 10},
 }
 
 // schedule says what becomes of the requests of a scenario. A seed gives the

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +41,7 @@ func TestFire(t *testing.T) {
 				t.Run(configured.name, func(t *testing.T) {
 					t.Parallel()
 					for _, seed := range seeds(configured.name) {
-						if wrong := runSchedule(t, v, configured.nodes, seed, none); len(wrong) > 0 {
+						if wrong := runSchedule(t, v, configured.nodes, seed, mistake{}); len(wrong) > 0 {
 							t.Errorf("again: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d\n%s", v, configured.name, seed, strings.Join(wrong, "\n"))
 						}
 					}
@@ -76,7 +75,7 @@ func seeds(configuration string) (out []uint64) {
 
 // runSchedule runs the scenario under one schedule, and returns the log of the run,
 // followed by the failures.
-func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, f fault) (wrong []string) {
+func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, m mistake) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key})
@@ -84,8 +83,11 @@ func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, f
 			t.Fatal(err)
 		}
 		c := &core{
-			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), fault: f,
+			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), mistake: m,
 			state: map[string]object{},
+		}
+		if m.fault != nil {
+			c.mistaken = m.fault()
 		}
 		wrong = c.scenario()
 		if *only > 0 {
@@ -116,7 +118,7 @@ func (c *core) scenario() (wrong []string) {
 			return append([]string{fmt.Sprintf("after apply %d:", i+1)}, wrong...)
 		}
 	}
-	if c.fault == forgets {
+	if c.mistake.forgets {
 		delete(c.state, "volume_b")
 	}
 	all := c.configured(c.version, true)
@@ -190,9 +192,9 @@ func (c *core) check(nodes []node) (wrong []string) {
 
 // client asks the deployment without faults.
 func (c *core) client() *api.Client {
-	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: &wire{
+	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
 		deployment: c.deployment, schedule: faultless(),
-	}})
+	})})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -233,8 +235,4 @@ func (c *core) keys() []string {
 		c.t.Fatal(err)
 	}
 	return keys
-}
-
-func newDeployment(h http.Handler) *deployment {
-	return &deployment{handler: h, born: map[string]time.Time{}}
 }

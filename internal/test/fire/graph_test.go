@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -38,7 +39,8 @@ type core struct {
 	configured nodesOf
 	deployment *deployment
 	schedule   *schedule
-	fault      fault // of the harness, on purpose
+	mistake    mistake
+	mistaken   *wirefault.Fault
 
 	state map[string]object
 }
@@ -69,14 +71,14 @@ func (c *core) start() *process {
 
 func (c *core) startOnce() *process {
 	p := &process{}
-	p.wire = &wire{deployment: c.deployment, schedule: c.schedule, fault: c.fault, stop: func() {
+	p.wire = newWire(c.t, &wire{deployment: c.deployment, schedule: c.schedule, repeats: c.mistake.repeats, mistaken: c.mistaken, stop: func() {
 		p.mu.Lock()
 		p.done = true
 		p.mu.Unlock()
 		if p.Provider != nil { // else it is being configured
 			p.Stop()
 		}
-	}}
+	}})
 	p.Provider = tfdrive.Start(c.t, provider.Through("test", p.wire)(), map[string]any{
 		"base_url": "http://127.0.0.1:8420", "api_key": key, "api_version": string(c.version), "request_timeout": "20s",
 	})
@@ -263,7 +265,7 @@ func (c *core) follow(nodes []node, messages []string) (had bool) {
 		i := slices.IndexFunc(nodes, func(n node) bool { return n.address == address })
 		for _, m := range importCommand.FindAllStringSubmatch(message, -1) {
 			kind, id := m[1], m[2]
-			if _, has := c.state[address]; c.fault == readsNothing || i < 0 || nodes[i].kind != kind || known[id] || has {
+			if _, has := c.state[address]; c.mistake.readsNothing || i < 0 || nodes[i].kind != kind || known[id] || has {
 				continue
 			}
 			had = true

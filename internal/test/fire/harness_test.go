@@ -1,42 +1,27 @@
 package fire
 
 import (
-	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// fault is a mistake that provider, deployment or user could make, made on
-// purpose: a harness that does not see it proves nothing.
-type fault int
-
-const (
-	none               fault = iota
-	repeatsAny               // a create whose answer was lost is sent again
-	repeatsPods              // one of a pod is
-	repeatsClusters          // one of a cluster is
-	repeatsDelegations       // one of a registry delegation is
-	dropsKeys                // a change of the SSH keys drops those of somebody else
-	forgets                  // an object falls out of the state
-	hides                    // what is new is in no list for a minute
-	readsNothing             // what errors and plans name is not imported
-)
-
-// repeats tells whether a request whose answer was lost is sent again.
-func (f fault) repeats(operation string) bool {
-	prefix, ok := map[fault]string{repeatsAny: "POST ", repeatsPods: "POST pods", repeatsClusters: "POST clusters", repeatsDelegations: "POST registries/delegations"}[f]
-	return ok && strings.HasPrefix(operation, prefix)
+// mistake is one that provider, deployment or user could make, made on purpose: a
+// harness that doesn't notice it proves nothing.
+type mistake struct {
+	fault        func() *wirefault.Fault // a new one, as it has state; nil: none
+	repeats      string                  // prefix of operations that the fault repeats if the answer was lost
+	forgets      bool                    // an object falls out of the state
+	readsNothing bool                    // what errors and plans name is not imported
 }
 
-// change returns the body that is sent in place of a request's own.
-func (f fault) change(operation string, body []byte) []byte {
-	if f == dropsKeys && operation == "PUT account/ssh-keys" {
-		return bytes.Replace(body, []byte(`"`+foreignKey+`",`), nil, 1)
-	}
-	return body
+// repeats sends a create whose answer was lost again.
+func repeats(operations string) mistake {
+	return mistake{fault: func() *wirefault.Fault { return &wirefault.Fault{Again: &wirefault.Edit{}} }, repeats: operations}
 }
 
 // Each mistake is found within a few schedules.
@@ -44,20 +29,24 @@ func TestMistakesAreFound(t *testing.T) {
 	const enough = 40
 	both, second := acctest.Versions, []api.Version{api.V2}
 	for name, c := range map[string]struct {
-		fault      fault
+		mistake    mistake
 		configured nodesOf
 		versions   []api.Version
 		finds      string // in what is wrong
 		long       bool   // not in the short form
 	}{
-		"a create is repeated":                 {repeatsAny, serverless, both, "", false},
-		"the state forgets":                    {forgets, serverless, both, "", false},
-		"lists hide":                           {hides, serverless, both, "", false},
-		"messages are not read":                {readsNothing, serverless, both, "", false},
-		"a create of a pod is repeated":        {repeatsPods, pods, both, "pod work ", true},
-		"a create of a cluster is repeated":    {repeatsClusters, pods, second, "and in no state", true},
-		"a create of a delegation is repeated": {repeatsDelegations, pods, second, "and in no state", true},
-		"keys of somebody else are dropped":    {dropsKeys, pods, second, "the SSH key of somebody else is gone", false},
+		"a create is repeated": {repeats("POST "), serverless, both, "", false},
+		"the state forgets":    {mistake{forgets: true}, serverless, both, "", false},
+		"lists hide": {mistake{fault: func() *wirefault.Fault {
+			return &wirefault.Fault{Method: "GET", Path: "^/v[12]/[^/]+$", Stale: 60}
+		}}, serverless, both, "", false},
+		"messages are not read":                {mistake{readsNothing: true}, serverless, both, "", false},
+		"a create of a pod is repeated":        {repeats("POST pods"), pods, both, "pod work ", true},
+		"a create of a cluster is repeated":    {repeats("POST clusters"), pods, second, "and in no state", true},
+		"a create of a delegation is repeated": {repeats("POST registries/delegations"), pods, second, "and in no state", true},
+		"keys of somebody else are dropped": {mistake{fault: func() *wirefault.Fault {
+			return &wirefault.Fault{Method: "PUT", Path: "/account/ssh-keys$", Request: wirefault.Edit{Raw: [][2]string{{`"` + regexp.QuoteMeta(foreignKey) + `",`, ""}}}}
+		}}, pods, second, "the SSH key of somebody else is gone", false},
 	} {
 		versions := c.versions
 		if testing.Short() { // the mistakes are the harness's, on either version
@@ -70,7 +59,7 @@ func TestMistakesAreFound(t *testing.T) {
 				}
 				t.Parallel()
 				for seed := range uint64(enough) {
-					if wrong := runSchedule(t, v, c.configured, seed+1, c.fault); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
+					if wrong := runSchedule(t, v, c.configured, seed+1, c.mistake); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
 						return
 					}
 				}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -26,16 +27,13 @@ type deployment struct {
 
 	mu     sync.Mutex
 	behind http.Handler
-	fate   fate // of a POST; nil lets it through
+	faults []*wirefault.Fault
 	calls  map[string]int
 	posted map[string]post // by the name of what it asks for, the last one
 	close  func() error
 }
 
 type post struct{ path, body string }
-
-// fate answers a POST; process carries it out at the deployment.
-type fate func(w http.ResponseWriter, r *http.Request, process func() *httptest.ResponseRecorder)
 
 func deploy(t testing.TB) *deployment {
 	t.Helper()
@@ -72,42 +70,37 @@ func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
 func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	d.calls[r.Method+" "+r.URL.Path]++
-	behind, decides := d.behind, d.fate
+	behind, faults := d.behind, d.faults
 	d.mu.Unlock()
-	if r.Method != http.MethodPost {
-		behind.ServeHTTP(w, r)
-		return
-	}
-	// Once the body was read, a client that goes away ends the context.
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var asked struct{ Name string }
-	if json.Unmarshal(body, &asked) == nil {
-		d.mu.Lock()
-		d.posted[asked.Name] = post{r.URL.Path, string(body)}
-		d.mu.Unlock()
-	}
-	if decides == nil {
-		decides = func(w http.ResponseWriter, _ *http.Request, process func() *httptest.ResponseRecorder) {
-			answer(w, process())
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
 		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var asked struct{ Name string }
+		if json.Unmarshal(body, &asked) == nil {
+			d.mu.Lock()
+			d.posted[asked.Name] = post{r.URL.Path, string(body)}
+			d.mu.Unlock()
+		}
+		behind = despiteCancel(behind)
 	}
-	decides(w, r, func() *httptest.ResponseRecorder {
-		got := httptest.NewRecorder()
-		again := r.Clone(context.WithoutCancel(r.Context()))
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		behind.ServeHTTP(got, again)
-		return got
+	wirefault.Handler(behind, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
+}
+
+// despiteCancel completes requests of clients that have gone.
+func despiteCancel(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
 	})
 }
 
-func (d *deployment) decide(f fate) {
+// fail applies faults to the requests from now on.
+func (d *deployment) fail(faults ...*wirefault.Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fate = f
+	d.faults = faults
 }
 
 // counted are the requests that f caused, by method and path.
@@ -126,20 +119,6 @@ func sum(calls map[string]int) (n int) {
 		n += c
 	}
 	return n
-}
-
-// answer passes on what the deployment said.
-func answer(w http.ResponseWriter, got *httptest.ResponseRecorder) {
-	maps.Copy(w.Header(), got.Header())
-	w.WriteHeader(got.Code)
-	_, _ = w.Write(got.Body.Bytes())
-}
-
-// drop ends a connection without an answer.
-func drop(w http.ResponseWriter) {
-	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-		conn.Close()
-	}
 }
 
 // names are the names of what the deployment has, by "TYPE ID". It is asked

@@ -4,11 +4,11 @@ package scale_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
@@ -50,37 +50,20 @@ func (g *gate) await(n int, ps ...*process) {
 	}
 }
 
-// before holds a POST until the gate opens, and forgets it when the client
-// goes away.
-func (g *gate) before(w http.ResponseWriter, r *http.Request, process func() *httptest.ResponseRecorder) {
-	g.arrived <- struct{}{}
-	select {
-	case <-g.opened:
-		answer(w, process())
-	case <-r.Context().Done():
-	}
-}
-
-// after holds the answer.
-func (g *gate) after(w http.ResponseWriter, r *http.Request, process func() *httptest.ResponseRecorder) {
-	got := process()
-	g.arrived <- struct{}{}
-	select {
-	case <-g.opened:
-		answer(w, got)
-	case <-r.Context().Done():
-	}
+// hold holds POSTs before or after the deployment processes them, until the gate opens.
+func (g *gate) hold(moment string) *wirefault.Fault {
+	return &wirefault.Fault{Method: http.MethodPost, Hold: moment, Gate: g.opened, Held: g.arrived}
 }
 
 // stages are where a request can be when the run is interrupted.
 var stages = map[string]struct {
-	fate func(*gate) fate
+	hold string
 	goes bool // the gate opens once the interruption is noticed
 	made int  // of the four objects
 }{
-	"before the POST is processed":            {fate: func(g *gate) fate { return g.before }},
-	"after, and the answer never comes":       {fate: func(g *gate) fate { return g.after }, made: 4},
-	"before, and the answer comes in the end": {fate: func(g *gate) fate { return g.before }, goes: true, made: 4},
+	"before the POST is processed":            {hold: "before"},
+	"after, and the answer never comes":       {hold: "after", made: 4},
+	"before, and the answer comes in the end": {hold: "before", goes: true, made: 4},
 }
 
 // An apply that is interrupted ends within seconds, and the state has all that
@@ -98,7 +81,7 @@ func TestInterruptedApply(t *testing.T) {
 
 				g := newGate()
 				defer g.open()
-				d.decide(stage.fate(g))
+				d.fail(g.hold(stage.hold))
 				p := tf.start("apply", "-auto-approve")
 				g.await(4, p)
 				p.interrupt()
@@ -114,7 +97,7 @@ func TestInterruptedApply(t *testing.T) {
 				if kept := tf.ids(); !slices.Equal(kept, made) {
 					t.Errorf("the state has%s\nand the deployment%s\nTerraform said\n%s", lines(kept), lines(made), out)
 				}
-				d.decide(nil)
+				d.fail()
 				tf.apply()
 				now := d.ids(t, v)
 				if kept := tf.ids(); len(now) != 5 || !slices.Equal(kept, now) {

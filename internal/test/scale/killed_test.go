@@ -61,7 +61,7 @@ func TestKilledProvider(t *testing.T) {
 		tf.configure(count(2))
 
 		g := newGate()
-		d.decide(g.after)
+		d.fail(g.hold("after"))
 		p := tf.start("apply", "-auto-approve")
 		g.await(8, p)
 		p.kill9("terraform-provider-gpucloud")
@@ -69,7 +69,7 @@ func TestKilledProvider(t *testing.T) {
 			t.Fatalf("the apply went well:\n%s", out)
 		}
 		g.open()
-		d.decide(nil)
+		d.fail()
 		made := d.ids(t, v)
 		if kept := tf.ids(); len(made) != 9 || len(kept) != 1 {
 			t.Fatalf("the state has%s\nand the deployment%s", lines(kept), lines(made))

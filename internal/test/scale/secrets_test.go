@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,7 +197,12 @@ func TestSecretsStayOut(t *testing.T) {
 		}
 		repeated := func(t *testing.T) {
 			d, tf := place(t, ours)
-			d.decide(func(w http.ResponseWriter, r *http.Request, _ func() *httptest.ResponseRecorder) {
+			served := d.behind
+			d.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost {
+					served.ServeHTTP(w, r)
+					return
+				}
 				var whole bytes.Buffer
 				_ = r.Header.Write(&whole)
 				_, _ = whole.ReadFrom(r.Body)

@@ -4,13 +4,11 @@ package scale_test
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
@@ -62,12 +60,12 @@ func shared(t *testing.T, d *deployment, v api.Version) (template string, both [
 
 // together applies both at once: no POST is processed before all n of them
 // have come.
-func together(t *testing.T, d *deployment, both [2]*terraform, n int, fate func(*gate) fate) (said [2]string, errs [2]error) {
+func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*wirefault.Fault) (said [2]string, errs [2]error) {
 	t.Helper()
 	g := newGate()
 	defer g.open()
-	d.decide(fate(g))
-	defer d.decide(nil)
+	d.fail(append(more, g.hold("before"))...)
+	defer d.fail()
 	one, other := both[0].start("apply", "-auto-approve"), both[1].start("apply", "-auto-approve")
 	g.await(n, one, other)
 	g.open()
@@ -87,7 +85,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 		for _, tf := range both {
 			tf.configure(equalObjects(template, true))
 		}
-		said, errs := together(t, d, both, 16, func(g *gate) fate { return g.before })
+		said, errs := together(t, d, both, 16)
 
 		states := [2][]string{both[0].ids(), both[1].ids()}
 		union := slices.Sorted(slices.Values(slices.Concat(states[0], states[1], []string{"gpucloud_template " + template})))
@@ -130,18 +128,16 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		for _, tf := range both {
 			tf.configure(equalObjects(template, false))
 		}
-		var processed sync.WaitGroup
-		processed.Add(12)
-		said, _ := together(t, d, both, 12, func(g *gate) fate {
-			return func(w http.ResponseWriter, _ *http.Request, process func() *httptest.ResponseRecorder) {
-				g.arrived <- struct{}{}
-				<-g.opened
-				process()
-				processed.Done()
-				processed.Wait()
-				drop(w)
+		processed := newGate()
+		go func() {
+			for range 12 {
+				<-processed.arrived
 			}
-		})
+			processed.open()
+		}()
+		lost := processed.hold("after")
+		lost.Drop = "after"
+		said, _ := together(t, d, both, 12, lost)
 		if kept := slices.Concat(both[0].ids(), both[1].ids()); len(kept) != 0 {
 			t.Errorf("adopted objects:%s", lines(kept))
 		}

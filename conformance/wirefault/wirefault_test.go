@@ -1,0 +1,83 @@
+package wirefault_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
+)
+
+// What a client gets, and what the deployment serves, under faults of the connection and of
+// counted requests. The deployment answers with 100 bytes.
+func TestConnectionsAndCounts(t *testing.T) {
+	for fault, want := range map[string]string{
+		`{}`:                                "200 100, 200 100, 200 100 in 0s, 3 served",
+		`{"drop": "before"}`:                "EOF, EOF, EOF in 0s, 0 served",
+		`{"drop": "after"}`:                 "EOF, EOF, EOF in 0s, 3 served",
+		`{"hold": "before"}`:                "deadline, deadline, deadline in 3m0s, 0 served",
+		`{"hold": "after"}`:                 "deadline, deadline, deadline in 3m0s, 3 served",
+		`{"delay": 1.5}`:                    "200 100, 200 100, 200 100 in 4.5s, 3 served",
+		`{"drip": 0.5}`:                     "200 100, 200 100, 200 100 in 6s, 3 served", // four pieces each
+		`{"cut": 10}`:                       "200 10 unexpected EOF, 200 10 unexpected EOF, 200 10 unexpected EOF in 0s, 3 served",
+		`{"stall": 10}`:                     "200 10 deadline, 200 10 deadline, 200 10 deadline in 3m0s, 3 served",
+		`{"skip": 1, "drop": "after"}`:      "200 100, 200 100, EOF in 0s, 3 served", // the second differs
+		`{"times": 1, "drop": "before"}`:    "EOF, EOF, 200 100 in 0s, 1 served",
+		`{"first": true, "drop": "before"}`: "EOF, 200 100, EOF in 0s, 1 served",
+		`{"first": true, "times": 1, "drop": "after"}`: "EOF, 200 100, 200 100 in 0s, 3 served",
+		`{"again": {}, "path": "other"}`:               "200 100, 200 100, 200 100 in 0s, 4 served",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := new(wirefault.Fault)
+			if err := json.Unmarshal([]byte(fault), f); err != nil {
+				t.Fatal(err)
+			}
+			served := 0
+			network := pipenet.Listen()
+			server := &http.Server{Handler: wirefault.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				served++
+				_, _ = w.Write(make([]byte, 100))
+			}), wirefault.Deployment{}, f)}
+			go func() { _ = server.Serve(network) }()
+			client := &http.Client{Transport: network.Transport(), Timeout: time.Minute}
+			began := time.Now()
+			var got []string
+			for _, path := range []string{"/one", "/other", "/one"} {
+				got = append(got, ask(client, path))
+			}
+			if text := fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served); text != want {
+				t.Errorf("%s: %s, want %s", fault, text, want)
+			}
+			client.CloseIdleConnections()
+			_ = server.Close()
+		})
+	}
+}
+
+func ask(client *http.Client, path string) string {
+	resp, err := client.Post("http://deployment"+path, "text/plain", strings.NewReader("body"))
+	var text string
+	if err == nil {
+		var body []byte
+		body, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		text = fmt.Sprintf("%d %d", resp.StatusCode, len(body))
+	}
+	if err != nil {
+		reason := "EOF"
+		switch {
+		case strings.Contains(err.Error(), "exceeded"):
+			reason = "deadline"
+		case text != "":
+			reason = err.Error()
+		}
+		text = strings.TrimSpace(text + " " + reason)
+	}
+	return text
+}
