@@ -36,7 +36,7 @@ const (
 	// ended, before it was written is in that state (unwritten.go).
 	insertJob = `
 		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, process, attempt, started, deadline, lease, finished)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
 	// attempt, now, deadline, lease, k.
@@ -47,17 +47,19 @@ const (
 	endTaken = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = 0, finished = ?, gone = ? WHERE k = ?`
 	// A job whose end tells nobody, while it is still the worker's. Arguments: those of
 	// heldByWorker.
-	selectHeldJob = `SELECT k, low, keep_ms, queued, expires, gone, retries, started, deadline FROM jobs WHERE` + heldByWorker + `AND webhook = ''`
+	selectHeldJob = `SELECT k, low, keep_ms, queued, expires, gone, retries, started, deadline FROM jobs WHERE` + heldByWorker + `AND webhook = ''{lock}`
 	// The jobs that wait, behind one of them. Arguments: endpoint, now, turn, k, how many.
 	waitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
-		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?) ORDER BY turn, jobs.k LIMIT ?`
+		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?) ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 	// The jobs that are next. Arguments: now, default time-out, endpoint, now, how
 	// many.
 	nextJobs = selectNextJobs + nextJobsOrder
 	// The same for a worker whose process leads the endpoint, and none where it does
 	// not any more. Arguments: as before, with endpoint, process and epoch ahead of the
 	// last.
-	nextJobsOfLead = selectNextJobs + ` AND EXISTS (SELECT 1 FROM leads JOIN processes ON processes.id = leads.process WHERE leads.endpoint = ? AND leads.process = ? AND leads.epoch = ?)` + nextJobsOrder
+	nextJobsOfLead = selectNextJobs + ` AND EXISTS (` + isLead + `)` + nextJobsOrder
+	// Arguments: endpoint, process, epoch.
+	isLead         = `SELECT 1 FROM leads JOIN processes ON processes.id = leads.process WHERE leads.endpoint = ? AND leads.process = ? AND leads.epoch = ?`
 	selectNextJobs = `SELECT jobs.k, id, low, attempt, retries, queued, ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, gone, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
 		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ?`
 	nextJobsOrder = ` ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
@@ -128,7 +130,10 @@ const (
 
 // What belongs to a job beside its state.
 const (
-	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
+	// Of the job that was inserted last.
+	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES ({last k}, ?, ?)`
+	insertOutput = `INSERT INTO outputs (k, output, error) VALUES ({last k}, ?, ?)`
+
 	upsertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
 	deleteChunks = `DELETE FROM chunks WHERE k = ?`

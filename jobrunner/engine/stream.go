@@ -175,9 +175,10 @@ func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 		}
 		return err
 	}
-	if e.db.Shared() {
+	if e.db.Shared() { // which mostly tells
 		err = e.db.Read(ctx, func(r *sqldb.Reader) error { return look(r) })
-	} else {
+	}
+	if !held && err == nil {
 		err = e.db.WriteBehind(ctx, func(tx *sqldb.Tx) error {
 			u := unwrittenIn(tx)
 			if u.has(ref) {

@@ -37,7 +37,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 	var next []Taken
 	var h handoff
 	if taker != nil {
-		h.to = taker.assigned
+		h.to, h.late = taker.assigned, taker.take.committed
 		defer h.send(nil)
 	}
 	_, err := e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
@@ -59,6 +59,9 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 			dispatched: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
 		return append([]change{own}, changes...), err
 	})
+	if err == nil && taker != nil {
+		h.send(next)
+	}
 	e.returnUnsent(&h, next, err)
 	if err != nil {
 		return Job{}, err
@@ -74,6 +77,8 @@ type Take struct {
 	Timeout  time.Duration // the endpoint's execution time-out, for jobs that have none; 0 is DefaultTimeout
 	Lead     Lead          // of the process that the worker belongs to, without which it has no jobs; the zero one asks nobody
 	Lease    time.Duration // the worker counts as dead unless it reports within this time; 0 where it is watched by other means
+
+	committed bool // no job is handed out ahead of the commit of its take
 }
 
 // Taken is a job in the hands of a worker.

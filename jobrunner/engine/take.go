@@ -16,20 +16,20 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		lease = now + t.Lease.Milliseconds()
 	}
 	u := unwrittenIn(tx)
-	if u == nil || t.Lead != (Lead{}) {
+	if u == nil {
 		if err := e.writeOut(tx); err != nil {
 			return nil, nil, err
 		}
 		return e.takeWritten(tx, t, now, lease)
 	}
 	for len(jobs) < t.Max {
-		if err := u.look(tx, t.Endpoint, now); err != nil {
+		if err := u.look(tx, t, now); err != nil {
 			if len(jobs) > 0 { // they are the worker's; who takes next meets the error
 				break
 			}
 			return nil, nil, err
 		}
-		row := u.next(t.Endpoint, now)
+		row := u.next(t, now)
 		if row == nil {
 			break
 		}
@@ -42,8 +42,8 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 // lookForNext looks for the job that take then takes, which can't fail any more where
 // jobs are unwritten.
 func (e *Engine) lookForNext(tx *sqldb.Tx, t Take) error {
-	if u := unwrittenIn(tx); u != nil && t.Lead == (Lead{}) {
-		return u.look(tx, t.Endpoint, e.now())
+	if u := unwrittenIn(tx); u != nil {
+		return u.look(tx, t, e.now())
 	}
 	return nil
 }
@@ -98,6 +98,7 @@ func (e *Engine) canTake() bool { return e.spool.pending.Load() == 0 }
 // them is then in the same commit.
 type handoff struct {
 	to   chan []Taken // with room for one
+	late bool         // the jobs wait for the commit
 	sent bool
 	jobs []Taken
 }
@@ -111,7 +112,9 @@ func (h *handoff) send(jobs []Taken) {
 
 // sendAhead sends the jobs as soon as the database allows.
 func (h *handoff) sendAhead(tx *sqldb.Tx, jobs []Taken) {
-	tx.Ahead(func() { h.send(jobs) })
+	if !h.late {
+		tx.Ahead(func() { h.send(jobs) })
+	}
 }
 
 // returnUnsent puts back into the queue what a transaction took and did not send,
@@ -153,6 +156,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
 	taker := e.NewTaker()
 	defer taker.Close()
+	t.committed = e.db.Shared() // the worker may report through another process
 	return taker.Take(ctx, t)
 }
 

@@ -51,13 +51,13 @@ func (j *jobRow) write(tx *sqldb.Tx, process string) error {
 	if j.state == InQueue {
 		process = ""
 	}
-	k, err := tx.Insert(insertJob, j.endpoint, j.id, j.state, boolToInt(j.low), j.webhook, j.owner, j.execution, j.keep, j.submitted, j.submitted, j.submitted, j.expires, j.gone,
+	err := tx.Later(insertJob, j.endpoint, j.id, j.state, boolToInt(j.low), j.webhook, j.owner, j.execution, j.keep, j.submitted, j.submitted, j.submitted, j.expires, j.gone,
 		j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.finished)
 	if err == nil && j.state != Completed {
-		err = tx.Later(insertInput, k, j.input, j.rest)
+		err = tx.Later(insertInput, j.input, j.rest)
 	}
 	if err == nil && j.state.Terminal() {
-		err = tx.Later(upsertOutput, k, j.output, j.message)
+		err = tx.Later(insertOutput, j.output, j.message)
 	}
 	return err
 }
@@ -84,13 +84,20 @@ type unwritten struct {
 	order  []*jobRow              // of submission, or of the take
 	queue  map[string][]*jobRow   // by endpoint, those that may wait and are not in the table
 	queues map[string]*tableQueue // by endpoint
+	leads  map[leadOf]bool        // which processes were found to lead
 	bytes  int
 
 	over, overBytes int // of those that have ended
 }
 
 func newUnwritten() *unwritten {
-	return &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}}
+	return &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}, leads: map[leadOf]bool{}}
+}
+
+// leadOf is the lead of an endpoint.
+type leadOf struct {
+	endpoint string
+	Lead
 }
 
 // tableQueue is the beginning of an endpoint's queue in the table, of which no job was
@@ -228,7 +235,11 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 }
 
 // look reads the beginning of an endpoint's queue in the table, as far as next needs it.
-func (u *unwritten) look(tx *sqldb.Tx, endpoint string, now int64) error {
+func (u *unwritten) look(tx *sqldb.Tx, t Take, now int64) error {
+	if leads, err := u.isLead(tx, t); !leads || err != nil {
+		return err
+	}
+	endpoint := t.Endpoint
 	table := u.queues[endpoint]
 	if table == nil {
 		table = &tableQueue{turn: -1, read: firstRead}
@@ -249,7 +260,11 @@ func (u *unwritten) look(tx *sqldb.Tx, endpoint string, now int64) error {
 
 // next is the job that is next in an endpoint's queue, at which look has looked, without it
 // from then on; nil for none. Those in the table come first.
-func (u *unwritten) next(endpoint string, now int64) *jobRow {
+func (u *unwritten) next(t Take, now int64) *jobRow {
+	if t.Lead != (Lead{}) && !u.leads[leadOf{t.Endpoint, t.Lead}] {
+		return nil
+	}
+	endpoint := t.Endpoint
 	if table := u.queues[endpoint]; len(table.rows) > 0 {
 		j := table.rows[0]
 		table.rows = table.rows[1:]
@@ -265,6 +280,26 @@ func (u *unwritten) next(endpoint string, now int64) *jobRow {
 		}
 	}
 	return nil
+}
+
+// isLead tells whether the process of a worker leads the endpoint, as far as the take asks.
+func (u *unwritten) isLead(tx *sqldb.Tx, t Take) (leads bool, err error) {
+	if t.Lead == (Lead{}) {
+		return true, nil
+	}
+	key := leadOf{t.Endpoint, t.Lead}
+	leads, known := u.leads[key]
+	if known {
+		return leads, nil
+	}
+	err = tx.QueryRow(isLead, t.Endpoint, t.Lead.Process, t.Lead.Epoch).Scan(new(int))
+	if leads = err == nil; errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	if err == nil {
+		u.leads[key] = leads
+	}
+	return leads, err
 }
 
 // fill reads the jobs that come next.

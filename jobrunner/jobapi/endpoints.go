@@ -19,6 +19,8 @@ type Endpoints struct {
 	mu      sync.Mutex
 	cache   map[string]Endpoint
 	changes int
+	next    map[string]*reading      // by id, reads that wait for the one under way
+	last    map[string]chan struct{} // by id, closed at the end of the latest read
 }
 
 // NewEndpoints caches what load returns, unless uncached.
@@ -35,7 +37,7 @@ func (e *Endpoints) Find(ctx context.Context, id string) (Endpoint, error) {
 	if ok {
 		return found, nil
 	}
-	stored, err := e.load(ctx, id)
+	stored, err := e.read(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return found, fmt.Errorf("%w: %q", ErrNoEndpoint, id)
@@ -60,4 +62,51 @@ func (e *Endpoints) Changed(id string) {
 	defer e.mu.Unlock()
 	e.changes++
 	delete(e.cache, id)
+}
+
+// reading is a read of an endpoint that requests share. It begins after each of them, so
+// that each sees what was changed before it.
+type reading struct {
+	done     chan struct{}
+	endpoint store.Endpoint
+	err      error
+}
+
+// read shares reads of one endpoint between concurrent requests.
+func (e *Endpoints) read(ctx context.Context, id string) (store.Endpoint, error) {
+	e.mu.Lock()
+	r := e.next[id]
+	if r == nil {
+		if e.next == nil {
+			e.next, e.last = map[string]*reading{}, map[string]chan struct{}{}
+		}
+		r = &reading{done: make(chan struct{})}
+		before := e.last[id]
+		e.next[id], e.last[id] = r, r.done
+		go e.lead(context.WithoutCancel(ctx), id, r, before)
+	}
+	e.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.endpoint, r.err
+	case <-ctx.Done():
+		return store.Endpoint{}, ctx.Err()
+	}
+}
+
+// lead reads an endpoint, once the read before has ended.
+func (e *Endpoints) lead(ctx context.Context, id string, r *reading, before <-chan struct{}) {
+	if before != nil {
+		<-before
+	}
+	e.mu.Lock()
+	delete(e.next, id)
+	e.mu.Unlock()
+	r.endpoint, r.err = e.load(ctx, id)
+	e.mu.Lock()
+	if e.last[id] == r.done {
+		delete(e.last, id)
+	}
+	e.mu.Unlock()
+	close(r.done)
 }

@@ -59,6 +59,7 @@ type postgres struct {
 	readersMax int
 	hints      *hints
 	lock       *os.File // of the data folder; nil: there is none
+	together   *group   // of writes behind
 	hook       hook
 	texts      sync.Map // statements as the server reads them, by the program's wording
 
@@ -84,6 +85,7 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), sessionSetUp)
 	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
 	p.hints = newHints(c.NoHints)
+	p.together = startGroup(p.commitTogether, func() error { return nil })
 	if err := p.check(ctx, c.NoSync); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", name, p.explain(err)), p.close())
 	}
@@ -146,11 +148,16 @@ func (p *postgres) enter() error {
 
 // write runs fn in a transaction. One that the server ended because of another,
 // or whose connection broke before the commit, changed nothing and is run again.
-func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ writeKind) error {
+func (p *postgres) write(ctx context.Context, fn func(*Tx) error, kind writeKind) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
 	defer p.calls.RUnlock()
+	if kind == behind {
+		if err := p.together.submit(ctx, fn, false); !errors.Is(err, errAlone) {
+			return p.explain(err)
+		}
+	}
 	start := time.Now()
 	for try, pause := 1, postgresBackoff; ; try, pause = try+1, pause*2 {
 		again, err := p.transact(ctx, fn)
@@ -213,6 +220,7 @@ func (p *postgres) close() error {
 	p.closed = true
 	p.calls.Unlock()
 	p.hints.close()
+	_ = p.together.stop() // nothing to close
 	err := errors.Join(p.writers.Close(), p.readers.Close())
 	if p.lock != nil {
 		err = errors.Join(err, p.lock.Close())

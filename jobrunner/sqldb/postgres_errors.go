@@ -20,6 +20,7 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	diskFull             = "53100"
+	lockNotAvailable     = "55P03"
 )
 
 // The classes and codes by which a server says that it can't serve at the
@@ -30,9 +31,9 @@ var unavailableCodes = []string{
 	"28",    // authorization refused, as while a password is changed
 	"3D000", // no such database, as while it is restored
 	"53",    // insufficient resources: connections, memory; disk_full is told apart
-	"55P03", // lock not available
-	"57",    // operator intervention: shutdown, crash, start, a cancelled statement
-	"58",    // error of the system under it
+	lockNotAvailable,
+	"57", // operator intervention: shutdown, crash, start, a cancelled statement
+	"58", // error of the system under it
 }
 
 // isConflict tells that the server ended the transaction because of another one.

@@ -58,6 +58,38 @@ func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
 	return isConflict(err), err
 }
 
+// errAlone says that a write, of a batch that changed nothing, is to have a transaction
+// of its own.
+var errAlone = errors.New("the write needs a transaction of its own")
+
+// commitTogether runs a batch in one transaction. If that changed nothing, each
+// caller runs its write alone: so one that fails, or waits for a lock, takes none of its
+// neighbours with it. If the answer to the commit is lost, its error is everybody's.
+func (p *postgres) commitTogether(batch []*write) {
+	ran := false
+	_, err := p.transact(context.Background(), func(tx *Tx) error {
+		ran = false
+		if err := tx.conn.later(lockTimeout); err != nil {
+			return err
+		}
+		tx.batch = new(Batch)
+		err := p.together.runAll(tx.conn, &batch, tx.batch)
+		tx.notes, ran = notesOf(batch), err == nil
+		return err
+	})
+	var rejected *pgconn.PgError
+	if err != nil && (!ran || pgconn.SafeToRetry(err) || errors.As(err, &rejected) && (rejected.Code == lockNotAvailable || !isUnavailable(err))) {
+		err = errAlone
+	}
+	for _, op := range batch {
+		op.err, op.panic = err, nil
+	}
+	finish(batch)
+}
+
+// lockTimeout bounds how long a batch waits for a row that another transaction changes.
+const lockTimeout = "SET LOCAL lock_timeout = '200ms'"
+
 func (s *postgresTx) queueStatement(text string, args ...any) {
 	s.pending = append(s.pending, statement{text, args})
 }

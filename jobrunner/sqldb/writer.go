@@ -1,132 +1,20 @@
 package sqldb
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"runtime"
-	"runtime/debug"
-	"sync/atomic"
-)
-
-// maxBatch bounds how many writes share a commit.
-const maxBatch = 256
-
-// gatherTurns is how often the writer lets others run before it commits, after
-// the last write that came.
-const gatherTurns = 3
+import "errors"
 
 // writer owns the connection that writes. Whatever waits while a commit is
-// under way is committed together next, so that many callers share one flush.
+// under way is committed together next.
 type writer struct {
+	*group
 	hook    hook
 	conn    *conn
 	reserve *reserve
-	queue   chan *write
-	quit    chan struct{}
-	done    chan struct{}
-	failed  error // of closing; read after done
 }
-
-// write is one caller's work on its way through the writer.
-type write struct {
-	fn          func(*Tx) error
-	reserve     bool         // it may use what is held back for a full disk
-	state       atomic.Int32 // waiting, then taken or withdrawn
-	err         error        // the outcome, once done is closed
-	notes       []any        // of its transaction
-	ahead       func()       // see Tx.Ahead
-	aheadCalled bool         // that was called
-	panic       any
-	done        chan struct{}
-}
-
-const (
-	writeWaiting = iota
-	writeStarted
-	writeWithdrawn
-)
 
 func startWriter(c *conn, reserve *reserve) *writer {
-	w := &writer{conn: c, reserve: reserve, queue: make(chan *write, maxBatch), quit: make(chan struct{}), done: make(chan struct{})}
-	go w.run()
+	w := &writer{conn: c, reserve: reserve}
+	w.group = startGroup(w.commit, c.close)
 	return w
-}
-
-// submit hands fn to the writer and waits for its outcome.
-func (w *writer) submit(ctx context.Context, fn func(*Tx) error, reserve bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	op := &write{fn: fn, reserve: reserve, done: make(chan struct{})}
-	select {
-	case <-w.quit:
-		return ErrClosed
-	default:
-	}
-	select {
-	case w.queue <- op:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-w.quit:
-		return ErrClosed
-	}
-	select {
-	case <-op.done:
-	case <-ctx.Done():
-		if op.state.CompareAndSwap(writeWaiting, writeWithdrawn) {
-			return ctx.Err()
-		}
-		<-op.done
-	case <-w.done: // it was queued behind the last batch, or is in it
-		if op.state.CompareAndSwap(writeWaiting, writeWithdrawn) {
-			return ErrClosed
-		}
-		<-op.done
-	}
-	if op.panic != nil {
-		panic(op.panic)
-	}
-	return op.err
-}
-
-func (w *writer) run() {
-	defer func() {
-		w.failed = w.conn.close()
-		close(w.done)
-	}()
-	for {
-		select {
-		case op := <-w.queue:
-			w.commit(w.gather(add(nil, op)))
-		case <-w.quit:
-			return
-		}
-	}
-}
-
-// gather adds to a batch what waits, and what those who were served last bring
-// until nothing more comes: a commit costs as much as several writes.
-func (w *writer) gather(batch []*write) []*write {
-	for idle := 0; idle < gatherTurns && len(batch) < maxBatch; {
-		select {
-		case op := <-w.queue:
-			batch = add(batch, op)
-			idle = 0
-		default:
-			idle++
-			runtime.Gosched()
-		}
-	}
-	return batch
-}
-
-// add adds a write to a batch unless it was withdrawn.
-func add(batch []*write, op *write) []*write {
-	if op.state.CompareAndSwap(writeWaiting, writeStarted) {
-		batch = append(batch, op)
-	}
-	return batch
 }
 
 // commit runs a batch in one transaction, and what comes of it. Where a write
@@ -134,9 +22,6 @@ func add(batch []*write, op *write) []*write {
 // transaction as a whole fails (a full disk, say), each write gets one of its own,
 // so that one that can't be done takes none of its neighbours with it.
 func (w *writer) commit(batch []*write) {
-	if len(batch) == 0 {
-		return
-	}
 	err := w.try(&batch, (*writer).runAll)
 	if errors.Is(err, errOneFailed) {
 		err = w.try(&batch, (*writer).runEach)
@@ -154,9 +39,7 @@ func (w *writer) commit(batch []*write) {
 			op.err = classifySQLite(w.withReserve(op))
 		}
 	}
-	for _, op := range batch {
-		close(op.done)
-	}
+	finish(batch)
 }
 
 // try runs the batch in a transaction, to which run may add. The outcome of each
@@ -174,13 +57,7 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error
 	if err := run(w, batch, shared); err != nil {
 		return err
 	}
-	var notes []any
-	for _, op := range *batch {
-		if op.err == nil && op.panic == nil {
-			notes = append(notes, op.notes...)
-		}
-	}
-	if len(notes) > 0 {
+	if notes := notesOf(*batch); len(notes) > 0 {
 		if err := w.hook.run(&Tx{queries: queries{w.conn}, batch: shared}, notes); err != nil {
 			return err
 		}
@@ -189,27 +66,8 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error
 	return err
 }
 
-// errOneFailed says that a write failed whose neighbours are to stay.
-var errOneFailed = errors.New("a write of the batch failed")
-
-// runAll runs writes until one fails, and those that come of what ran. Few
-// fail, and a savepoint for each costs as much as a statement.
 func (w *writer) runAll(batch *[]*write, shared *Batch) error {
-	for next := 0; next < len(*batch); {
-		ahead := false
-		for ; next < len(*batch); next++ {
-			op := (*batch)[next]
-			op.err, op.panic = nil, nil
-			if op.err = op.run(w.conn, shared); op.err != nil || op.panic != nil {
-				return errOneFailed
-			}
-			ahead = op.callAhead() || ahead
-		}
-		if ahead {
-			*batch = w.gather(*batch)
-		}
-	}
-	return nil
+	return w.group.runAll(w.conn, batch, shared)
 }
 
 // runEach runs writes so that the failure of one undoes itself alone.
@@ -240,34 +98,4 @@ func (w *writer) runInSavepoint(op *write) error {
 	}
 	_, err := w.conn.exec("RELEASE op")
 	return err
-}
-
-// run calls fn. A panic is kept for the goroutine that asked for the write.
-func (op *write) run(c *conn, shared *Batch) error {
-	tx := &Tx{queries: queries{c}, batch: shared}
-	defer func() {
-		op.notes, op.ahead = tx.notes, tx.ahead
-		if p := recover(); p != nil {
-			op.panic = fmt.Sprintf("in a database write: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return op.fn(tx)
-}
-
-// callAhead calls what is to be called ahead of the commit, once. It tells whether
-// something was.
-func (op *write) callAhead() bool {
-	if op.ahead == nil || op.aheadCalled {
-		return false
-	}
-	op.aheadCalled = true
-	op.ahead()
-	return true
-}
-
-// stop ends the writer after the batch under way.
-func (w *writer) stop() error {
-	close(w.quit)
-	<-w.done
-	return w.failed
 }

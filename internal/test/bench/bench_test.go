@@ -21,6 +21,7 @@ var (
 	moment  = flag.Duration("bench.moment", time.Second, "how long each process serves a work in a round; a quarter of that with 1 MB")
 	output  = flag.String("bench.report", "", "Markdown `FILE` for the tables; the plot is beside it, with .svg for .md")
 	profile = flag.String("bench.profile", "", "`FOLDER` for a profile of each jobrunner in each work")
+	only    = flag.String("bench.only", "", "the one `NAME` to measure beside the floor: ephemeral, SQLite or PostgreSQL")
 	brief   = flag.Bool("bench.brief", false, "one size and one number of clients of each work: to see that it runs")
 )
 

@@ -66,6 +66,9 @@ func start(b *testing.B) []*subject {
 		{"SQLite", func() []string { return []string{"--data", b.TempDir()} }},
 		{"PostgreSQL", func() []string { return []string{"--data", b.TempDir(), "--engine", pgtest.Start(b)} }},
 	} {
+		if *only != "" && *only != e.name {
+			continue
+		}
 		if _, err := exec.LookPath("postgres"); e.name == "PostgreSQL" && err != nil && !isInstalled("/usr/lib/postgresql/*/bin/postgres") {
 			b.Log("PostgreSQL is not installed, and left out")
 			continue
