@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -51,4 +52,35 @@ func TestEndpointsForget(t *testing.T) {
 	if _, err := q.Find(t.Context(), "ep"); !errors.Is(err, ErrNoEndpoint) {
 		t.Errorf("no endpoint: %v", err)
 	}
+}
+
+// Requests share reads of an endpoint, and each sees what was changed before it.
+func TestQueuesShareReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newest, reads := 0, 0
+		goOn := make(chan struct{})
+		q := &queues{uncached: true, load: func(context.Context, string) (store.Endpoint, error) {
+			was := newest
+			reads++
+			<-goOn
+			return store.Endpoint{WorkersMax: int64(was)}, nil
+		}}
+		for range 3 {
+			newest++
+			atLeast := newest
+			for range 10 {
+				go func() {
+					if got, err := q.find(t.Context(), "ep"); got.WorkersMax < atLeast || err != nil {
+						t.Errorf("%d workers, %v; want %d", got.WorkersMax, err, atLeast)
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		close(goOn)
+		synctest.Wait()
+		if reads != 2 || len(q.next)+len(q.last) > 0 {
+			t.Errorf("30 requests needed %d reads, and left %v, %v", reads, q.next, q.last)
+		}
+	})
 }

@@ -210,8 +210,8 @@ func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
 // Ahead has fn called when the write has run without an error: where one writer
 // commits many callers' changes together, ahead of that commit, so that a write
 // that comes of fn is in it, too. Otherwise that is after the commit. It is called
-// once, from another goroutine, also when the write runs again; the outcome of
-// Write may be an error nevertheless. fn must be quick.
+// from another goroutine, once for all runs of the write, or on PostgreSQL once for each;
+// the outcome of Write may be an error nevertheless. fn must be quick.
 func (tx *Tx) Ahead(fn func()) { tx.ahead = fn }
 
 // Insert runs a statement that inserts a row into a table with a {key} k and ends

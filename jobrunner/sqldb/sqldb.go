@@ -131,10 +131,12 @@ func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error
 	return db.write(ctx, fn, reserved)
 }
 
-// WriteBehind is a Write that may be written later: in memory, where there is no disk
-// to wait for, fn runs first without a transaction, and what it leaves in the Batch is
-// written with what other ones leave there, by the hook of BeforeCommit, at the latest
-// before the next Read or Write. There fn may read what is in the tables; what would
+// WriteBehind is a Write that may share more than SQLite's commit with others. On
+// PostgreSQL writes behind share commits, too, and a write that fails, or waits for a
+// row for long, then gets a transaction of its own, without a Batch. In memory, where there
+// is no disk to wait for, fn runs first without a transaction, and what it leaves in the
+// Batch is written with what other ones leave there, by the hook of BeforeCommit, at the
+// latest before the next Read or Write. There fn may read what is in the tables; what would
 // change them ends it with an error that it passes on, and has it run again, with a
 // transaction and without a Batch. So fn leaves nothing in the Batch before the last
 // call that may fail.
