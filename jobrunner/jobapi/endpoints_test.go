@@ -55,22 +55,22 @@ func TestEndpointsForget(t *testing.T) {
 }
 
 // Requests share reads of an endpoint, and each sees what was changed before it.
-func TestQueuesShareReads(t *testing.T) {
+func TestEndpointsShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newest, reads := 0, 0
 		goOn := make(chan struct{})
-		q := &queues{uncached: true, load: func(context.Context, string) (store.Endpoint, error) {
+		q := NewEndpoints(func(context.Context, string) (store.Endpoint, error) {
 			was := newest
 			reads++
 			<-goOn
 			return store.Endpoint{WorkersMax: int64(was)}, nil
-		}}
+		}, true)
 		for range 3 {
 			newest++
 			atLeast := newest
 			for range 10 {
 				go func() {
-					if got, err := q.find(t.Context(), "ep"); got.WorkersMax < atLeast || err != nil {
+					if got, err := q.Find(t.Context(), "ep"); got.WorkersMax < atLeast || err != nil {
 						t.Errorf("%d workers, %v; want %d", got.WorkersMax, err, atLeast)
 					}
 				}()
