@@ -21,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 )
 
 // Area is the area of the clauses about clients.
@@ -269,11 +268,7 @@ func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, er
 			defer func() { _ = w.remove() }() // Judge tries again, and reports an error
 		}
 	}
-	var faults []*wirefault.Fault
-	if s.faults != nil {
-		faults = s.faults()
-	}
-	f, err := startFront(ctx, j.Jobrunner, faults)
+	f, err := startFront(ctx, j.Jobrunner, s.newFaults())
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +62,7 @@ const maxBody = 24 << 20
 // client's own URL.
 const webhookPath = "/conformance-webhook"
 
-// webhookTime bounds the wait for a webhook and its call.
+// webhookTime bounds the wait for webhooks.
 const webhookTime = 10 * time.Second
 
 // startFront starts a jobrunner, "" for the one beside this program or on PATH, and the
@@ -83,7 +82,7 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 		return nil, errors.Join(err, d.Stop())
 	}
 	proxy := httputil.NewSingleHostReverseProxy(behind)
-	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.ErrorLog = silent
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
 	f.url = "http://" + f.server.Listener.Addr().String()
@@ -130,7 +129,7 @@ func send(w http.ResponseWriter, status int, header http.Header, body []byte) {
 
 func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == webhookPath {
-		f.callWebhook(w, r)
+		f.webhooks().ServeHTTP(w, r)
 		return
 	}
 	x := &exchange{Exchange: wire.Exchange{Sent: time.Now(), Request: wire.Request{Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone()}}, path: r.URL.Path}
@@ -174,22 +173,27 @@ func (f *front) record(x *exchange) {
 	}
 }
 
-// callWebhook calls the client's webhook, and passes its answer on.
-func (f *front) callWebhook(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), webhookTime)
-	defer cancel()
-	var c call
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL.RawQuery, r.Body)
-	if err == nil {
-		request.Header.Set("Content-Type", r.Header.Get("Content-Type"))
-		var answer *http.Response
-		if answer, err = webhookClient.Do(request); err == nil {
-			c.status = answer.StatusCode
-			err = answer.Body.Close()
-		}
+// webhooks passes calls of webhooks on to the client.
+func (f *front) webhooks() http.Handler {
+	return &httputil.ReverseProxy{
+		ErrorLog: silent,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			if to, err := url.Parse(r.In.URL.RawQuery); err == nil {
+				r.Out.URL, r.Out.Host = to, ""
+			}
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			f.note(call{status: answer.StatusCode})
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			f.note(call{err: err})
+			w.WriteHeader(http.StatusBadGateway)
+		},
 	}
-	c.err = err
-	w.WriteHeader(cmp.Or(c.status, http.StatusBadGateway))
+}
+
+func (f *front) note(c call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c)
@@ -199,9 +203,7 @@ func (f *front) callWebhook(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var webhookClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
-
-var errRedirect = errors.New("it redirects: a receiver answers 200 itself")
+var silent = log.New(io.Discard, "", 0)
 
 // close waits for the webhooks of jobs, stops the jobrunner and the front, and returns the
 // exchanges in order.

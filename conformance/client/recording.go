@@ -19,10 +19,11 @@ type exchange struct {
 	served       []byte
 }
 
-// Paths of lists to which a POST creates an object or a job.
+// Patterns of paths. A POST to a creation creates an object or a job.
 const (
 	jobCreation = `^/v2/[^/]+/(run|runsync|openai/.+)$`
 	creation    = `^/v[12]/[^/]+$|^/v2/registries/delegations$|` + jobCreation
+	jobReads    = `^/v2/[^/]+/(status|stream)/` // at which a client waits for a job
 	uniqueNames = `^/v2/(templates|registries)$|^/v1/(templates|containerregistryauth)$`
 )
 

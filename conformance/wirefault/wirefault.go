@@ -56,6 +56,8 @@ type Fault struct {
 	// Recall names a member of a request's body that is added to later answers
 	// about the object that the request created.
 	Recall string `json:"recall"`
+	// Refuse answers as the deployment refuses, in the form of each API.
+	Refuse *Refusal `json:"refuse"`
 	// Stub answers without calling the deployment: $PATH is the path of the request.
 	Stub bool `json:"stub"`
 	// Stale is for how many seconds of the deployment's time the answer to the
@@ -84,6 +86,26 @@ type Fault struct {
 	answers    map[string]*storedAnswer // by request
 	first      string                   // request
 	counts     map[string]int           // by request
+}
+
+// Refusal is an answer in the deployment's place.
+type Refusal struct {
+	Status int    `json:"status"`
+	Detail string `json:"detail"` // with the placeholders of Header
+}
+
+// apply takes the form of the answer from the deployment, which refuses the request for want of a
+// key, and changes its words.
+func (r Refusal) apply(f *Fault) {
+	f.Refuse = nil
+	f.Request.Header = map[string]string{"Authorization": ""}
+	f.Answer.Status = r.Status
+	if f.Answer.Header == nil {
+		f.Answer.Header = map[string]string{}
+	}
+	f.Answer.Header["Www-Authenticate"] = ""
+	f.Answer.Raw = [][2]string{{`"status":401`, fmt.Sprintf(`"status":%d`, r.Status)}, {`"Unauthorized"`, strconv.Quote(http.StatusText(r.Status))}, {`"(detail|message|error)":"[^"]*"`, `"$1":""`}}
+	f.Answer.Affix = map[string][2]string{"detail": {r.Detail, ""}, "message": {r.Detail, ""}, "error": {r.Detail, ""}}
 }
 
 // Deployment is what faults need to know of a deployment.
@@ -165,6 +187,9 @@ func Handler(next http.Handler, d Deployment, faults ...*Fault) http.Handler {
 }
 
 func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
+	if f.Refuse != nil {
+		f.Refuse.apply(f)
+	}
 	path, except := pattern(f.Path), pattern(cmp.Or(f.Except, "^$"))
 	line := pattern(strings.NewReplacer("$KEY", d.Key, "$HALF", d.Key[:len(d.Key)/2]).Replace(f.RequestLine))
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
