@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
@@ -80,7 +81,12 @@ func (c *clients) Run() error {
 		return err
 	}
 	out := c.terminal()
-	client.Terminal(out, result, cli.Colours(out))
+	for _, x := range result.Results {
+		if x.Verdict == report.Pass && result.Preflight == "" {
+			fmt.Fprintf(out, "PASS %s  %s\n", x.Clause, x.Statement)
+		}
+	}
+	report.Terminal(out, result, cli.Colours(out))
 	if err := c.write(result); err != nil {
 		return err
 	}

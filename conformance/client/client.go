@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -105,8 +107,9 @@ type judge struct {
 	scenarios []scenario
 	clauses   []clauses.Clause
 	userDir   string
-	layout    *layout // nil with SharedDir
-	root      string  // of all workspaces
+	copied    string   // directory that is copied; "" with SharedDir
+	notes     []string // about the copies
+	root      string   // of all workspaces
 	secrets   wire.Secrets
 	output    *report.Report
 
@@ -157,7 +160,7 @@ func (j *judge) openDirs() (err error) {
 	if j.userDir, err = os.Getwd(); err != nil || j.SharedDir {
 		return err
 	}
-	if j.layout, err = newLayout(j.userDir); err != nil {
+	if j.copied, err = filepath.EvalSymlinks(j.userDir); err != nil {
 		return err
 	}
 	j.root, err = os.MkdirTemp("", "conf-")
@@ -218,32 +221,27 @@ func (j *judge) closeDirs() error {
 // runAll runs the command once for each scenario. The first that can't be
 // started ends the others.
 func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
-	starting, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	group, starting := errgroup.WithContext(ctx)
+	group.SetLimit(j.Parallel)
 	runs := make([]*scenarioRun, len(j.scenarios))
-	slots := make(chan struct{}, j.Parallel)
-	var group sync.WaitGroup
 	for i, s := range j.scenarios {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			runs[i] = &scenarioRun{scenario: s, interrupted: true}
+		runs[i] = &scenarioRun{scenario: s, interrupted: true}
+		group.Go(func() error {
 			if starting.Err() != nil {
-				return
+				return nil
 			}
 			p, err := j.runScenario(starting, s)
 			if err != nil {
-				stop(err)
-				return
+				return err
 			}
-			runs[i] = p
 			p.interrupted = starting.Err() != nil
+			runs[i] = p
 			j.reportProgress(s)
+			return nil
 		})
 	}
-	group.Wait()
-	if ctx.Err() == nil && starting.Err() != nil {
-		return nil, context.Cause(starting)
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
+		return nil, err
 	}
 	return runs, nil
 }
@@ -260,10 +258,14 @@ func (j *judge) reportProgress(s scenario) {
 // runScenario runs the command in one scenario.
 func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, err error) {
 	w := &workspace{dir: j.userDir}
-	if j.layout != nil {
-		if w, err = j.layout.newWorkspace(filepath.Join(j.root, s.id)); err != nil {
+	if j.copied != "" {
+		var notes []string
+		if w, notes, err = newWorkspace(filepath.Join(j.root, s.id), j.copied); err != nil {
 			return nil, err
 		}
+		j.mu.Lock()
+		j.notes = notes
+		j.mu.Unlock()
 		if !j.KeepDirs {
 			defer func() { _ = w.remove() }() // Judge tries again, and reports an error
 		}

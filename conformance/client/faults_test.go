@@ -92,7 +92,7 @@ func having(r *report.Report, verdicts ...report.Verdict) (ids []string) {
 
 func printed(r *report.Report) string {
 	var b strings.Builder
-	Terminal(&b, r, false)
+	report.Terminal(&b, r, false)
 	return b.String()
 }
 

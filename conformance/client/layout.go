@@ -22,63 +22,12 @@ const (
 // linkedDirs are directories that tools manage and that are never copied.
 var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"}
 
-// layout is what the working directory of each scenario consists of. It is read
-// once, before any scenario writes something.
-type layout struct {
-	dir     string // the user's working directory
-	entries []entry
-	parents []parentLevel // from the top down to the parent of dir
-	// terraformData is what an absolute TF_DATA_DIR holds.
-	terraformData []entry
-	notes         []string
-}
-
-// entry is a file or directory of a layout.
-type entry struct {
-	path   string // relative to the layout's directory
-	kind   entryKind
-	mode   fs.FileMode
-	target string // of a link
-}
-
-type entryKind int
-
-const (
-	directory entryKind = iota
-	copiedFile
-	link
-)
-
 // parentLevel is a directory above the working directory: its other entries are linked
 // in the copy, so that a path such as ../modules leads somewhere.
 type parentLevel struct {
 	name     string // of the next directory on the way down
 	dir      string
 	siblings []string
-}
-
-// newLayout reads the directory.
-func newLayout(dir string) (*layout, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	l := &layout{dir: dir}
-	scan := newScanner(dir)
-	if l.entries, err = scan.run(); err != nil {
-		return nil, err
-	}
-	l.notes = scan.notes()
-	if data := os.Getenv("TF_DATA_DIR"); filepath.IsAbs(data) {
-		scan := newScanner(data)
-		scan.isData = true
-		l.terraformData, err = scan.run()
-		if err != nil && !os.IsNotExist(err) {
-			return nil, err
-		}
-	}
-	l.parents = parentsOf(dir)
-	return l, nil
 }
 
 // parentsOf lists the directories above dir: up to the top of the repository
@@ -116,134 +65,130 @@ func parentsOf(dir string) (levels []parentLevel) {
 	return levels
 }
 
-// scanner reads a directory breadth first: what is near its top is copied first.
-type scanner struct {
-	dir      string
-	device   uint64 // of dir: other file systems are linked, and never read
+// copier copies a directory breadth first: what is near its top is copied first.
+type copier struct {
+	from, to string
+	device   uint64 // of from: other file systems are linked, and never read
 	dataName string // of a directory of Terraform's data
-	isData   bool   // dir is such a directory
+	isData   bool   // from is such a directory
 	files    int
 	bytes    int64
-	entries  []entry
 	linked   []string
 	states   []string
 }
 
-func newScanner(dir string) *scanner {
-	s := &scanner{dir: dir, dataName: ".terraform"}
+func newCopier(from, to string) *copier {
+	c := &copier{from: from, to: to, dataName: ".terraform"}
 	if data := os.Getenv("TF_DATA_DIR"); data != "" && !filepath.IsAbs(data) {
-		s.dataName = filepath.Base(data)
+		c.dataName = filepath.Base(data)
 	}
-	return s
+	return c
 }
 
-func (s *scanner) run() ([]entry, error) {
-	info, err := os.Stat(s.dir)
+func (c *copier) run() error {
+	info, err := os.Stat(c.from)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.device = deviceOf(info)
+	c.device = deviceOf(info)
 	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		list, err := os.ReadDir(filepath.Join(s.dir, at))
-		if at == "." && err != nil {
-			return nil, err
-		}
-		if at != "." {
-			if err != nil || s.files+len(list) > maxCopiedFiles || slices.Contains(linkedDirs, filepath.Base(at)) {
-				s.link(at)
-				continue
+		list, err := os.ReadDir(filepath.Join(c.from, at))
+		switch {
+		case at == "." && err != nil:
+			return err
+		case at != "." && (err != nil || c.files+len(list) > maxCopiedFiles || slices.Contains(linkedDirs, filepath.Base(at))):
+			if err := c.link(at); err != nil {
+				return err
 			}
-			s.entries = append(s.entries, entry{path: at, kind: directory})
+			continue
 		}
-		s.files += len(list)
+		if err := os.MkdirAll(filepath.Join(c.to, at), 0o700); err != nil {
+			return err
+		}
+		c.files += len(list)
 		for _, e := range list {
-			path := filepath.Join(at, e.Name())
-			switch isState := s.isState(path); {
-			case isState:
-				s.states = append(s.states, path)
-			case e.IsDir():
-				if info, err := e.Info(); err == nil && deviceOf(info) != s.device {
-					s.link(path)
-					continue
-				}
+			info, err := e.Info()
+			switch path := filepath.Join(at, e.Name()); {
+			case c.isState(path):
+				c.states = append(c.states, path)
+			case e.IsDir() && (err != nil || deviceOf(info) == c.device):
 				queue = append(queue, path)
+			case os.IsNotExist(err): // removed since the directory was read
 			default:
-				if err := s.file(path, e); err != nil {
-					return nil, err
+				if err := c.file(path, info); err != nil {
+					return err
 				}
 			}
-		}
-	}
-	return s.entries, nil
-}
-
-// file decides on whatever is not a directory.
-func (s *scanner) file(path string, e fs.DirEntry) error {
-	info, err := e.Info()
-	switch {
-	case os.IsNotExist(err): // removed since the directory was read
-	case err == nil && e.Type()&fs.ModeSymlink != 0:
-		return s.symlink(path)
-	case err != nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || s.bytes+info.Size() > maxCopiedBytes || s.files > maxCopiedFiles || !isReadable(filepath.Join(s.dir, path)):
-		s.link(path)
-	default:
-		s.bytes += info.Size()
-		s.entries = append(s.entries, entry{path: path, kind: copiedFile, mode: info.Mode().Perm()})
-		if s.inData(path) && filepath.Base(path) == "terraform.tfstate" {
-			return checkBackend(filepath.Join(s.dir, path))
 		}
 	}
 	return nil
 }
 
+// file copies or links whatever is not a directory; info is nil if it can't be read.
+func (c *copier) file(path string, info fs.FileInfo) error {
+	from := filepath.Join(c.from, path)
+	switch {
+	case info != nil && info.Mode()&fs.ModeSymlink != 0:
+		return c.symlink(path)
+	case info == nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || c.bytes+info.Size() > maxCopiedBytes || c.files > maxCopiedFiles || !isReadable(from):
+		return c.link(path)
+	}
+	c.bytes += info.Size()
+	if c.inData(path) && filepath.Base(path) == "terraform.tfstate" {
+		if err := checkBackend(from); err != nil {
+			return err
+		}
+	}
+	return copyFile(filepath.Join(c.to, path), from, info.Mode().Perm())
+}
+
 // symlink keeps a link within the directory as it is, so that it leads to the
 // copy, and makes others absolute.
-func (s *scanner) symlink(path string) error {
-	target, err := os.Readlink(filepath.Join(s.dir, path))
+func (c *copier) symlink(path string) error {
+	target, err := os.Readlink(filepath.Join(c.from, path))
 	if err != nil {
 		return err
 	}
 	if !filepath.IsAbs(target) {
 		if within := filepath.Join(filepath.Dir(path), target); !filepath.IsLocal(within) {
-			target = filepath.Join(s.dir, within)
+			target = filepath.Join(c.from, within)
 		}
 	}
-	s.entries = append(s.entries, entry{path: path, kind: link, target: target})
-	return nil
+	return os.Symlink(target, filepath.Join(c.to, path))
 }
 
-func (s *scanner) link(path string) {
-	s.entries = append(s.entries, entry{path: path, kind: link, target: filepath.Join(s.dir, path)})
-	if !slices.Contains(linkedDirs, filepath.Base(path)) && !s.inData(filepath.Dir(path)) {
-		s.linked = append(s.linked, path)
+func (c *copier) link(path string) error {
+	if !slices.Contains(linkedDirs, filepath.Base(path)) && !c.inData(filepath.Dir(path)) {
+		c.linked = append(c.linked, path)
 	}
+	return os.Symlink(filepath.Join(c.from, path), filepath.Join(c.to, path))
 }
 
 // inData tells whether a path is in a directory of Terraform's data.
-func (s *scanner) inData(path string) bool {
-	if s.isData {
+func (c *copier) inData(path string) bool {
+	if c.isData {
 		return true
 	}
-	return slices.Contains(strings.Split(filepath.Dir(path), string(filepath.Separator)), s.dataName)
+	return slices.Contains(strings.Split(filepath.Dir(path), string(filepath.Separator)), c.dataName)
 }
 
 // isState recognizes Terraform's state, its backups and its lock. The file of
 // that name in Terraform's data directory describes the backend instead.
-func (s *scanner) isState(path string) bool {
+func (c *copier) isState(path string) bool {
 	base := filepath.Base(path)
-	return strings.Contains(base, ".tfstate") && !strings.HasSuffix(base, ".tf") && !s.inData(path)
+	return strings.Contains(base, ".tfstate") && !strings.HasSuffix(base, ".tf") && !c.inData(path)
 }
 
 // maxNoted is how many paths a note names.
 const maxNoted = 5
 
-func (s *scanner) notes() (notes []string) {
-	if len(s.linked) > 0 {
-		notes = append(notes, "linked in each scenario's directory, and not copied, because of size or number: "+nameSome(s.linked))
+func (c *copier) notes() (notes []string) {
+	if len(c.linked) > 0 {
+		notes = append(notes, "linked in each scenario's directory, and not copied, because of size or number: "+nameSome(c.linked))
 	}
-	if len(s.states) > 0 {
-		notes = append(notes, "each scenario begins without a Terraform state; left out: "+nameSome(s.states))
+	if len(c.states) > 0 {
+		notes = append(notes, "each scenario begins without a Terraform state; left out: "+nameSome(c.states))
 	}
 	return notes
 }

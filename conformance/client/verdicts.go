@@ -22,9 +22,7 @@ func (j *judge) report(runs []*scenarioRun) {
 		Schema: report.Schema, Version: j.Version, Started: j.started, Dialect: "described", Target: report.Target{Local: true},
 		Notes: []string{"judged: " + j.secrets.Redact(shellquote.Join(j.Command...))},
 	}
-	if j.layout != nil {
-		j.output.Notes = append(j.output.Notes, j.layout.notes...)
-	}
+	j.output.Notes = append(j.output.Notes, j.notes...)
 	if j.root != "" && j.KeepDirs {
 		j.output.Notes = append(j.output.Notes, "the directories of the scenarios are in "+j.root)
 	}

@@ -29,8 +29,9 @@ var homeLinks = []string{
 	".gitconfig", ".config/git", ".ssh", ".docker",
 }
 
-// newWorkspace creates the directories of a scenario.
-func (l *layout) newWorkspace(root string) (w *workspace, err error) {
+// newWorkspace creates the directories of a scenario. The notes say what isn't a copy of
+// the user's directory.
+func newWorkspace(root, userDir string) (w *workspace, notes []string, err error) {
 	w = &workspace{root: root, home: filepath.Join(root, "home"), temp: filepath.Join(root, "tmp")}
 	defer func() {
 		if err != nil {
@@ -40,30 +41,31 @@ func (l *layout) newWorkspace(root string) (w *workspace, err error) {
 	w.dir = filepath.Join(root, "work")
 	for _, dir := range []string{w.home, w.temp, w.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return w, err
+			return w, nil, err
 		}
 	}
-	for _, p := range l.parents {
+	for _, p := range parentsOf(userDir) {
 		for _, name := range p.siblings {
 			if err := os.Symlink(filepath.Join(p.dir, name), filepath.Join(w.dir, name)); err != nil {
-				return w, err
+				return w, nil, err
 			}
 		}
 		w.dir = filepath.Join(w.dir, p.name)
 		if err := os.Mkdir(w.dir, 0o700); err != nil {
-			return w, err
+			return w, nil, err
 		}
 	}
-	if err := fillDir(w.dir, l.dir, l.entries); err != nil {
-		return w, err
-	}
-	if data := os.Getenv("TF_DATA_DIR"); filepath.IsAbs(data) {
+	work := newCopier(userDir, w.dir)
+	err = work.run()
+	if data := os.Getenv("TF_DATA_DIR"); err == nil && filepath.IsAbs(data) {
 		w.terraformData = filepath.Join(root, "terraform")
-		if err := errors.Join(os.Mkdir(w.terraformData, 0o700), fillDir(w.terraformData, data, l.terraformData)); err != nil {
-			return w, err
+		copied := newCopier(data, w.terraformData)
+		copied.isData = true
+		if err = copied.run(); os.IsNotExist(err) {
+			err = os.Mkdir(w.terraformData, 0o700)
 		}
 	}
-	return w, w.linkTools()
+	return w, work.notes(), errors.Join(err, w.linkTools())
 }
 
 // linkTools links the tools of the user's home.
@@ -87,25 +89,6 @@ func (w *workspace) linkTools() error {
 	return nil
 }
 
-// fillDir creates the entries of from in to.
-func fillDir(to, from string, entries []entry) (err error) {
-	for _, e := range entries {
-		path := filepath.Join(to, e.path)
-		switch e.kind {
-		case directory:
-			err = os.Mkdir(path, 0o700)
-		case copiedFile:
-			err = copyFile(path, filepath.Join(from, e.path), e.mode)
-		case link:
-			err = os.Symlink(e.target, path)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // copyFile copies a file. No process is forked while the copy is open: it would
 // inherit it, and a program that some process has open for writing can't be run.
 func copyFile(to, from string, mode fs.FileMode) (err error) {
@@ -114,7 +97,7 @@ func copyFile(to, from string, mode fs.FileMode) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		if os.IsNotExist(err) {
-			return nil // removed since the layout was read
+			return nil // removed since the directory was read
 		}
 		return err
 	}

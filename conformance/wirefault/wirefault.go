@@ -104,7 +104,7 @@ func (r Refusal) apply(f *Fault) {
 		f.Answer.Header = map[string]string{}
 	}
 	f.Answer.Header["Www-Authenticate"] = ""
-	f.Answer.Raw = [][2]string{{`"status":401`, fmt.Sprintf(`"status":%d`, r.Status)}, {`"Unauthorized"`, strconv.Quote(http.StatusText(r.Status))}, {`"(detail|message|error)":"[^"]*"`, `"$1":""`}}
+	f.Answer.Raw = [][2]string{{`"status":\d+`, fmt.Sprintf(`"status":%d`, r.Status)}, {`"title":"[^"]*"`, `"title":` + strconv.Quote(http.StatusText(r.Status))}, {`"(detail|message|error)":"[^"]*"`, `"$1":""`}}
 	f.Answer.Affix = map[string][2]string{"detail": {r.Detail, ""}, "message": {r.Detail, ""}, "error": {r.Detail, ""}}
 }
 
