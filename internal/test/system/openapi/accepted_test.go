@@ -19,6 +19,9 @@ var servedTable string
 //go:embed testdata/originals.tsv
 var originalsTable string
 
+//go:embed testdata/table.tsv
+var tableTable string
+
 // accepted is a difference that is meant, of all operations that in matches and
 // out does not.
 type accepted struct {

@@ -179,9 +179,9 @@ func TestServedAgainstOriginals(t *testing.T) {
 	})
 }
 
-func compareOriginals(t *testing.T, served statements, folder string, asPublished bool) {
+// originalOperations are those of the operator's documents in a folder.
+func originalOperations(t *testing.T, folder string, asPublished bool) (list []operation) {
 	t.Helper()
-	var list []operation
 	for _, d := range documents {
 		path := filepath.Join(folder, d.version+".json")
 		if asPublished {
@@ -193,8 +193,19 @@ func compareOriginals(t *testing.T, served statements, folder string, asPublishe
 		}
 		list = append(list, operationsOf(d, spec)...)
 	}
-	lines := served.differences(statementsOf(list))
-	for _, a := range readAccepted(t, originalsTable) {
+	return list
+}
+
+func compareOriginals(t *testing.T, served statements, folder string, asPublished bool) {
+	t.Helper()
+	explain(t, served.differences(statementsOf(originalOperations(t, folder, asPublished))), "originals.tsv", originalsTable)
+}
+
+// explain reports the differences that no line of a table explains, and the lines that explain
+// none.
+func explain(t *testing.T, lines []string, file, table string) {
+	t.Helper()
+	for _, a := range readAccepted(t, table) {
 		what := regexp.MustCompile("^(" + a.what + ")$")
 		before := len(lines)
 		lines = slices.DeleteFunc(lines, func(line string) bool {
@@ -202,14 +213,14 @@ func compareOriginals(t *testing.T, served statements, folder string, asPublishe
 			return a.covers(op) && what.MatchString(rest)
 		})
 		if len(lines) == before {
-			t.Errorf("testdata/originals.tsv: no difference, or none that an earlier line does not have: %s %s", a.what, a.in)
+			t.Errorf("testdata/%s: no difference, or none that an earlier line does not have: %s %s", file, a.what, a.in)
 		}
 	}
 	for _, line := range lines {
 		t.Errorf("a difference from the operator's document: %s", line)
 	}
 	if len(lines) > 0 {
-		t.Log("Where the operator has it too by now, renew testdata/v1.json and v2.json from the operator's documents (testdata/README.md). " +
-			"Where it differs on purpose, add a line with the reason to testdata/originals.tsv.")
+		t.Logf("Where the operator has it too by now, renew testdata/v1.json and v2.json from the operator's documents (testdata/README.md). "+
+			"Where it differs on purpose, add a line with the reason to testdata/%s.", file)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -189,6 +190,12 @@ func (s *scene) send(t *testing.T, r request) answer {
 	}
 	if a.body, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatalf("%v: %v", r, err)
+	}
+	if a.success() {
+		version, path, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
+		for _, fault := range tableFaults(contract.API(version), r.method, "/"+path, a.body) {
+			t.Errorf("the answer and the contract's table differ: %s", fault)
+		}
 	}
 	return a
 }

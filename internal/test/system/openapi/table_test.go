@@ -1,0 +1,265 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
+
+// tableStatements are what the contract's table says of the bodies of operations, in the words
+// of statementsOf. Answers with several objects are left out: another operation returns one.
+func tableStatements() statements {
+	out := statements{}
+	for _, o := range contract.Operations {
+		if o.API == contract.Jobs || o.Resource == "" {
+			continue
+		}
+		path := pathParameter.ReplaceAllString(o.Path, "{}")
+		facts := map[string]string{}
+		out[o.Method+" /"+string(o.API)+path] = facts
+		one := strings.HasSuffix(path, "{}") || o.API == contract.V2 && strings.HasPrefix(path, "/billing/")
+		switch {
+		case o.Method == "PATCH", o.Method == "PUT", strings.HasSuffix(path, "/update"):
+			members(facts, "body", o, contract.Update)
+		case o.Method == "POST" && !strings.Contains(path, "{}"):
+			members(facts, "body", o, contract.Create)
+		}
+		if one || o.Method != "GET" {
+			members(facts, "answer", o, contract.Read)
+		}
+	}
+	return out
+}
+
+// members notes the facts of each row of a body.
+func members(facts map[string]string, of string, o contract.Operation, use contract.Use) {
+	fields := contract.FieldsOf(o.API, o.Resource, use)
+	if len(fields) > 0 {
+		facts[of+" $ is"], facts[of+" $ type"] = "a member", "object"
+	}
+	for _, f := range fields {
+		name := of + " $." + f.Path
+		note := func(name, what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
+		note(name, "is", "a member")
+		typ := map[string]string{"map": "object", "any": ""}
+		kind, known := typ[f.Type]
+		if !known {
+			kind = f.Type
+		}
+		if f.Nullable && kind != "" {
+			kinds := []string{kind, "null"}
+			slices.Sort(kinds)
+			kind = strings.Join(kinds, "|")
+		}
+		if kind != "" {
+			note(name, "type", kind)
+		}
+		if f.RequiredIn(use) {
+			note(name, "required", "yes")
+		}
+		low, high := "minimum", "maximum"
+		values := name
+		switch f.Type {
+		case "string":
+			low, high = "minLength", "maxLength"
+		case "array":
+			low, high = "minItems", "maxItems"
+			values = name + "[]"
+			if f.Items != "any" {
+				note(values, "is", "a member")
+				note(values, "type", f.Items)
+			}
+		}
+		if f.Min != nil && (*f.Min > 0 || low == "minimum") {
+			note(name, low, *f.Min)
+		}
+		if f.Max != nil {
+			note(name, high, *f.Max)
+		}
+		if f.Closed() {
+			enum := slices.Sorted(slices.Values(f.Enum))
+			note(values, "enum", strings.Join(enum, "|"))
+		}
+	}
+}
+
+var ofMember = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems)$`)
+
+// onlyMembers leaves out what rows of the table don't say.
+func (s statements) onlyMembers() statements {
+	out := statements{}
+	for op, facts := range s {
+		out[op] = map[string]string{}
+		for what, value := range facts {
+			if ofMember.MatchString(what) && !strings.Contains(what, "KEY") {
+				out[op][what] = value
+			}
+		}
+	}
+	return out
+}
+
+// TestTableAgainstOriginals: each difference of the contract's table from the operator's
+// documents is a line of testdata/table.tsv, with its reason.
+func TestTableAgainstOriginals(t *testing.T) {
+	ours, theirs := tableStatements(), statementsOf(originalOperations(t, "testdata", false)).onlyMembers()
+	maps.DeleteFunc(theirs, func(op string, _ map[string]string) bool { return ours[op] == nil })
+	maps.DeleteFunc(ours, func(op string, _ map[string]string) bool { return theirs[op] == nil })
+	explain(t, ours.differences(theirs), "table.tsv", tableTable)
+}
+
+// tableFaults are the differences between a successful answer and its rows of the contract's
+// table. Lists of version 2 aren't looked at: an operation returns each of their objects.
+func tableFaults(api contract.API, method, path string, body []byte) (faults []string) {
+	var value any
+	o, ok := operationAt(api, method, path)
+	list := method == "GET" && api == contract.V2 && !strings.HasSuffix(o.Path, "}") && !strings.HasPrefix(o.Path, "/billing")
+	if !ok || list || json.Unmarshal(body, &value) != nil {
+		return nil
+	}
+	rows := map[string]contract.Field{}
+	for _, f := range contract.FieldsOf(o.API, o.Resource, contract.Read) {
+		rows[f.Path] = f
+	}
+	objects, many := value.([]any)
+	if !many {
+		objects = []any{value}
+	}
+	if len(rows) > 0 {
+		for _, object := range objects {
+			memberFaults(rows, "", object, func(fault string) { faults = append(faults, method+" "+o.Path+": "+fault) })
+		}
+	}
+	return faults
+}
+
+// operationAt finds the operation of a path, the one with the fewest parameters.
+func operationAt(api contract.API, method, path string) (found contract.Operation, ok bool) {
+	segments, least := strings.Split(path, "/"), math.MaxInt
+	for _, o := range contract.Operations {
+		pattern, parameters := strings.Split(o.Path, "/"), 0
+		fits := o.API == api && o.Method == method && len(pattern) == len(segments)
+		for i := 0; fits && i < len(pattern); i++ {
+			if strings.HasPrefix(pattern[i], "{") {
+				parameters++
+				continue
+			}
+			fits = pattern[i] == segments[i]
+		}
+		if fits && parameters < least {
+			found, least, ok = o, parameters, true
+		}
+	}
+	return found, ok
+}
+
+func memberFaults(rows map[string]contract.Field, at string, value any, report func(string)) {
+	object, ok := value.(map[string]any)
+	if !ok || !hasRows(rows, at) { // another kind has the rows
+		return
+	}
+	for name, inner := range object {
+		path := at + name
+		f, known := rows[path]
+		if !known {
+			report(path + " has no row")
+			continue
+		}
+		if kind := kindOf(inner); kind != f.Type && f.Type != "any" && inner != nil && !(kind == "integer" && f.Type == "number" || kind == "object" && f.Type == "map") {
+			report(fmt.Sprintf("%s is of type %s, and its row says %s", path, kind, f.Type))
+		}
+		if n, isNumber := inner.(float64); isNumber && !f.OrZero && (f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max) {
+			report(fmt.Sprintf("%s is %v, out of the bounds of its row", path, n))
+		}
+		if text, isText := inner.(string); isText && text != "" && f.Closed() && !slices.Contains(f.Enum, text) {
+			report(fmt.Sprintf("%s is %q, and its row says %q", path, text, f.Enum))
+		}
+		if f.Type == "object" {
+			memberFaults(rows, path+".", inner, report)
+		}
+		if list, isList := inner.([]any); isList && f.Items == "object" {
+			for _, element := range list {
+				memberFaults(rows, path+"[].", element, report)
+			}
+		}
+	}
+	for path, f := range rows {
+		if name, inside := strings.CutPrefix(path, at); inside && !strings.ContainsAny(name, ".[") && f.RequiredIn(contract.Read) {
+			if _, has := object[name]; !has {
+				report(path + " is required by its row, and missing")
+			}
+		}
+	}
+}
+
+func hasRows(rows map[string]contract.Field, below string) bool {
+	for path := range rows {
+		if strings.HasPrefix(path, below) {
+			return true
+		}
+	}
+	return false
+}
+
+func kindOf(value any) string {
+	switch v := value.(type) {
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "null"
+}
+
+// TestJobAnswersFollowTheTable: answers of the job API have the members that the contract's table
+// has, with their types.
+func TestJobAnswersFollowTheTable(t *testing.T) {
+	s := newScene(t, nil)
+	s.furnish(t)
+	below := func(r request) answer {
+		prefix := "/v2/" + s.endpoint
+		path := r.path
+		if r.path = prefix + path; r.key == "live" {
+			r.path, r.key = "/live"+prefix+path, ""
+		}
+		a := s.send(t, r)
+		if !a.success() {
+			t.Fatalf("%v: %d %s", r, a.status, a.body)
+		}
+		for _, fault := range tableFaults(contract.Jobs, r.method, path, a.body) {
+			t.Errorf("the answer and the contract's table differ: %s", fault)
+		}
+		return a
+	}
+	id := func(a answer) string {
+		var job struct{ ID string }
+		if err := json.Unmarshal(a.body, &job); err != nil || job.ID == "" {
+			t.Fatalf("%v: %s", err, a.body)
+		}
+		return job.ID
+	}
+	done := id(below(request{method: "POST", path: "/runsync", body: `{"input":{"prompt":"hello"},"policy":{"ttl":60000,"executionTimeout":60000,"lowPriority":false}}`}))
+	queued := id(below(request{method: "POST", path: "/run", body: `{"input":{},"webhook":"http://127.0.0.1:1/hook"}`}))
+	for _, r := range []request{
+		{method: "GET", path: "/status/" + done}, {method: "GET", path: "/stream/" + done}, {method: "GET", path: "/health"}, {method: "GET", path: "/requests"},
+		{method: "POST", path: "/stream/" + done, key: "live"}, {method: "POST", path: "/cancel/" + queued}, {method: "POST", path: "/purge-queue"},
+	} {
+		below(r)
+	}
+}
