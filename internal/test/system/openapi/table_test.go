@@ -14,7 +14,7 @@ import (
 )
 
 // tableStatements are what the contract's table says of the bodies of operations, in the words
-// of statementsOf. Answers with several objects are left out: another operation returns one.
+// of statementsOf.
 func tableStatements() statements {
 	out := statements{}
 	for _, o := range contract.Operations {
@@ -24,16 +24,19 @@ func tableStatements() statements {
 		path := pathParameter.ReplaceAllString(o.Path, "{}")
 		facts := map[string]string{}
 		out[o.Method+" /"+string(o.API)+path] = facts
-		one := strings.HasSuffix(path, "{}") || o.API == contract.V2 && strings.HasPrefix(path, "/billing/")
+		root := "$"
+		if lists := o.Method == "GET" && !strings.HasSuffix(path, "{}") && !strings.HasPrefix(path, "/account"); lists && o.API == contract.V1 {
+			root = "$[]"
+		} else if lists && !strings.HasPrefix(path, "/billing") {
+			continue // another operation returns one of the objects
+		}
 		switch {
 		case o.Method == "PATCH", o.Method == "PUT", strings.HasSuffix(path, "/update"):
-			members(facts, "body", o, contract.Update)
+			members(facts, "body $", o, contract.Update)
 		case o.Method == "POST" && !strings.Contains(path, "{}"):
-			members(facts, "body", o, contract.Create)
+			members(facts, "body $", o, contract.Create)
 		}
-		if one || o.Method != "GET" {
-			members(facts, "answer", o, contract.Read)
-		}
+		members(facts, "answer "+root, o, contract.Read)
 	}
 	return out
 }
@@ -42,10 +45,10 @@ func tableStatements() statements {
 func members(facts map[string]string, of string, o contract.Operation, use contract.Use) {
 	fields := contract.FieldsOf(o.API, o.Resource, use)
 	if len(fields) > 0 {
-		facts[of+" $ is"], facts[of+" $ type"] = "a member", "object"
+		facts[of+" is"], facts[of+" type"] = "a member", "object"
 	}
 	for _, f := range fields {
-		name := of + " $." + f.Path
+		name := of + "." + f.Path
 		note := func(name, what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
 		note(name, "is", "a member")
 		typ := map[string]string{"map": "object", "any": ""}
