@@ -3,7 +3,9 @@
 package main_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,30 +23,39 @@ type podModel struct {
 	wanted          bool
 	ended           string // the status with which its program ended last, "" for another end
 	locked          bool
-	marked          bool   // the volume has the test's file
-	volume          string // the folder
-	network         bool   // the volume is a network volume
+	marked          bool          // the volume has the test's file
+	volume          string        // the folder
+	network         bool          // the volume is a network volume
+	cluster         *clusterModel // nil: a pod of its own
 }
 
-// podModels is a deployment, and what its pods are to be.
+// clusterModel is what a cluster is to be.
+type clusterModel struct {
+	id, name string
+	pods     []*podModel // by rank
+	ran      bool        // was seen as placed
+}
+
+// podModels is a deployment, and what its pods and clusters are to be.
 type podModels struct {
 	*history
-	pods []*podModel
+	pods     []*podModel // members of clusters, too
+	clusters []*clusterModel
 }
 
-const machineGPUs = 2
+const machineGPUs = 6
 
-// TestPodsFollowTheModel does random operations on pods of a real jobrunner, kill -9
-// included, and compares what there is with a model after each: states, actions, GPUs,
-// processes and volumes.
+// TestPodsFollowTheModel does random operations on pods and clusters of a real jobrunner,
+// kill -9 included, and compares what there is with a model after each: states, actions,
+// members, GPUs, processes and volumes. A cluster is placed whole or not at all.
 func TestPodsFollowTheModel(t *testing.T) {
-	steps := 60
+	steps := 80
 	if testing.Short() {
-		steps = 30
+		steps = 40
 	}
 	eachHistory(t, 6, func(t *testing.T, h *history) {
-		h.handlers = newPods(t, "--simulate-gpus=l4x2")
-		h.gpus = "l4x2"
+		h.handlers = newClusters(t, machineGPUs)
+		h.gpus = h.machine()
 		m := &podModels{history: h}
 		for range steps {
 			m.step()
@@ -56,15 +67,23 @@ func TestPodsFollowTheModel(t *testing.T) {
 // step does one operation.
 func (m *podModels) step() {
 	m.t.Helper()
-	if len(m.pods) == 0 || len(m.pods) < 5 && m.random.IntN(4) == 0 {
-		m.create()
+	switch n := m.random.IntN(8); {
+	case len(m.pods) == 0 || len(m.pods) < 8 && n < 2:
+		if m.random.IntN(2) == 0 {
+			m.create()
+		} else {
+			m.createCluster()
+		}
 		return
-	}
-	if m.random.IntN(8) == 0 {
+	case n == 2:
 		m.restartDeployment()
 		return
 	}
 	p := m.pods[m.random.IntN(len(m.pods))]
+	if p.cluster != nil {
+		m.stepOfCluster(p)
+		return
+	}
 	now := m.podNow(p.id)
 	switch m.random.IntN(8) {
 	case 0, 1, 2:
@@ -85,13 +104,19 @@ func (m *podModels) step() {
 			p.color = color
 		}
 	case 7:
-		if now.Status == "RUNNING" && p.volume != "" {
-			p.ended = strconv.Itoa(m.random.IntN(2) * 7)
-			p.wanted = false
-			m.note("%s: its program ends with %s", p.name, p.ended)
-			put(m.t, filepath.Join(p.volume, "exit"), p.ended)
-		}
+		m.end(p)
 	}
+}
+
+// end has the program of a pod that runs end by itself.
+func (m *podModels) end(p *podModel) {
+	m.t.Helper()
+	if m.podNow(p.id).Status != "RUNNING" {
+		return
+	}
+	p.wanted, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
+	m.note("%s: its program ends with %s", p.name, p.ended)
+	put(m.t, filepath.Join(p.volume, "exit"), p.ended)
 }
 
 func (m *podModels) expect(err error, refused bool, status string) {
@@ -121,6 +146,56 @@ func (m *podModels) create() {
 	}
 	m.note("%s is made: %d GPUs, image %s, id %s", p.name, p.gpus, image, p.id)
 	m.pods = append(m.pods, p)
+}
+
+func (m *podModels) createCluster() {
+	m.t.Helper()
+	c := &clusterModel{name: fmt.Sprintf("c%d", len(m.steps))}
+	gpus := 1 + m.random.IntN(2)
+	c.id = m.cluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
+	for rank, member := range m.members(c.id) {
+		if member.Cluster == nil || member.Cluster.Rank != rank {
+			m.t.Fatalf("the pod %d of %s has another rank: %+v", rank, c.name, member.Cluster)
+		}
+		c.pods = append(c.pods, &podModel{
+			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, known: true, wanted: true, volume: m.volumeOf(member.ID), cluster: c,
+		})
+	}
+	m.note("%s is made: id %s, %d × %d GPUs", c.name, c.id, len(c.pods), gpus)
+	m.pods, m.clusters = append(m.pods, c.pods...), append(m.clusters, c)
+}
+
+// stepOfCluster does one operation on a cluster or on one of its pods.
+func (m *podModels) stepOfCluster(p *podModel) {
+	m.t.Helper()
+	c := p.cluster
+	switch m.random.IntN(5) {
+	case 0, 1:
+		m.note("%s is deleted", c.name)
+		m.call(http.MethodDelete, "/v2/clusters/"+c.id, "", nil)
+		m.clusters = slices.DeleteFunc(m.clusters, func(other *clusterModel) bool { return other == c })
+		for _, member := range c.pods {
+			m.did(member, "terminate")
+		}
+	case 2:
+		c.name = fmt.Sprintf("renamed%d", len(m.steps))
+		m.note("%s is renamed %s", c.id, c.name)
+		m.call(http.MethodPatch, "/v2/clusters/"+c.id, `{"name":"`+c.name+`"}`, nil)
+	case 3:
+		m.end(p)
+	case 4:
+		for _, call := range [][3]string{{http.MethodPatch, "", `{"name":"x"}`}, {http.MethodDelete, "", ""}, {http.MethodPost, "/action", `{"action":"stop"}`}} {
+			m.expect(m.try(call[0], "/v2/pods/"+p.id+call[1], call[2], nil), true, "409")
+		}
+	}
+}
+
+func (m *podModels) restartDeployment() {
+	m.t.Helper()
+	for _, c := range m.clusters {
+		c.ran = false // it is placed again
+	}
+	m.history.restartDeployment()
 }
 
 // podAllows is what the v2 document allows by state.
@@ -190,13 +265,13 @@ func (m *podModels) settle() {
 
 // difference is what is not as the model says yet, "" for nothing.
 func (m *podModels) difference() string {
-	var list struct{ Pods []podFacts }
-	m.call(http.MethodGet, "/v2/pods", "", &list)
+	var list struct{ Pods []memberFacts }
+	m.call(http.MethodGet, "/v2/pods?includeClusterPods=true", "", &list)
 	if len(list.Pods) != len(m.pods) {
 		return fmt.Sprintf("%d pods, want %d", len(list.Pods), len(m.pods))
 	}
-	running, used, waiting, fits := map[string]bool{}, 0, 0, 0
-	byID := map[string]podFacts{}
+	running, used := map[string]bool{}, 0
+	byID := map[string]memberFacts{}
 	for _, p := range list.Pods {
 		byID[p.ID] = p
 		if p.Status == "RUNNING" {
@@ -206,51 +281,93 @@ func (m *podModels) difference() string {
 			}
 		}
 	}
-	for _, p := range m.pods {
-		now := byID[p.id]
-		want := []string{"EXITED"}
-		switch {
-		case p.wanted && !p.known:
-			want = []string{"PROVISIONING"}
-		case p.wanted && p.gpus > 0:
-			want = []string{"RUNNING", "PROVISIONING"}
-		case p.wanted:
-			want = []string{"RUNNING"}
-		case p.ended == "7":
-			want = []string{"ERROR"}
-		}
-		if !slices.Contains(want, now.Status) || now.Locked != p.locked || now.Env["COLOR"] != p.color {
-			return fmt.Sprintf("%s is %s (%v), locked %v, %v; want %v, %v, %s", p.name, now.Status, now.Reason, now.Locked, now.Env, want, p.locked, p.color)
-		}
-		allowed := slices.DeleteFunc(slices.Clone(podAllows[now.Status]), func(a string) bool { return a == "stop" && p.locked })
-		if slices.Sort(now.Actions); !slices.Equal(now.Actions, slices.Sorted(slices.Values(allowed))) {
-			m.t.Fatalf("%s is %s and allows %v, want %v", p.name, now.Status, now.Actions, allowed)
-		}
-		switch {
-		case now.Status == "PROVISIONING" && now.Reason == nil:
-			return p.name + " does not say why it waits"
-		case now.Status == "PROVISIONING" && p.known:
-			waiting++
-			if p.gpus <= machineGPUs-used {
-				fits++
-			}
-		}
-	}
 	if used > machineGPUs {
 		m.t.Fatalf("pods have %d GPUs of %d", used, machineGPUs)
 	}
-	if waiting > 0 && fits == waiting {
-		return fmt.Sprintf("%d pods wait for GPUs, and %d of %d are free", waiting, machineGPUs-used, machineGPUs)
+	needs := map[*clusterModel]int{} // GPUs of members that wait
+	var waits []int                  // GPUs of what waits
+	for _, p := range m.pods {
+		now := byID[p.id]
+		if text := m.podDifference(p, now); text != "" {
+			return text
+		}
+		switch {
+		case now.Status != "PROVISIONING" || !p.known:
+		case p.cluster != nil:
+			needs[p.cluster] += p.gpus
+		default:
+			waits = append(waits, p.gpus)
+		}
 	}
-	return m.processDifference(running, m.colorDifference)
+	waits = slices.DeleteFunc(slices.AppendSeq(waits, maps.Values(needs)), func(need int) bool { return need > machineGPUs })
+	if len(waits) > 0 && slices.Max(waits) <= machineGPUs-used {
+		return fmt.Sprintf("GPUs are waited for by %v, and %d of %d are free", waits, machineGPUs-used, machineGPUs)
+	}
+	return cmp.Or(m.clusterDifference(byID), m.processDifference(running, m.environmentDifference))
 }
 
-// colorDifference tells whether a process has another color than its pod.
-func (m *podModels) colorDifference(id string, env map[string]string) string {
-	for _, p := range m.pods {
-		if p.id == id && env["COLOR"] != p.color {
-			return fmt.Sprintf("%s runs in %s, want %s", p.name, env["COLOR"], p.color)
+func (m *podModels) podDifference(p *podModel, now memberFacts) string {
+	want := []string{"EXITED"}
+	switch {
+	case p.wanted && !p.known:
+		want = []string{"PROVISIONING"}
+	case p.wanted && p.gpus > 0:
+		want = []string{"RUNNING", "PROVISIONING"}
+	case p.wanted:
+		want = []string{"RUNNING"}
+	case p.ended == "7":
+		want = []string{"ERROR"}
+	}
+	if !slices.Contains(want, now.Status) || now.Locked != p.locked || now.Env["COLOR"] != p.color {
+		return fmt.Sprintf("%s is %s (%v), locked %v, %v; want %v, %v, %s", p.name, now.Status, now.Reason, now.Locked, now.Env, want, p.locked, p.color)
+	}
+	allowed := slices.DeleteFunc(slices.Clone(podAllows[now.Status]), func(a string) bool { return a == "stop" && p.locked })
+	if slices.Sort(now.Actions); p.cluster == nil && !slices.Equal(now.Actions, slices.Sorted(slices.Values(allowed))) {
+		m.t.Fatalf("%s is %s and allows %v, want %v", p.name, now.Status, now.Actions, allowed)
+	}
+	if now.Status == "PROVISIONING" && now.Reason == nil {
+		return p.name + " does not say why it waits"
+	}
+	return ""
+}
+
+func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
+	var list struct{ Clusters []clusterFacts }
+	m.call(http.MethodGet, "/v2/clusters", "", &list)
+	shown := map[string]clusterFacts{}
+	for _, c := range list.Clusters {
+		shown[c.ID] = c
+	}
+	for _, c := range m.clusters {
+		counts := map[string]int{}
+		for _, p := range c.pods {
+			counts[byID[p.id].Status]++
 		}
+		if counts["RUNNING"] > 0 && counts["PROVISIONING"] > 0 {
+			return fmt.Sprintf("%s is placed in part: %v", c.name, counts)
+		}
+		if c.ran = c.ran || counts["RUNNING"] > 0; c.ran && counts["PROVISIONING"] > 0 {
+			m.t.Fatalf("%s was placed and waits again: %v", c.name, counts)
+		}
+		if one := shown[c.id]; one.Name != c.name || one.Pods.Total != len(c.pods) || !maps.Equal(one.Pods.ByStatus, counts) {
+			return fmt.Sprintf("%s is shown as %+v, and its pods are %v", c.name, one, counts)
+		}
+	}
+	return ""
+}
+
+// environmentDifference tells whether a process has another color or rank than its pod.
+func (m *podModels) environmentDifference(id string, env map[string]string) string {
+	i := slices.IndexFunc(m.pods, func(p *podModel) bool { return p.id == id })
+	p, rank := m.pods[i], ""
+	if p.cluster != nil {
+		rank = strconv.Itoa(slices.Index(p.cluster.pods, p))
+	}
+	if env["NODE_RANK"] != rank {
+		m.t.Fatalf("%s has NODE_RANK %q, want %q", p.name, env["NODE_RANK"], rank)
+	}
+	if env["COLOR"] != p.color {
+		return fmt.Sprintf("%s runs in %s, want %s", p.name, env["COLOR"], p.color)
 	}
 	return ""
 }
