@@ -227,8 +227,8 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	for i, s := range j.scenarios {
 		runs[i] = &scenarioRun{scenario: s, interrupted: true}
 		group.Go(func() error {
-			if starting.Err() != nil {
-				return nil
+			if err := starting.Err(); err != nil {
+				return err
 			}
 			p, err := j.runScenario(starting, s)
 			if err != nil {
