@@ -65,6 +65,7 @@ func TestOlderFolder(t *testing.T) {
 			d := deploy(t, dir)
 			for path, want := range map[string]string{
 				"/v2/registries/d6cookjgg7s6": `"name":"registry"`, "/v2/templates/dvuna3kc1lv4": `"env":{"A":"1"}`,
+				"/v1/templates/dvuna3kc1lv4": `"dockerEntrypoint":["/e"],"dockerStartCmd":["a","b"]`, "/v2/templates": `"args":"{\"entrypoint\":[\"/e\"],\"cmd\":[\"a\",\"b\"]}","entrypoint":["/e"],"cmd":["a","b"]`,
 				"/v2/network-volumes/srjz6z82ty3o": `"size":20`, "/v2/serverless/053b5d64r844": `"max":2`, "/v2/serverless/lsan9xkf6qmz": `"name":"stopped"`,
 				"/v2/lsan9xkf6qmz/status/01a204b0-95bf-7bbc-a83d-308c8db948f4-q1":      `"CANCELLED"`,
 				"/v2/053b5d64r844/status/sync-01a204b0-955e-7458-a387-daccd7281c2a-q1": `"output":{"n":1}`,

@@ -122,7 +122,7 @@ func TestAccountSecrets(t *testing.T) {
 		secret := "/v2/account/secrets/" + d.must(201, "POST", "/v2/account/secrets", `{"name":"token","value":"planted-first","description":"d"}`).at("id").(string)
 		template := d.must(201, "POST", "/v2/templates", `{"name":"t","image":"builtin/conformance","disk":5,"serverless":true,`+secretEnv+`}`).at("id").(string)
 		endpoint := d.must(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","workers":{"min":1,"max":1}}`).at("id").(string)
-		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"args":"env A env B env C print done",`+secretEnv+`}`).at("id").(string)
+		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).at("id").(string)
 		env := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
 			text, err := json.Marshal(got.at("output"))

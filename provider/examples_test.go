@@ -219,7 +219,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	_, failedCluster := c.Clusters.Create(ctx, api.Cluster{
 		Name: "training", Type: "TRAINING", Image: "builtin/echo", Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 2},
 	})
-	_, failedPod := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Args: new("print hello")}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
+	_, failedPod := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
 	job, failedJob := c.Jobs.RunSync(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, 0)
 	if err := errors.Join(failedCluster, failedPod, failedJob, failedDelegation, failedKeys, failedVolume, failedGlobal, failedSecret, failedAuth, failedTemplate, failedEndpoint); err != nil {
 		t.Fatal(err)

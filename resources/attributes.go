@@ -64,6 +64,9 @@ func keptAttribute(a schema.Attribute) schema.Attribute {
 	case schema.SetAttribute:
 		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
 		return a
+	case schema.ListAttribute:
+		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
+		return a
 	case schema.ListNestedAttribute:
 		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
 		return a

@@ -39,9 +39,10 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 			return state.flatten(ctx, got.Template)
 		},
 	},
-	Plural:  "catalog_templates",
-	Omit:    append([]string{"registry", "public"}, ofConfigurations...), // the owner's alone; always true
-	Filters: []string{"category", "image", "serverless", "source"},
+	Complete: func(m *catalogTemplate) { m.command().complete() },
+	Plural:   "catalog_templates",
+	Omit:     append([]string{"registry", "public"}, ofConfigurations...), // the owner's alone; always true
+	Filters:  []string{"category", "image", "serverless", "source"},
 }
 
 type catalogTemplate struct {

@@ -96,6 +96,8 @@ var clusterFixed = []fixedSetting{
 	{attribute: "compute", readable: true},
 	{attribute: "image"},
 	{attribute: "args"},
+	{attribute: "entrypoint"},
+	{attribute: "cmd"},
 	{attribute: "disk"},
 	{attribute: "env"},
 	{attribute: "ports"},
@@ -105,8 +107,24 @@ var clusterFixed = []fixedSetting{
 	{attribute: "start_jupyter"},
 }
 
+// planClusterCommand: a cluster keeps its start command if the configuration has no form of
+// it.
+func planClusterCommand(p *planrule.Plan[cluster]) {
+	p.Config.command().check(p.Check)
+	if p.Config.command().isNull() {
+		planrule.Omitted(p, func(m *cluster) *types.String { return &m.Args })
+		planrule.Omitted(p, func(m *cluster) *types.List { return &m.Entrypoint })
+		planrule.Omitted(p, func(m *cluster) *types.List { return &m.Cmd })
+		return
+	}
+	p.Plan.Args, p.Plan.Entrypoint, p.Plan.Cmd = p.Config.Args, p.Config.Entrypoint, p.Config.Cmd
+	if p.State != nil {
+		p.Plan.command().keep(p.State.command())
+	}
+}
+
 func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
-	planrule.Omitted(p, func(m *cluster) *types.String { return &m.Args })
+	planClusterCommand(p)
 	planrule.Omitted(p, func(m *cluster) *types.Map { return &m.Env })
 	planrule.Omitted(p, func(m *cluster) *types.Set { return &m.Ports })
 	planrule.Omitted(p, func(m *cluster) *types.Object { return &m.Mounts })
@@ -116,7 +134,11 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(ctx, p.Plan.Mounts))
 		return
 	}
-	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.Created, p.State.Private.Carried)
+	fixed := clusterFixed
+	if p.Plan.command().means(p.State.command()) {
+		fixed = slices.DeleteFunc(slices.Clone(fixed), func(f fixedSetting) bool { return slices.Contains(commandAttributes, f.attribute) })
+	}
+	replaced, recorded := fixedChanges(ctx, p, fixed, p.Created, p.State.Private.Carried)
 	for _, attribute := range replaced {
 		p.Replace(attribute)
 	}

@@ -32,6 +32,8 @@ var clusterSchema = schema.Schema{
 		},
 		"image":               imageAttribute(ofCluster, "Container image of the pods; a create needs it.", fixedOfCluster),
 		"args":                keptAttribute(argsAttribute(ofCluster, fixedOfCluster)),
+		"entrypoint":          keptAttribute(entrypointAttribute(ofCluster, fixedOfCluster)),
+		"cmd":                 keptAttribute(cmdAttribute(ofCluster, fixedOfCluster)),
 		"disk":                integerPlan(leftOut(ofCluster.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", fixedOfCluster), true), createDefault{types.Int64Null()}),
 		"env":                 keptAttribute(envAttribute(ofCluster, " The variables of ranks win, such as `NODE_RANK`."+fixedOfCluster)),
 		"ports":               keptAttribute(portsAttribute(ofCluster, fixedOfCluster)),
@@ -83,6 +85,8 @@ type cluster struct {
 	Compute            types.Object `tfsdk:"compute"`
 	Image              types.String `tfsdk:"image"`
 	Args               types.String `tfsdk:"args"`
+	Entrypoint         types.List   `tfsdk:"entrypoint"`
+	Cmd                types.List   `tfsdk:"cmd"`
 	Disk               types.Int64  `tfsdk:"disk"`
 	Env                types.Map    `tfsdk:"env"`
 	Ports              types.Set    `tfsdk:"ports"`
@@ -138,13 +142,18 @@ func validateCluster(ctx context.Context, c diagnostics.Check, config *cluster) 
 	if config.Image.IsNull() {
 		c.Error("image", "Missing image", "The pods of a cluster are made of an image, and a cluster takes no template: set image.")
 	}
+	config.command().check(c)
 	validateMounts(ctx, c, config.Mounts)
+}
+
+func (m *cluster) command() command {
+	return command{args: &m.Args, entrypoint: &m.Entrypoint, cmd: &m.Cmd}
 }
 
 func (m *cluster) expand(ctx context.Context) (want api.Cluster, err error) {
 	want = api.Cluster{
 		ID: m.ID.ValueString(), Name: m.Name.ValueString(), Type: m.Type.ValueString(),
-		Image: m.Image.ValueString(), Args: m.Args.ValueString(), Disk: m.Disk.ValueInt64(), Env: value.StringMap(m.Env), Ports: sorted(value.Strings(m.Ports)),
+		Image: m.Image.ValueString(), Command: m.command().expand(false), Disk: m.Disk.ValueInt64(), Env: value.StringMap(m.Env), Ports: sorted(value.Strings(m.Ports)),
 		DataCenterIDs: sorted(value.Strings(m.DataCenterIDs)), StartSSH: m.StartSSH.ValueBoolPointer(), StartJupyter: m.StartJupyter.ValueBoolPointer(),
 	}
 	compute, err := value.As[clusterCompute](ctx, m.Compute)
@@ -208,7 +217,7 @@ func (m *cluster) flattenMembers(ctx context.Context, members []api.Pod) (err er
 	registry := types.StringNull() // a cluster has none
 	container := *pod.Container
 	container.Env = comparedEnv(types.MapNull(types.StringType), container.Env)
-	containerFields{&m.Image, &m.Args, &m.Disk, &m.Env, &m.Ports, &registry}.flatten(container, true)
+	containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &registry}.flatten(container, true)
 	m.Mounts, err = flattenMounts(ctx, pod.Mounts)
 	return err
 }

@@ -55,6 +55,8 @@ func TestClusterEveryAttribute(t *testing.T) {
 		"compute":         {values: []any{compute("NVIDIA L4", 1, 3), compute("NVIDIA L4", 2, 3), compute("NVIDIA A40", 2, 2)}},
 		"image":           {values: []any{"builtin/echo", "builtin/conformance"}},
 		"args":            {values: []any{"print a", "print b"}, removal: "replace"},
+		"entrypoint":      {values: []any{[]any{"print"}, []any{"print", "a b"}}, removal: "replace"},
+		"cmd":             {values: []any{[]any{"print", "a"}, []any{"print", ""}}, removal: "replace"},
 		"disk":            {values: []any{20, 30}, removal: "no-op"},
 		"env":             {values: []any{map[string]any{"A": "b"}, map[string]any{"C": "d"}}, removal: "replace"},
 		"ports":           {values: []any{[]any{"22/tcp"}, []any{"8000/http"}}, removal: "replace"},

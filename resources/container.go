@@ -14,11 +14,6 @@ import (
 // The container settings are those that templates and endpoints share
 // (v2 document: ContainerConfig).
 
-func argsAttribute(m members, more ...string) schema.StringAttribute {
-	return m.text("args", "Arguments for the container's entrypoint, as one string. "+
-		"Quote blanks as in a shell.", more...)
-}
-
 func envAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
 		ElementType:         types.StringType,
@@ -42,15 +37,6 @@ func imageAttribute(m members, text string, more ...string) schema.StringAttribu
 	return a
 }
 
-func entrypointAttribute(m members) schema.ListAttribute {
-	return schema.ListAttribute{
-		ElementType:         types.StringType,
-		Optional:            true,
-		MarkdownDescription: describe(m.at("dockerEntrypoint"), "Overrides the image's entrypoint.", nil),
-		Validators:          []validator.List{noNulls{}},
-	}
-}
-
 // The storage of a template or a pod. A size of 0, which API v1 takes, is none.
 var (
 	persistentSizeAttribute = func() schema.Int64Attribute {
@@ -68,20 +54,18 @@ var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
 // containerFields are the container settings of a model. Beside a template they say
 // what is not the template's.
 type containerFields struct {
-	image, args *types.String
-	disk        *types.Int64
-	env         *types.Map
-	ports       *types.Set
-	registry    *types.String
+	image    *types.String
+	command  command
+	disk     *types.Int64
+	env      *types.Map
+	ports    *types.Set
+	registry *types.String
 }
 
 // expand is what the model says of its own. Beside a template, what it leaves out is
 // the template's; without one, what it leaves out is empty.
 func (f containerFields) expand(followed bool) *api.Container {
-	c := &api.Container{Image: optional(*f.image), Disk: f.disk.ValueInt64Pointer()}
-	if !f.args.IsNull() || !followed {
-		c.Args = new(f.args.ValueString())
-	}
+	c := &api.Container{Image: optional(*f.image), Command: f.command.expand(followed), Disk: f.disk.ValueInt64Pointer()}
 	if !f.env.IsNull() || !followed {
 		c.Env = value.StringMap(*f.env)
 	}
@@ -100,9 +84,7 @@ func (f containerFields) flatten(got api.Container, own bool) {
 	if got.Image != nil && (own || !f.image.IsNull()) {
 		*f.image = value.KeepString(*f.image, *got.Image)
 	}
-	if got.Args != nil && (own || !f.args.IsNull()) {
-		*f.args = keepArgs(*f.args, value.KeepString(*f.args, *got.Args))
-	}
+	f.command.flatten(got.Command, own)
 	if got.Disk != nil && (own || !f.disk.IsNull()) {
 		*f.disk = types.Int64Value(*got.Disk)
 	}

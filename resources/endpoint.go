@@ -22,6 +22,8 @@ var Endpoint = &kit.Kind[endpoint]{
 		{Version: api.V2, Attribute: "type", Except: []string{"QUEUE"}, Ruled: true},
 		{Version: api.V2, Attribute: "image", Ruled: true},
 		{Version: api.V2, Attribute: "args", Ruled: true},
+		{Version: api.V2, Attribute: "entrypoint", Ruled: true},
+		{Version: api.V2, Attribute: "cmd", Ruled: true},
 		{Version: api.V2, Attribute: "disk", Ruled: true},
 		{Version: api.V2, Attribute: "env", Except: []string{"{}"}, Ruled: true},
 		{Version: api.V2, Attribute: "env_wo", Ruled: true},

@@ -18,6 +18,8 @@ type endpoint struct {
 	TemplateID     types.String `tfsdk:"template_id"`
 	Image          types.String `tfsdk:"image"`
 	Args           types.String `tfsdk:"args"`
+	Entrypoint     types.List   `tfsdk:"entrypoint"`
+	Cmd            types.List   `tfsdk:"cmd"`
 	Disk           types.Int64  `tfsdk:"disk"`
 	Env            types.Map    `tfsdk:"env"`
 	Ports          types.Set    `tfsdk:"ports"`
@@ -150,8 +152,12 @@ func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, er
 	return want, err
 }
 
+func (m *endpoint) command() command {
+	return command{args: &m.Args, entrypoint: &m.Entrypoint, cmd: &m.Cmd}
+}
+
 func (m *endpoint) container() containerFields {
-	return containerFields{&m.Image, &m.Args, &m.Disk, &m.Env, &m.Ports, &m.Registry}
+	return containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &m.Registry}
 }
 
 func (m *endpoint) cpu(ctx context.Context) (cpu []endpointCPU, err error) {

@@ -20,6 +20,7 @@ import (
 // validateEndpoint refuses what no version accepts.
 func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint) {
 	config.validate(c, config.Env)
+	config.command().check(c)
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
 		c.Error("image", "Missing image", "The container of the workers comes from a template or from the endpoint itself: set template_id or image.")
 	}
@@ -71,8 +72,9 @@ func scalingType(endpointType, configured types.String) string {
 }
 
 func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
-	if p.State != nil && !p.Plan.Args.IsNull() {
-		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
+	p.Config.command().check(p.Check)
+	if p.State != nil {
+		p.Plan.command().keep(p.State.command())
 	}
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
 	planOmittedCompute(p)

@@ -44,6 +44,8 @@ var endpointSchema = schema.Schema{
 		"template_id":         ofEndpoint.text("templateId", "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed."),
 		"image":               imageAttribute(ofEndpoint, "Container image."),
 		"args":                argsAttribute(ofEndpoint),
+		"entrypoint":          entrypointAttribute(ofEndpoint),
+		"cmd":                 cmdAttribute(ofEndpoint),
 		"disk":                leftOut(ofEndpoint.integer("disk", "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template."), true),
 		"env":                 envAttribute(ofEndpoint, " With `template_id` they are merged into the template's, and only these keys are compared."),
 		"env_wo":              envWOAttribute(ofEndpoint, " With `template_id` they are merged into the template's."),

@@ -76,7 +76,7 @@ func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 // settings, or the endpoint's own beside them.
 func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	return !m.TemplateID.Equal(state.TemplateID) || !m.FromTemplate.Equal(state.FromTemplate) ||
-		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv) ||
+		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Entrypoint.Equal(state.Entrypoint) || !m.Cmd.Equal(state.Cmd) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv) ||
 		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.ownCUDA().Equal(state.ownCUDA())
 }
 
@@ -218,13 +218,19 @@ func (m *endpoint) settingsFromTemplate(ctx context.Context, c *api.Client, s te
 		AllowedCUDAVersions: value.KeepSet(noSet, s.CUDA),
 	}
 	switch known := before.Args.ValueString(); {
-	case s.args != nil:
-		out.Args = value.KeepString(noString, *s.args)
-	case !before.Args.IsUnknown() && c.Digest(known) == s.Args:
+	case s.command != nil:
+		out.Args = value.KeepString(noString, m.command().rest(*s.command).String())
+	case !before.Args.IsUnknown() && c.Digest(known) == s.restOf(c, m.command()):
 		out.Args = value.KeepString(noString, known)
 	}
 	maskOwn(&out.Image, m.Image, slices.Contains(s.Unknown, "image"), noString, types.StringUnknown())
-	maskOwn(&out.Args, m.Args, slices.Contains(s.Unknown, "args"), noString, types.StringUnknown())
+	maskOwn(&out.Args, m.Args, slices.ContainsFunc(commandAttributes, func(a string) bool { return slices.Contains(s.Unknown, a) }), noString, types.StringUnknown())
+	switch entrypoint, cmd := m.command().owned(); {
+	case m.Entrypoint.IsUnknown(), m.Cmd.IsUnknown():
+		out.Args = types.StringUnknown()
+	case entrypoint && cmd:
+		out.Args = noString
+	}
 	maskOwn(&out.Disk, m.Disk, slices.Contains(s.Unknown, "disk"), types.Int64Null(), types.Int64Unknown())
 	maskOwn(&out.Ports, m.Ports, slices.Contains(s.Unknown, "ports"), noSet, types.SetUnknown(types.StringType))
 	maskOwn(&out.Registry, m.Registry, slices.Contains(s.Unknown, "registry"), noString, types.StringUnknown())

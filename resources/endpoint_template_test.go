@@ -91,7 +91,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	next("nothing", "no-op")
 	for what, change := range map[string]func(*api.Template){
 		"image": func(t *api.Template) { t.Image = "img:2" },
-		"args":  func(t *api.Template) { t.Args = "--new" },
+		"args":  func(t *api.Template) { t.Command = api.Command{Args: new("--new")} },
 		"disk":  func(t *api.Template) { t.Disk = 70 },
 		"env":   func(t *api.Template) { t.Env = map[string]string{"A": "changed", "B": "2"} },
 		"ports": func(t *api.Template) { t.Ports = []string{"80/http"} },
@@ -109,7 +109,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 
 	for what, change := range map[string]func(*api.Endpoint){
 		"image":       func(e *api.Endpoint) { e.Container.Image = new("elsewhere") },
-		"args":        func(e *api.Endpoint) { e.Container.Args = new("elsewhere") },
+		"args":        func(e *api.Endpoint) { e.Container.Command = api.Command{Args: new("elsewhere")} },
 		"disk":        func(e *api.Endpoint) { e.Container.Disk = new(int64(99)) },
 		"ports":       func(e *api.Endpoint) { e.Container.Ports = &[]string{"99/tcp"} },
 		"env":         func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "drift", "B": "own"} },

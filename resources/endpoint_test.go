@@ -99,6 +99,8 @@ func TestEndpointEveryAttribute(t *testing.T) {
 		api.V2: {
 			one("image", "img:1", "img:2"),
 			one("args", "--one", "--two"),
+			one("entrypoint", []any{"sh", "-c"}, []any{"/init"}),
+			one("cmd", []any{"a b"}, []any{"", "c"}),
 			one("disk", 20, 30),
 			one("env", map[string]any{"A": "1"}, map[string]any{"B": "2"}),
 			one("ports", []any{"80/http"}, []any{"81/tcp", "82/http"}),

@@ -52,6 +52,8 @@ func noValue(v attr.Value) bool {
 		return !v.IsUnknown() && !v.ValueBool()
 	case types.String:
 		return !v.IsUnknown() && v.ValueString() == ""
+	case types.List:
+		return !v.IsUnknown() && len(v.Elements()) == 0
 	case types.Set:
 		return !v.IsUnknown() && len(v.Elements()) == 0
 	case types.Map:

@@ -42,7 +42,7 @@ var minimal = map[string]struct {
 		"flashboot idleTimeout name scalerType scalerValue templateId workersMax workersMin"},
 	"gpucloud_pod": {map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
 		"cloud disk gpu image name [args env ports registry]",
-		"cloudType computeType containerDiskInGb gpuCount gpuTypeIds imageName locked name [containerRegistryAuthId dockerEntrypoint dockerStartCmd env ports volumeInGb]"},
+		"cloudType computeType containerDiskInGb gpuCount gpuTypeIds imageName locked name [containerRegistryAuthId dockerStartCmd env ports volumeInGb]"},
 	"gpucloud_cluster": {clusterConfig(nil), "compute image name type", ""},
 }
 

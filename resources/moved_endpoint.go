@@ -70,7 +70,7 @@ func moveTemplateLink(from *migrate.State, m *endpoint) {
 // moveContainer takes over what an object of the official 2.0 says of its own beside a
 // template.
 func moveContainer(from *migrate.State, f containerFields) {
-	*f.image, *f.args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
+	*f.image, *f.command.args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
 	if disk, ok := from.Int("disk"); ok {
 		*f.disk = types.Int64Value(disk)
 	}

@@ -18,7 +18,7 @@ import (
 var optionalValues = map[string]map[string]any{
 	"gpucloud_network_volume": {"type": "HIGH_PERFORMANCE"},
 	"gpucloud_template": {
-		"!args": "print a", "!docker_entrypoint": []any{"sh"}, "!disk": 20, "!env": map[string]any{"A": "1"}, "!ports": []any{"80/http"}, "!registry": "$auth",
+		"!args": "print a", "!entrypoint": []any{"sh"}, "!cmd": []any{"print", "b"}, "!docker_entrypoint": []any{"sh"}, "!disk": 20, "!env": map[string]any{"A": "1"}, "!ports": []any{"80/http"}, "!registry": "$auth",
 		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "!public": true, "serverless": true, "category": "CPU", "!readme": "# A",
 		"!start_ssh": false, "!start_jupyter": false, "!allowed_cuda_versions": []any{"12.8"},
 	},
@@ -31,12 +31,12 @@ var optionalValues = map[string]map[string]any{
 		"!network_volumes": []any{"$volume"},
 	},
 	"gpucloud_pod": {
-		"!args": "print a", "!docker_entrypoint": []any{"sh"}, "disk": 20, "!env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "!registry": "$auth",
+		"!args": "print a", "!entrypoint": []any{"sh"}, "!cmd": []any{"print", "b"}, "!docker_entrypoint": []any{"sh"}, "disk": 20, "!env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "!registry": "$auth",
 		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "cloud": "COMMUNITY", "!global_networking": map[string]any{"enabled": true}, "!locked": true,
 		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2},
 	},
 	"gpucloud_cluster": {
-		"args": "print a", "disk": 20, "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}},
+		"args": "print a", "entrypoint": []any{"print"}, "cmd": []any{"print", "b"}, "disk": 20, "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}},
 	},
 }
 
@@ -46,7 +46,7 @@ var unreadable = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
 	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
 	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // of a pod: without it it has GPUs
-	"image", "args", "disk", "env", "ports", "registry", // of an endpoint, beside a template
+	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // of an endpoint, beside a template
 }
 
 // An attribute that the configuration omits never replaces an object that was imported or

@@ -34,7 +34,6 @@ var ofOneVersion = map[string]struct {
 	"gpucloud_template": {
 		map[string]any{"image": "i"},
 		map[string][2]map[string]any{
-			"docker_entrypoint":     {{"docker_entrypoint": []any{"sh"}}},
 			"readme":                {{"readme": "# One"}},
 			"start_ssh":             {{"start_ssh": false}},
 			"start_jupyter":         {{"start_jupyter": false}},
@@ -47,6 +46,8 @@ var ofOneVersion = map[string]struct {
 			"type":               {{"type": "LOAD_BALANCER"}},
 			"image":              {{"image": "builtin/conformance"}},
 			"args":               {{"args": "--one"}},
+			"entrypoint":         {{"entrypoint": []any{"sh"}}},
+			"cmd":                {{"cmd": []any{"--one"}}},
 			"disk":               {{"disk": 20}},
 			"env":                {{"env": map[string]any{"A": "1"}}},
 			"env_wo":             {{"env_wo": map[string]any{"A": "1"}, "env_wo_version": 1}},
@@ -61,7 +62,6 @@ var ofOneVersion = map[string]struct {
 	"gpucloud_pod": {
 		map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
 		map[string][2]map[string]any{
-			"docker_entrypoint":       {{"docker_entrypoint": []any{"sh"}}},
 			"interruptible":           {{"interruptible": true}},
 			"support_public_ip":       {{"support_public_ip": true}},
 			"country_codes":           {{"country_codes": []any{"RO"}}},

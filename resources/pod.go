@@ -156,7 +156,6 @@ func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want a
 
 // podOnly: see planrule.Only. Ruled by podFixed: only a create sets them.
 var podOnly = []planrule.Only{
-	{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
 	{Version: api.V1, Attribute: "interruptible", Except: []string{"false"}, Ruled: true},
 	{Version: api.V1, Attribute: "support_public_ip", Ruled: true},
 	{Version: api.V1, Attribute: "country_codes", Except: []string{"[]"}, Ruled: true},

@@ -80,9 +80,6 @@ func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
 		container.Env = comparedEnv(m.Env, m.unowned(m.Private.EnvWO, container.Env))
 		m.container().flatten(container, own)
 	}
-	if got.Entrypoint != nil && (own || !m.DockerEntrypoint.IsNull()) {
-		m.DockerEntrypoint = value.KeepList(m.DockerEntrypoint, *got.Entrypoint)
-	}
 	if own || !m.Mounts.IsNull() {
 		if m.Mounts, err = flattenMounts(ctx, got.Mounts); err != nil {
 			return err

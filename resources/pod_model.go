@@ -15,6 +15,8 @@ type pod struct {
 	TemplateID         types.String `tfsdk:"template_id"`
 	Image              types.String `tfsdk:"image"`
 	Args               types.String `tfsdk:"args"`
+	Entrypoint         types.List   `tfsdk:"entrypoint"`
+	Cmd                types.List   `tfsdk:"cmd"`
 	DockerEntrypoint   types.List   `tfsdk:"docker_entrypoint"`
 	Disk               types.Int64  `tfsdk:"disk"`
 	Env                types.Map    `tfsdk:"env"`
@@ -124,8 +126,12 @@ type podPort struct {
 	IP      types.String `tfsdk:"ip"`
 }
 
+func (m *pod) command() command {
+	return command{&m.Args, &m.Entrypoint, &m.Cmd, &m.DockerEntrypoint}
+}
+
 func (m *pod) container() containerFields {
-	return containerFields{&m.Image, &m.Args, &m.Disk, &m.Env, &m.Ports, &m.Registry}
+	return containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &m.Registry}
 }
 
 // loss says what ends with the pod.

@@ -31,6 +31,7 @@ func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
 	if gpu, err := value.As[podGPU](ctx, config.GPU); err == nil && gpu != nil && len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
 		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 	}
+	config.command().check(c)
 	validateMounts(ctx, c, config.Mounts)
 	if wait, err := value.As[podWait](ctx, config.WaitFor); err == nil && wait != nil {
 		ports := value.Strings(config.Ports)
@@ -65,11 +66,12 @@ func validateMounts(ctx context.Context, c diagnostics.Check, from types.Object)
 }
 
 func planPod(ctx context.Context, p *planrule.Plan[pod]) {
-	if p.State != nil && !p.Plan.Args.IsNull() {
-		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
+	p.Config.command().check(p.Check)
+	if p.State != nil {
+		p.Plan.command().keep(p.State.command())
 	}
 	planOmitted(p)
-	checkArgs(p.Check, p.Version, p.Plan.Args)
+	p.Plan.command().checkVersion(p.Check, p.Version)
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	planWriteOnlyEnv(p, (*pod).writeOnly, p.Config.Env)
 	planPodCopy(p)
@@ -110,13 +112,6 @@ func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 		return types.Int64Unknown()
 	}
 	return types.Int64Null()
-}
-
-// checkArgs refuses arguments that API v1 can't have.
-func checkArgs(c diagnostics.Check, v api.Version, args types.String) {
-	if _, err := api.SplitArgs(args.ValueString()); err != nil && v == api.V1 {
-		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments and args can't be split into one: %s. Mend the quotes, or set api_version = %q.", err, string(api.V2))
-	}
 }
 
 func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version, from types.Object) {
@@ -246,7 +241,7 @@ func mountsReplace(ctx context.Context, p *planrule.Plan[pod]) bool {
 }
 
 // podContainer are the attributes of which a change replaces the container.
-var podContainer = []string{"image", "args", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
+var podContainer = []string{"image", "args", "entrypoint", "cmd", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
 
 // containerChanges are the changes that replace the container. Inherited are those that
 // leave an imported pod what it has, as a template's.

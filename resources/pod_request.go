@@ -35,9 +35,6 @@ func (m *pod) expand(ctx context.Context) (want api.Pod, err error) {
 	if len(m.values) > 0 {
 		want.Container.Env = m.merged(value.StringMap(m.Env))
 	}
-	if entrypoint := value.Strings(m.DockerEntrypoint); !m.DockerEntrypoint.IsNull() || m.TemplateID.IsNull() {
-		want.Entrypoint = &entrypoint
-	}
 	gpu, err := value.As[podGPU](ctx, m.GPU)
 	if err != nil {
 		return want, err
@@ -111,10 +108,10 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		case err != nil:
 			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template, whose settings stand where the pod's own are removed, could not be read: %w", err)}
 		default:
-			template = &api.Container{Image: &t.Image, Args: &t.Args, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
+			template = &api.Container{Image: &t.Image, Command: t.Command, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
 		}
 		takeOver(m, state, "image", &want.Container.Image, template.Image)
-		takeOver(m, state, "args", &want.Container.Args, template.Args)
+		m.takeOverCommand(state, &want.Container.Command, template.Command)
 		takeOver(m, state, "disk", &want.Container.Disk, template.Disk)
 		takeOver(m, state, "ports", &want.Container.Ports, template.Ports)
 		takeOver(m, state, "registry", &want.Container.Registry, template.Registry)
@@ -153,12 +150,14 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 // givesUp tells whether the configuration no longer has a setting of the container that
 // the state has.
 func (m *pod) givesUp(state *pod) bool {
-	for _, setting := range [][2]attr.Value{{state.Image, m.Image}, {state.Args, m.Args}, {state.Disk, m.Disk}, {state.Ports, m.Ports}, {state.Registry, m.Registry}} {
+	for _, setting := range [][2]attr.Value{{state.Image, m.Image}, {state.Disk, m.Disk}, {state.Ports, m.Ports}, {state.Registry, m.Registry}} {
 		if !setting[0].IsNull() && setting[1].IsNull() {
 			return true
 		}
 	}
-	return !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv)
+	entrypoint, cmd := m.command().owned()
+	hadEntrypoint, hadCmd := state.command().owned()
+	return hadEntrypoint && !entrypoint || hadCmd && !cmd || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv)
 }
 
 // takeOver sends the template's setting if the pod gives up its own, or if somebody has
@@ -167,6 +166,21 @@ func takeOver[V any](m, state *pod, name string, want **V, template *V) {
 	own := m.ownSettings()[name]
 	if own.IsNull() && (!state.ownSettings()[name].IsNull() || m.restores(state, name)) {
 		*want = template
+	}
+}
+
+// takeOverCommand is takeOver for the start command, of which a pod may give up a part.
+func (m *pod) takeOverCommand(state *pod, want *api.Command, template api.Command) {
+	entrypoint, cmd := m.command().owned()
+	hadEntrypoint, hadCmd := state.command().owned()
+	restores := m.restores(state, "args")
+	switch {
+	case !entrypoint && !cmd && (hadEntrypoint || hadCmd || restores):
+		want.Args = template.Args
+	case cmd && !entrypoint && (hadEntrypoint || restores):
+		want.Entrypoint = template.Entrypoint
+	case entrypoint && !cmd && (hadCmd || restores):
+		want.Cmd = template.Cmd
 	}
 }
 

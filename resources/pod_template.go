@@ -53,9 +53,10 @@ type podCopy struct {
 	Template *templateSettings
 }
 
-// ownSettings are those that the pod may set itself, but for the variables.
+// ownSettings are those that the pod may set itself, but for the start command and the
+// variables.
 func (m *pod) ownSettings() map[string]attr.Value {
-	return map[string]attr.Value{"image": m.Image, "args": m.Args, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
+	return map[string]attr.Value{"image": m.Image, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
 }
 
 // settings are those of a copy or a template that the pod does not set itself.
@@ -65,8 +66,8 @@ func (m *pod) settings(s templateSettings) map[string]attr.Value {
 		"image": value.KeepString(noString, s.Image), "args": types.StringUnknown(), "disk": types.Int64Value(s.Disk), "ports": value.KeepSet(noSet, s.Ports),
 		"registry": value.KeepString(noString, s.Registry), "env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, m.ownVariables())),
 	}
-	if s.args != nil {
-		members["args"] = value.KeepString(noString, *s.args)
+	if s.command != nil {
+		members["args"] = value.KeepString(noString, m.command().rest(*s.command).String())
 	}
 	for name, own := range m.ownSettings() {
 		if !own.IsNull() {
@@ -171,6 +172,12 @@ func planPodCopy(p *planrule.Plan[pod]) {
 		case !own.IsNull():
 			members[name] = memberOf(name, nil)
 		}
+	}
+	if p.Plan.command().isUnknown() || !p.Plan.command().ownsAs(p.State.command()) {
+		members["args"] = memberOf("args", tftypes.UnknownValue)
+	}
+	if entrypoint, cmd := p.Plan.command().owned(); entrypoint && cmd && !p.Plan.command().isUnknown() {
+		members["args"] = memberOf("args", nil)
 	}
 	env, _ := members["env"].(types.Map)
 	own := p.Plan.ownVariables()

@@ -37,7 +37,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		var before api.Pod
 		for attribute, change := range map[string]func(*api.Container){
 			"image":    func(c *api.Container) { c.Image = new("builtin/conformance") },
-			"args":     func(c *api.Container) { c.Args = new("print other") },
+			"args":     func(c *api.Container) { c.Command = api.Command{Args: new("print other")} },
 			"disk":     func(c *api.Container) { c.Disk = new(int64(13)) },
 			"ports":    func(c *api.Container) { c.Ports = new([]string{"22/tcp"}) },
 			"registry": func(c *api.Container) { c.Registry = &two },

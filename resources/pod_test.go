@@ -87,7 +87,9 @@ func TestPodEveryAttribute(t *testing.T) {
 		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
 		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
-		"docker_entrypoint":       {only: api.V1, values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
+		"entrypoint":              {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
+		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", unreadable: true}, // API v1 can't tell it from args
+		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // it is read as entrypoint
 		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},

@@ -42,7 +42,7 @@ var placement = []string{
 var clusters = &kit.Source[cluster]{
 	Kind:    Cluster,
 	Plural:  "clusters",
-	Omit:    slices.Concat([]string{"image", "args", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
+	Omit:    slices.Concat([]string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
 	Filters: []string{"type"},
 	// Without what the pods alone show, which would be a call for each cluster.
 	Read: func(ctx context.Context, c *api.Client, m *cluster) error {
@@ -55,21 +55,23 @@ var clusters = &kit.Source[cluster]{
 }
 
 var pods = &kit.Source[pod]{
-	Kind:    Pod,
-	Plural:  "pods",
-	Omit:    slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
-	Masked:  []string{"env"},
-	Filters: []string{"status", "cloud", "image"},
-	Only:    []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 tells these
+	Complete: func(m *pod) { m.command().complete() },
+	Kind:     Pod,
+	Plural:   "pods",
+	Omit:     slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
+	Masked:   []string{"env"},
+	Filters:  []string{"status", "cloud", "image"},
+	Only:     []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 tells these
 }
 
 var endpoints = &kit.Source[endpoint]{
-	Kind:    Endpoint,
-	Plural:  "endpoints",
-	Omit:    append([]string{"from_template"}, ofConfigurations...), // of an endpoint that the provider manages
-	Masked:  []string{"env"},
-	Filters: []string{"type"},
-	Only:    []planrule.Only{{Version: api.V2, Attribute: "type"}}, // on API v1 a balancer looks like a queue
+	Complete: func(m *endpoint) { m.command().complete() },
+	Kind:     Endpoint,
+	Plural:   "endpoints",
+	Omit:     append([]string{"from_template"}, ofConfigurations...), // of an endpoint that the provider manages
+	Masked:   []string{"env"},
+	Filters:  []string{"type"},
+	Only:     []planrule.Only{{Version: api.V2, Attribute: "type"}}, // on API v1 a balancer looks like a queue
 }
 
 var networkVolumes = &kit.Source[networkVolume]{
@@ -111,9 +113,10 @@ var accountKeys = &kit.Source[sshKeys]{
 }
 
 var templates = &kit.Source[template]{
-	Kind:    Template,
-	Plural:  "templates",
-	Omit:    ofConfigurations,
-	Masked:  []string{"env"},
-	Filters: []string{"category", "image", "public", "serverless"},
+	Complete: func(m *template) { m.command().complete() },
+	Kind:     Template,
+	Plural:   "templates",
+	Omit:     ofConfigurations,
+	Masked:   []string{"env"},
+	Filters:  []string{"category", "image", "public", "serverless"},
 }

@@ -66,7 +66,7 @@ var sourcesOf = map[string]sourceOf{
 		config: map[string]any{"image": "i", "args": "-u x", "disk": 7, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"80/http"},
 			"public": true, "category": "AMD", "mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}},
 		v2:      map[string]any{"start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"}},
-		differs: []string{"env"},
+		differs: []string{"env", "cmd"}, // args has the resource
 		filters: map[string]any{"category": "AMD", "image": "i", "public": true, "serverless": false},
 		misses:  map[string]any{"category": "CPU", "image": "I", "public": false, "serverless": true},
 	},
@@ -78,14 +78,14 @@ var sourcesOf = map[string]sourceOf{
 			"from_template", "data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority",
 			"cpu_flavor_priority", "data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
 		},
-		differs: []string{"env", "status", "runtime", "cost", "ssh"}, // as they are at the moment, and as digests
+		differs: []string{"env", "cmd", "status", "runtime", "cost", "ssh"}, // as they are at the moment, and as digests
 		filters: map[string]any{"cloud": "SECURE", "image": "builtin/echo"},
 		misses:  map[string]any{"cloud": "COMMUNITY", "image": "builtin"},
 	},
 	"gpucloud_cluster": {
 		plural:  "clusters",
 		v2:      map[string]any{"type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "env": map[string]any{"TOKEN": "a-planted-secret"}},
-		omits:   []string{"image", "args", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
+		omits:   []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
 		differs: []string{"pods", "network", "primary", "data_center_id"}, // as they are at the moment
 		filters: map[string]any{"type": "TRAINING"},
 		misses:  map[string]any{"type": "RAY"},
@@ -95,7 +95,7 @@ var sourcesOf = map[string]sourceOf{
 		config:  map[string]any{"workers": map[string]any{"min": 1, "max": 4, "idle_timeout": 60}, "scaling": map[string]any{"queue_delay": 9}, "timeout": 5000, "data_center_ids": []any{"EU-RO-1"}},
 		v2:      map[string]any{"image": "i", "args": "-x", "disk": 9, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"81/http"}, "gpu": map[string]any{"pools": []any{"ADA_24"}}, "flashboot": "FLASHBOOT"},
 		omits:   []string{"from_template"},
-		differs: []string{"env"},
+		differs: []string{"env", "cmd"}, // args has the resource
 		filters: map[string]any{"type": "QUEUE"},
 		misses:  map[string]any{"type": "LOAD_BALANCER"},
 	},

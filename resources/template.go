@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -27,6 +26,7 @@ var Template = &kit.Kind[template]{
 	Private: func(m *template) any { return &m.Private },
 	Validate: func(_ context.Context, c diagnostics.Check, config *template) {
 		config.validate(c, config.Env)
+		config.command().check(c)
 	},
 	Plan: planTemplate,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *template) []api.ExistingMatch {
@@ -102,7 +102,9 @@ var templateSchema = schema.Schema{
 		"name":              ofTemplate.text("name", "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name."),
 		"image":             imageAttribute(ofTemplate, "Container image."),
 		"args":              argsAttribute(ofTemplate),
-		"docker_entrypoint": entrypointAttribute(ofTemplate),
+		"entrypoint":        entrypointAttribute(ofTemplate),
+		"cmd":               cmdAttribute(ofTemplate),
+		"docker_entrypoint": dockerEntrypointAttribute(ofTemplate),
 		"disk":              ofTemplate.integer("disk", "Container disk in GB, wiped on restart."),
 		"env":               envAttribute(ofTemplate, ""),
 		"env_wo":            envWOAttribute(ofTemplate, ""),
@@ -139,6 +141,8 @@ type template struct {
 	Name                types.String `tfsdk:"name"`
 	Image               types.String `tfsdk:"image"`
 	Args                types.String `tfsdk:"args"`
+	Entrypoint          types.List   `tfsdk:"entrypoint"`
+	Cmd                 types.List   `tfsdk:"cmd"`
 	DockerEntrypoint    types.List   `tfsdk:"docker_entrypoint"`
 	Disk                types.Int64  `tfsdk:"disk"`
 	Env                 types.Map    `tfsdk:"env"`
@@ -160,6 +164,10 @@ type template struct {
 // templatePrivate is the template's private state.
 type templatePrivate struct {
 	EnvWO envDigests
+}
+
+func (m *template) command() command {
+	return command{&m.Args, &m.Entrypoint, &m.Cmd, &m.DockerEntrypoint}
 }
 
 func (m *template) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
@@ -184,7 +192,8 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 		category, serverless = p.State.Category, p.State.Serverless
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
-	checkArgs(p.Check, p.Version, p.Plan.Args)
+	p.Config.command().check(p.Check)
+	p.Plan.command().checkVersion(p.Check, p.Version)
 	if p.Version == api.V2 {
 		if mounts, err := value.As[templateMounts](ctx, p.Plan.Mounts); err == nil && mounts != nil {
 			if size := mounts.Persistent.Size; !size.IsUnknown() && size.ValueInt64() < minPersistent {
@@ -202,9 +211,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 }
 
 func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
-	if !p.Plan.Args.IsNull() {
-		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
-	}
+	p.Plan.command().keep(p.State.command())
 	for _, attribute := range immutableOf(ctx, p) {
 		if users := linkedEndpoints(ctx, p, attribute); len(users) > 0 {
 			p.Error(attribute, "The template is in use",
@@ -255,7 +262,7 @@ func (m *template) expand(ctx context.Context) (api.Template, error) {
 		ID:           m.ID.ValueString(),
 		Name:         m.Name.ValueString(),
 		Image:        m.Image.ValueString(),
-		Args:         m.Args.ValueString(),
+		Command:      m.command().expand(false),
 		Disk:         m.Disk.ValueInt64(),
 		Env:          m.merged(value.StringMap(m.Env)),
 		Ports:        sorted(value.Strings(m.Ports)),
@@ -267,8 +274,7 @@ func (m *template) expand(ctx context.Context) (api.Template, error) {
 		StartSSH:     new(m.StartSSH.ValueBool()),
 		StartJupyter: new(m.StartJupyter.ValueBool()),
 	}
-	entrypoint, cuda := value.Strings(m.DockerEntrypoint), sorted(value.Strings(m.AllowedCUDAVersions))
-	t.Entrypoint, t.AllowedCUDAVersions = &entrypoint, &cuda
+	t.AllowedCUDAVersions = new(sorted(value.Strings(m.AllowedCUDAVersions)))
 	mounts, err := value.As[templateMounts](ctx, m.Mounts)
 	if mounts != nil {
 		t.Mounts.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
@@ -280,7 +286,7 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	m.ID = types.StringValue(got.ID)
 	m.Name = types.StringValue(got.Name)
 	m.Image = types.StringValue(got.Image)
-	m.Args = keepArgs(m.Args, value.KeepString(m.Args, got.Args))
+	m.command().flatten(got.Command, true)
 	m.Disk = types.Int64Value(got.Disk)
 	m.Env = value.KeepMap(m.Env, m.unowned(m.Private.EnvWO, got.Env))
 	m.Ports = keepPorts(m.Ports, got.Ports)
@@ -288,9 +294,6 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	m.Public = types.BoolValue(got.Public)
 	m.Serverless = types.BoolValue(got.Serverless)
 	m.Category = types.StringValue(got.Category)
-	if got.Entrypoint != nil {
-		m.DockerEntrypoint = value.KeepList(m.DockerEntrypoint, *got.Entrypoint)
-	}
 	if got.Readme != nil {
 		m.Readme = value.KeepString(m.Readme, *got.Readme)
 	}
@@ -317,25 +320,6 @@ func boolOr(got *bool, prior types.Bool, otherwise bool) types.Bool {
 		return types.BoolValue(otherwise)
 	}
 	return prior
-}
-
-// keepArgs is now, or prior where both split into the same arguments: v1 keeps a
-// list, and what it returns may be quoted differently. Blanks split into none.
-func keepArgs(prior, now types.String) types.String {
-	known := !prior.IsNull() && !prior.IsUnknown() && !now.IsUnknown()
-	if known && slices.Equal(argv(prior.ValueString()), argv(now.ValueString())) {
-		return prior
-	}
-	return now
-}
-
-// argv splits args as v1 does; what can't be split is one argument.
-func argv(args string) []string {
-	list, err := api.SplitArgs(args)
-	if err != nil {
-		return []string{args}
-	}
-	return list
 }
 
 // keepPorts is got, or null where the state has none and the server filled in

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 )
 
 // templateSettings are what workers get from a template, in one form for all
@@ -16,7 +17,9 @@ import (
 // holds them: of what may be a secret it has digests alone.
 type templateSettings struct {
 	Image      string
-	Args       string            // digest
+	Args       string            // digest of the start command
+	Entrypoint string            // digest of it without the cmd
+	Cmd        string            // digest of it without the entrypoint
 	Disk       int64             // GB
 	Env        map[string]string // digests
 	Ports      []string          // sorted
@@ -32,15 +35,15 @@ type templateSettings struct {
 	// Unknown are the attributes that are known once Terraform applies.
 	Unknown []string
 
-	args *string // themselves, quoted in one way; nil from a private state
+	command *startcmd.Command // nil from a private state
 }
 
 func settingsOf(c *api.Client, t api.Template) templateSettings {
-	args := canonicalArgs(t.Args)
 	s := templateSettings{
-		Image: t.Image, Args: c.Digest(args), args: &args, Disk: t.Disk, Env: digests(c, t.Env), Ports: sorted(t.Ports),
+		Image: t.Image, Disk: t.Disk, Env: digests(c, t.Env), Ports: sorted(t.Ports),
 		Registry: t.Registry, Serverless: t.Serverless, OpenCUDA: t.AllowedCUDAVersions == nil,
 	}
+	s.setCommand(c, t.Command)
 	if t.AllowedCUDAVersions != nil {
 		s.CUDA = sorted(*t.AllowedCUDAVersions)
 	}
@@ -55,14 +58,11 @@ func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 }
 
 func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
-	s := templateSettings{Env: digests(c, copied.Env), args: new(string)}
+	s := templateSettings{Env: digests(c, copied.Env)}
 	if copied.Image != nil {
 		s.Image = *copied.Image
 	}
-	if copied.Args != nil {
-		*s.args = canonicalArgs(*copied.Args)
-	}
-	s.Args = c.Digest(*s.args)
+	s.setCommand(c, copied.Command)
 	if copied.Disk != nil {
 		s.Disk = *copied.Disk
 	}
@@ -75,6 +75,25 @@ func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 	return s
 }
 
+func (s *templateSettings) setCommand(c *api.Client, of api.Command) {
+	command, _ := of.Meaning() // what can't be split is one word
+	s.command, s.Args = &command, c.Digest(command.String())
+	s.Entrypoint, s.Cmd = c.Digest(startcmd.Command{Entrypoint: command.Entrypoint}.String()), c.Digest(startcmd.Command{Cmd: command.Cmd}.String())
+}
+
+// restOf is the digest of what a pod or endpoint leaves to the template.
+func (s *templateSettings) restOf(c *api.Client, own command) string {
+	switch entrypoint, cmd := own.owned(); {
+	case entrypoint && cmd:
+		return c.Digest("")
+	case entrypoint:
+		return s.Cmd
+	case cmd:
+		return s.Entrypoint
+	}
+	return s.Args
+}
+
 func cudaVersionsOf(e api.Endpoint) []string {
 	if e.GPU == nil {
 		return nil
@@ -83,7 +102,7 @@ func cudaVersionsOf(e api.Endpoint) []string {
 }
 
 // templateAttributes are the attributes of a template that its settings hold.
-var templateAttributes = []string{"image", "args", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"}
+var templateAttributes = slices.Concat(commandAttributes, []string{"image", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"})
 
 // recordPlannedTemplate records the settings that this run plans to change, for the
 // endpoints that follow the template and are planned after it.
@@ -127,16 +146,6 @@ func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSe
 		maps.Copy(s.Env, known.Values)
 	}
 	return s
-}
-
-// canonicalArgs quotes args in one way: API v1 keeps a list, and what it returns
-// may be quoted differently.
-func canonicalArgs(args string) string {
-	words, err := api.SplitArgs(args)
-	if err != nil {
-		return args
-	}
-	return api.JoinArgs(words)
 }
 
 // digests stand for the values of an environment, which may be secrets: enough

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 )
 
 // interpreter is the Python that runs a handler.
@@ -75,7 +75,7 @@ func commandLine(words ...string) string {
 	if runtime.GOOS == "windows" { // whose shells have other quotes, and \ in each path
 		return strings.Join(words, " ")
 	}
-	return api.JoinArgs(words)
+	return startcmd.Join(words)
 }
 
 // installInNewVenv installs the SDK where no virtual environment is: systems such as

@@ -2,6 +2,7 @@ package cases
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,6 +184,12 @@ func (f field) difference(want, got any) string {
 // normalize removes from a value what does not matter for the comparison.
 func (f field) normalize(v, want any) any {
 	switch x := v.(type) {
+	case string:
+		// The cmd of args that also hold the entrypoint.
+		var command struct{ Cmd []string }
+		if (f.path == "args" || f.mappedPath == "args") && json.Unmarshal([]byte(x), &command) == nil && command.Cmd != nil {
+			return strings.Join(command.Cmd, " ")
+		}
 	case []any:
 		list := slices.Clone(x)
 		wants, _ := want.([]any)

@@ -75,6 +75,9 @@ var untriedMembers = func() map[string]string {
 	out := map[string]string{}
 	for _, of := range []struct{ kind, reason, members string }{
 		{"v2 endpoint", "another case has it (judgeFromTemplate)", "templateId"},
+		{"v2 template", "CMD clauses: not beside args", "entrypoint cmd"},
+		{"v2 endpoint", "CMD clauses: not beside args", "entrypoint cmd"},
+		{"v2 pod", "CMD clauses: not beside args", "entrypoint cmd"},
 		{"v2 endpoint", "scaling.value stands for it", "scaling.queueDelay scaling.requestCount"},
 		{"v1 pod", "on which machine it is decides the deployment's stock", "gpuTypeIds gpuTypePriority gpuCount allowedCudaVersions minRAMPerGPU minVCPUPerGPU cpuFlavorPriority " +
 			"countryCodes dataCenterIds dataCenterPriority interruptible supportPublicIp minDiskBandwidthMBps minDownloadMbps minUploadMbps"},

@@ -23,7 +23,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		sameFixed: func(got, want Cluster) bool { return got.Type == want.Type && got.Compute == want.Compute },
 		decode:    decodePlain[Cluster],
 		create: func(want Cluster) (any, error) {
-			want.ID, want.ClusterState = "", ClusterState{}
+			want.ID, want.ClusterState, want.Command = "", ClusterState{}, want.Command.created()
 			return want, nil
 		},
 		update: func(have, want Cluster) (patch, error) {

@@ -97,8 +97,9 @@ var wires = []struct {
 }
 
 var (
+	fullCommand  = Command{new("x"), new([]string{"x"}), new([]string{"x"})}
 	fullTemplate = Template{
-		Name: "x", Image: "x", Args: "x", Entrypoint: new([]string{"x"}), Disk: 1, Env: map[string]string{"X": "x"},
+		Name: "x", Image: "x", Command: fullCommand, Disk: 1, Env: map[string]string{"X": "x"},
 		Ports: []string{"1/tcp"}, Registry: "x", Mounts: TemplateMounts{&PersistentMount{1, "/x"}}, Public: true, Serverless: true, Category: "CPU",
 		Readme: new("x"), StartSSH: new(true), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"1.0"}),
 	}
@@ -106,15 +107,15 @@ var (
 	fullAuth   = RegistryAuth{Name: "x", Username: "x", Password: "x"}
 	gpuWorkers = Endpoint{
 		Name: "x", Type: "QUEUE", TemplateID: new("x"),
-		Container:     &Container{new("x"), new("x"), new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")},
+		Container:     &Container{new("x"), fullCommand, new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")},
 		GPU:           &GPU{[]string{"x"}, []string{"x"}, []string{"x"}, 1, []string{"1.0"}, "1.0"},
 		Workers:       Workers{1, 2, new(int64(1))},
 		Scaling:       Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
 		DataCenterIDs: []string{"x"}, NetworkVolumes: []string{"x"}, Timeout: 1, FlashBoot: new("FLASHBOOT"),
 	}
-	fullContainer = &Container{new("x"), new("x"), new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")}
+	fullContainer = &Container{new("x"), fullCommand, new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")}
 	gpuPod        = Pod{
-		Name: "x", TemplateID: new("x"), Container: fullContainer, Entrypoint: new([]string{"x"}),
+		Name: "x", TemplateID: new("x"), Container: fullContainer,
 		GPU: &PodGPU{"x", 1, []string{"1.0"}, "1.0"}, Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}},
 		Cloud: "SECURE", DataCenterIDs: []string{"x"}, GlobalNetworking: &GlobalNetworking{Enabled: true}, Locked: new(true), StartSSH: new(true), StartJupyter: new(true),
 		Placement: PodPlacement{
@@ -126,7 +127,7 @@ var (
 		Name: "x", Container: fullContainer, CPU: &PodCPU{ID: "x", VCPUCount: 2}, Mounts: PodMounts{Network: []NetworkMount{{"x", "/x"}}},
 	}
 	fullCluster = Cluster{
-		Name: "x", Type: "SLURM", Compute: ClusterCompute{"x", 1, 2}, Image: "x", Args: "x", Disk: 1, Env: map[string]string{"X": "x"}, Ports: []string{"1/tcp"},
+		Name: "x", Type: "SLURM", Compute: ClusterCompute{"x", 1, 2}, Image: "x", Command: fullCommand, Disk: 1, Env: map[string]string{"X": "x"}, Ports: []string{"1/tcp"},
 		Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}}, DataCenterIDs: []string{"x"}, StartSSH: new(true), StartJupyter: new(true),
 		ClusterState: ClusterState{CreatedAt: "x"},
 	}

@@ -22,7 +22,7 @@ func gpuEndpoint() api.Endpoint {
 
 // own is a container that says everything.
 func own() *api.Container {
-	return &api.Container{Image: new("i"), Args: new("x"), Disk: new(int64(30)), Env: map[string]string{"A": "1"},
+	return &api.Container{Image: new("i"), Command: api.Command{Args: new("x")}, Disk: new(int64(30)), Env: map[string]string{"A": "1"},
 		Ports: new([]string{"80/http", "22/tcp"}), Registry: new("r")}
 }
 
@@ -52,7 +52,7 @@ func TestCreateEndpoint(t *testing.T) {
 			`{"name":"n","type":"LOAD_BALANCER","image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r","workers":{"min":0,"max":0}}`},
 		// An empty setting overrides the template's.
 		"v2, empty container": {api.V2, api.Endpoint{Name: "n", TemplateID: new("t"),
-			Container: &api.Container{Args: new(""), Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}},
+			Container: &api.Container{Command: api.Command{Args: new("")}, Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}},
 			`{"name":"n","templateId":"t","args":"","env":{},"ports":[],"registry":null,"workers":{"min":0,"max":0}}`},
 		"v2, least": {api.V2, api.Endpoint{Name: "n", DataCenterIDs: []string{}, NetworkVolumes: []string{}, GPU: &api.GPU{}},
 			`{"name":"n","gpu":{},"workers":{"min":0,"max":0}}`},
@@ -77,7 +77,7 @@ func TestReadEndpoint(t *testing.T) {
 	v2.TemplateID, v2.Container, v2.GPU.TypeIDs = nil, own(), nil
 	v2.CreatedAt, v2.RequestURLs = v1.CreatedAt, api.RequestURLs{Run: "http://q/run", RunSync: "http://q/runsync", Status: "http://q/status",
 		Stream: "http://q/stream", Cancel: "http://q/cancel", Retry: "http://q/retry", PurgeQueue: "http://q/purge-queue", Health: "http://q/health"}
-	nothing := &api.Container{Args: new(""), Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}
+	nothing := &api.Container{Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}
 	everywhere := `["EU-RO-1","CA-MTL-1","EU-SE-1","US-IL-1","EUR-IS-1","EU-CZ-1","US-TX-3","EUR-IS-2","US-KS-2","US-GA-2","US-WA-1","US-TX-1","CA-MTL-3",
 		"EU-NL-1","US-TX-4","US-CA-2","US-NC-1","OC-AU-1","US-DE-1","EUR-IS-3","CA-MTL-2","AP-JP-1","EUR-NO-1","EU-FR-1","US-KS-3","US-GA-1"]`
 	for name, c := range map[string]struct {
@@ -224,12 +224,14 @@ func TestUpdateContainer(t *testing.T) {
 		"other order": {func(c *api.Container) { c.Ports = new([]string{"22/tcp", "80/http"}) }, `null`},
 		"open":        {func(c *api.Container) { *c = api.Container{} }, `null`},
 		"all": {func(c *api.Container) {
-			*c = api.Container{Image: new("j"), Args: new("y"), Disk: new(int64(50)), Env: map[string]string{"B": "2"}, Ports: new([]string{"81/http"}), Registry: new("s")}
+			*c = api.Container{Image: new("j"), Command: api.Command{Args: new("y")}, Disk: new(int64(50)), Env: map[string]string{"B": "2"}, Ports: new([]string{"81/http"}), Registry: new("s")}
 		}, `{"image":"j","args":"y","disk":50,"env":{"B":"2"},"ports":["81/http"],"registry":"s"}`},
 		"clear": {func(c *api.Container) {
-			*c = api.Container{Args: new(""), Env: map[string]string{}, Ports: new([]string{}), Registry: new("")}
+			*c = api.Container{Command: api.Command{Args: new("")}, Env: map[string]string{}, Ports: new([]string{}), Registry: new("")}
 		}, `{"args":"","env":{},"ports":[],"registry":null}`},
-		"one": {func(c *api.Container) { c.Args = new("y") }, `{"args":"y"}`},
+		"lists":    {func(c *api.Container) { c.Command = api.Command{Entrypoint: new([]string{"e"}), Cmd: new([]string{})} }, `{"entrypoint":["e"],"cmd":[]}`},
+		"the same": {func(c *api.Container) { c.Command = api.Command{Entrypoint: new([]string{}), Cmd: new([]string{"x"})} }, `null`},
+		"one":      {func(c *api.Container) { c.Args = new("y") }, `{"args":"y"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := api.Endpoint{ID: "a", Name: "n", Container: own()}

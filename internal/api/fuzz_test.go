@@ -3,10 +3,10 @@ package api
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
@@ -53,12 +53,12 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // What is split is joined to what splits alike.
 func FuzzArgs(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, args string) {
-		words, err := SplitArgs(args)
+		command, err := startcmd.Parse(args)
 		if err != nil {
 			return
 		}
-		if again, err := SplitArgs(JoinArgs(words)); err != nil || !slices.Equal(words, again) {
-			t.Errorf("%q is %q, which is joined to %q and split into %q, %v", args, words, JoinArgs(words), again, err)
+		if again, err := startcmd.Parse(command.String()); err != nil || !command.Equal(again) {
+			t.Errorf("%q is %q, which is joined to %q and split into %q, %v", args, command, command, again, err)
 		}
 	}, fuzz.Seed{`a 'b c' "d\"e" \ f`}, fuzz.Seed{"--x=\"$HOME\" '' `y`"}, fuzz.Seed{"a\\\nb\tc"})
 }

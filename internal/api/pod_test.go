@@ -15,7 +15,7 @@ import (
 
 func container(image string) *api.Container {
 	return &api.Container{
-		Image: new(image), Args: new("python 'a b'"), Disk: new(int64(20)), Env: map[string]string{"A": "b"},
+		Image: new(image), Command: api.Command{Args: new("python 'a b'")}, Disk: new(int64(20)), Env: map[string]string{"A": "b"},
 		Ports: new([]string{"8000/http"}), Registry: new(""),
 	}
 }
@@ -81,12 +81,19 @@ func TestPodUpdates(t *testing.T) {
 		change func(*api.Pod)
 		v1, v2 string // "" where nothing is sent
 	}{
-		"nothing":                 {func(*api.Pod) {}, ``, ``},
-		"the order of ports":      {func(p *api.Pod) { p.Container.Ports = new([]string{"22/tcp", "8000/http"}) }, ``, ``},
-		"what is fixed":           {func(p *api.Pod) { p.GPU, p.DataCenterIDs, p.Cloud, p.TemplateID = nil, nil, "", new("t") }, ``, ``},
-		"the name":                {func(p *api.Pod) { p.Name = "q" }, `{"name":"q"}`, `{"name":"q"}`},
-		"the image":               {func(p *api.Pod) { p.Container.Image = new("j") }, `{"imageName":"j"}`, `{"image":"j"}`},
-		"no arguments":            {func(p *api.Pod) { p.Container.Args = new("") }, `{"dockerStartCmd":[]}`, `{"args":""}`},
+		"nothing":            {func(*api.Pod) {}, ``, ``},
+		"the order of ports": {func(p *api.Pod) { p.Container.Ports = new([]string{"22/tcp", "8000/http"}) }, ``, ``},
+		"what is fixed":      {func(p *api.Pod) { p.GPU, p.DataCenterIDs, p.Cloud, p.TemplateID = nil, nil, "", new("t") }, ``, ``},
+		"the name":           {func(p *api.Pod) { p.Name = "q" }, `{"name":"q"}`, `{"name":"q"}`},
+		"the image":          {func(p *api.Pod) { p.Container.Image = new("j") }, `{"imageName":"j"}`, `{"image":"j"}`},
+		"no arguments":       {func(p *api.Pod) { p.Container.Args = new("") }, `{"dockerStartCmd":[]}`, `{"args":""}`},
+		"an entrypoint":      {func(p *api.Pod) { p.Container.Args, p.Container.Entrypoint = nil, new([]string{"e"}) }, `{"dockerEntrypoint":["e"]}`, `{"entrypoint":["e"]}`},
+		"the same lists": {
+			func(p *api.Pod) {
+				p.Container.Command = api.Command{Entrypoint: new([]string(nil)), Cmd: new([]string{"python", "a b"})}
+			}, ``, ``,
+		},
+		"an empty cmd":            {func(p *api.Pod) { p.Container.Args, p.Container.Cmd = nil, new([]string(nil)) }, `{"dockerStartCmd":[]}`, `{"cmd":[]}`},
 		"no ports":                {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
 		"no registry auth":        {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
 		"the environment":         {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
@@ -126,7 +133,7 @@ func TestPodAnswers(t *testing.T) {
 	v1 := `{"id":"a","name":"p","image":"i","containerDiskInGb":20,"dockerEntrypoint":["sh"],"dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["22/tcp","8000/http"],
 		"containerRegistryAuthId":"r","portMappings":{"22":10022},"publicIp":"1.2.3.4","desiredStatus":"RUNNING","lastStartedAt":"2026-01-01T00:00:00Z","lastStatusChange":"x","locked":true,
 		"gpu":{"id":"NVIDIA L4","count":2,"displayName":"L4"},"vcpuCount":12.5,"costPerHr":0.5,"machine":{"secureCloud":true,"dataCenterId":"EU-RO-1"},"volumeInGb":30,"volumeMountPath":"/data"}`
-	v2 := `{"id":"a","name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["22/tcp","8000/http"],"registry":"r","status":"RUNNING","actions":["stop"],"mounts":{"persistent":{"size":30,"path":"/data"}},
+	v2 := `{"id":"a","name":"p","image":"i","args":"{\"entrypoint\":[\"sh\"],\"cmd\":[\"python\",\"a b\"]}","entrypoint":["sh"],"cmd":["python","a b"],"disk":20,"env":{"A":"b"},"ports":["22/tcp","8000/http"],"registry":"r","status":"RUNNING","actions":["stop"],"mounts":{"persistent":{"size":30,"path":"/data"}},
 		"gpu":{"id":"NVIDIA L4","count":2},"cloud":"SECURE","dataCenterId":"EU-RO-1","cudaVersion":"12.8","ssh":{"proxy":null,"direct":{"host":"1.2.3.4","port":10022,"username":"root","command":"ssh root@1.2.3.4 -p 10022"}},
 		"template":null,"cost":0.5,"locked":true,"globalNetworking":{"enabled":true,"ip":"10.0.0.1","internalDns":"a.internal"},"runtime":{"uptime":5,"gpus":[],"ports":[{"private":22,"public":10022,"type":"tcp","ip":"1.2.3.4"},{"private":8000,"public":null,"type":"http","ip":null}]},
 		"createdAt":"2026-01-01T00:00:00Z","startedAt":"2026-01-01T00:00:00Z","reason":null}`
@@ -139,10 +146,10 @@ func TestPodAnswers(t *testing.T) {
 		return got
 	}
 	got1, got2 := read(api.V1, v1), read(api.V2, v2)
-	if got2.GlobalNetworking == nil || got2.GlobalNetworking.IP != "10.0.0.1" || !slices.Equal(*got1.Entrypoint, []string{"sh"}) {
-		t.Errorf("v2 %+v, v1 %v", got2.GlobalNetworking, *got1.Entrypoint)
+	if got2.GlobalNetworking == nil || got2.GlobalNetworking.IP != "10.0.0.1" || !slices.Equal(*got1.Container.Entrypoint, []string{"sh"}) {
+		t.Errorf("v2 %+v, v1 %v", got2.GlobalNetworking, *got1.Container.Entrypoint)
 	}
-	got1.Entrypoint, got2.GlobalNetworking, got2.Actions, got2.CUDAVersion, got2.CreatedAt, got2.Runtime.Uptime, got2.Runtime.GPUs = nil, nil, nil, nil, "", 0, nil
+	got2.GlobalNetworking, got2.Actions, got2.CUDAVersion, got2.CreatedAt, got2.Runtime.Uptime, got2.Runtime.GPUs = nil, nil, nil, "", 0, nil
 	same(t, got1, got2)
 
 	cpu := read(api.V1, `{"id":"a","cpuFlavorId":"cpu3c","vcpuCount":4,"memoryInGb":8,"desiredStatus":"EXITED","lastStartedAt":"2026-01-01T00:00:00Z","volumeInGb":0,"volumeMountPath":"/net",

@@ -11,11 +11,12 @@ func templates(c *api.Client) api.Collection[api.Template] { return c.Templates 
 // mixed is a template that uses what either version has.
 func mixed() api.Template {
 	return api.Template{
-		ID: "a", Name: "n", Image: "i:1", Args: `serve --name 'my model'`, Disk: 30,
-		Env: map[string]string{"A": "1", "B": ""}, Ports: []string{"80/http", "22/tcp"}, Registry: "r",
+		ID: "a", Name: "n", Image: "i:1", Disk: 30,
+		Command: api.Command{Entrypoint: new([]string{"/bin/sh", "-c"}), Cmd: new([]string{"serve", "--name", "my model"})},
+		Env:     map[string]string{"A": "1", "B": ""}, Ports: []string{"80/http", "22/tcp"}, Registry: "r",
 		Mounts: api.TemplateMounts{Persistent: &api.PersistentMount{Size: 40, Path: "/data"}},
 		Public: true, Serverless: true, Category: "AMD",
-		Readme: new("# hello"), Entrypoint: new([]string{"/bin/sh", "-c"}),
+		Readme:   new("# hello"),
 		StartSSH: new(false), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"12.4", "12.5"}),
 	}
 }
@@ -33,14 +34,14 @@ func TestCreateTemplate(t *testing.T) {
 		"v1, least": {api.V1, api.Template{Name: "n", Image: "i"},
 			`{"name":"n","imageName":"i","ports":[],"volumeInGb":0,"isPublic":false,"isServerless":false}`},
 		"v1, empty": {api.V1, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
-			Entrypoint: new([]string(nil)), AllowedCUDAVersions: new([]string{})},
+			Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, AllowedCUDAVersions: new([]string{})},
 			`{"name":"n","imageName":"i","ports":[],"volumeInGb":0,"isPublic":false,"isServerless":false}`},
-		"v2, all": {api.V2, mixed(), `{"name":"n","image":"i:1","args":"serve --name 'my model'","disk":30,
+		"v2, all": {api.V2, mixed(), `{"name":"n","image":"i:1","entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"],"disk":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
 			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`},
 		"v2, least": {api.V2, api.Template{Name: "n", Image: "i"}, `{"name":"n","image":"i","public":false,"serverless":false}`},
 		"v2, empty": {api.V2, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
-			Entrypoint: new([]string(nil)), AllowedCUDAVersions: new([]string{})},
+			Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, AllowedCUDAVersions: new([]string{})},
 			`{"name":"n","image":"i","public":false,"serverless":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +57,10 @@ func TestCreateTemplate(t *testing.T) {
 func TestReadTemplate(t *testing.T) {
 	v1 := mixed()
 	v1.StartSSH, v1.StartJupyter, v1.AllowedCUDAVersions = nil, nil, nil
+	v1.Args = new(`{"entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"]}`)
 	v2 := mixed()
-	v2.Readme, v2.Entrypoint = nil, nil
+	v2.Readme, v2.Args = nil, new(" stored ")
+	empty := api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}
 	for name, c := range map[string]struct {
 		version api.Version
 		wire    string
@@ -67,18 +70,27 @@ func TestReadTemplate(t *testing.T) {
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 			"isPublic":true,"isServerless":true,"category":"AMD","readme":"# hello","dockerEntrypoint":["/bin/sh","-c"],
 			"earned":1.5,"runtimeInMin":3,"isRunpod":true,"isPlatform":true}`, v1},
-		"v1, least": {api.V1, `{"id":"a"}`, api.Template{ID: "a", Readme: new(""), Entrypoint: new([]string(nil))}},
+		"v1, least": {api.V1, `{"id":"a"}`, api.Template{ID: "a", Readme: new(""), Command: empty}},
 		"v1, no volume": {api.V1, `{"id":"a","volumeInGb":0,"volumeMountPath":"/workspace"}`,
-			api.Template{ID: "a", Readme: new(""), Entrypoint: new([]string(nil))}},
+			api.Template{ID: "a", Readme: new(""), Command: empty}},
 		"v1, null": {api.V1, `{"id":"a","dockerStartCmd":null,"env":null,"ports":null,"containerRegistryAuthId":null,"volumeInGb":null,"readme":null,"dockerEntrypoint":null}`,
-			api.Template{ID: "a", Readme: new(""), Entrypoint: new([]string(nil))}},
-		"v2, all": {api.V2, `{"id":"a","name":"n","image":"i:1","args":"serve --name 'my model'","disk":30,
+			api.Template{ID: "a", Readme: new(""), Command: empty}},
+		"v2, all": {api.V2, `{"id":"a","name":"n","image":"i:1","args":" stored ","entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"],"disk":30,
 			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
 			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`, v2},
-		"v2, least": {api.V2, `{"id":"a"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil))}},
+		"v2, least": {api.V2, `{"id":"a"}`, api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
 		"v2, null": {api.V2, `{"id":"a","args":null,"env":null,"ports":null,"registry":null,"mounts":null,"startSsh":null,"allowedCudaVersions":null}`,
-			api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil))}},
-		"v2, no mount": {api.V2, `{"id":"a","mounts":{}}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil))}},
+			api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
+		"v2, no mount": {api.V2, `{"id":"a","mounts":{}}`, api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
+		// Of August 2026.
+		"v2, args alone": {api.V2, `{"id":"a","args":"run 'a b'"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
+			Command: api.Command{Args: new("run 'a b'"), Entrypoint: new([]string(nil)), Cmd: new([]string{"run", "a b"})}}},
+		"v2, JSON alone": {api.V2, `{"id":"a","args":"{\"entrypoint\":[\"e\"]}"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
+			Command: api.Command{Args: new(`{"entrypoint":["e"]}`), Entrypoint: new([]string{"e"}), Cmd: new([]string(nil))}}},
+		"v2, no words": {api.V2, `{"id":"a","args":"it's","entrypoint":[],"cmd":[]}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
+			Command: api.Command{Args: new("it's"), Entrypoint: new([]string(nil)), Cmd: new([]string{"it's"})}}},
+		"v1, no entrypoint": {api.V1, `{"id":"a","dockerStartCmd":["run","a b"]}`, api.Template{ID: "a", Readme: new(""),
+			Command: api.Command{Args: new("run 'a b'"), Entrypoint: new([]string(nil)), Cmd: new([]string{"run", "a b"})}}},
 	} {
 		t.Run(name, func(t *testing.T) { same(t, answered(t, c.version, templates, c.wire), c.want) })
 	}
@@ -92,9 +104,12 @@ func TestUpdateTemplate(t *testing.T) {
 		"nothing": {func(*api.Template) {}, `null`, `null`},
 		"name":    {func(t *api.Template) { t.Name = "m" }, `{"name":"m"}`, `{"name":"m"}`},
 		"image":   {func(t *api.Template) { t.Image = "j" }, `{"imageName":"j"}`, `{"image":"j"}`},
-		"args":    {func(t *api.Template) { t.Args = "run 'a b'" }, `{"dockerStartCmd":["run","a b"]}`, `{"args":"run 'a b'"}`},
-		// The same words in other quotes are the same to v1.
-		"quotes":     {func(t *api.Template) { t.Args = `serve --name "my model"` }, `null`, `{"args":"serve --name \"my model\""}`},
+		"args":    {func(t *api.Template) { t.Command = api.Command{Args: new("run 'a b'")} }, `{"dockerEntrypoint":[],"dockerStartCmd":["run","a b"]}`, `{"args":"run 'a b'"}`},
+		"cmd":     {func(t *api.Template) { t.Cmd = new([]string{"x"}) }, `{"dockerStartCmd":["x"]}`, `{"cmd":["x"]}`},
+		// The same words in another form.
+		"JSON": {func(t *api.Template) {
+			t.Command = api.Command{Args: new(`{"cmd":["serve","--name","my model"],"entrypoint":["/bin/sh","-c"]}`)}
+		}, `null`, `null`},
 		"disk":       {func(t *api.Template) { t.Disk = 50 }, `{"containerDiskInGb":50}`, `{"disk":50}`},
 		"env":        {func(t *api.Template) { t.Env = map[string]string{"A": "2"} }, `{"env":{"A":"2"}}`, `{"env":{"A":"2"}}`},
 		"ports":      {func(t *api.Template) { t.Ports = []string{"81/http"} }, `{"ports":["81/http"]}`, `{"ports":["81/http"]}`},
@@ -105,19 +120,20 @@ func TestUpdateTemplate(t *testing.T) {
 		"serverless": {func(t *api.Template) { t.Serverless = false }, `null`, `{"serverless":false}`}, // v1 replaces
 		"category":   {func(t *api.Template) { t.Category = "CPU" }, `null`, `{"category":"CPU"}`},     // v1 replaces
 		"readme":     {func(t *api.Template) { t.Readme = new("x") }, `{"readme":"x"}`, `null`},
-		"entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{"x"}) }, `{"dockerEntrypoint":["x"]}`, `null`},
+		"entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{"x"}) }, `{"dockerEntrypoint":["x"]}`, `{"entrypoint":["x"]}`},
 		"ssh":        {func(t *api.Template) { t.StartSSH = new(true) }, `null`, `{"startSsh":true}`},
 		"ssh, open":  {func(t *api.Template) { t.StartSSH = nil }, `null`, `null`},
 		"jupyter":    {func(t *api.Template) { t.StartJupyter = new(false) }, `null`, `{"startJupyter":false}`},
 		"CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = new([]string{"13.0"}) }, `null`, `{"allowedCudaVersions":["13.0"]}`},
 
-		"clear args":       {func(t *api.Template) { t.Args = "" }, `{"dockerStartCmd":[]}`, `{"args":""}`},
+		"clear args":       {func(t *api.Template) { t.Command = api.Command{Args: new("")} }, `{"dockerEntrypoint":[],"dockerStartCmd":[]}`, `{"args":""}`},
+		"clear cmd":        {func(t *api.Template) { t.Cmd = new([]string(nil)) }, `{"dockerStartCmd":[]}`, `{"cmd":[]}`},
 		"clear env":        {func(t *api.Template) { t.Env = nil }, `{"env":{}}`, `{"env":{}}`},
 		"clear ports":      {func(t *api.Template) { t.Ports = nil }, `{"ports":[]}`, `{"ports":[]}`},
 		"clear registry":   {func(t *api.Template) { t.Registry = "" }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
 		"clear mount":      {func(t *api.Template) { t.Mounts.Persistent = nil }, `{"volumeInGb":0}`, `null`}, // v2 replaces
 		"clear readme":     {func(t *api.Template) { t.Readme = nil }, `{"readme":""}`, `null`},
-		"clear entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{}) }, `{"dockerEntrypoint":[]}`, `null`},
+		"clear entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{}) }, `{"dockerEntrypoint":[]}`, `{"entrypoint":[]}`},
 		"clear CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = nil }, `null`, `{"allowedCudaVersions":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +152,7 @@ func TestUpdateTemplate(t *testing.T) {
 
 func TestArgsThatV1CantSplit(t *testing.T) {
 	broken := mixed()
-	broken.Args = `run 'secret`
+	broken.Command = api.Command{Args: new(`run 'secret`)}
 	if body, err := created(t, api.V1, templates, broken); err == nil {
 		t.Errorf("created as %s", body)
 	}
@@ -152,4 +168,8 @@ func TestArgsThatV1CantSplit(t *testing.T) {
 	sameJSON(t, body, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
 		"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 		"isPublic":true,"readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`)
+	if body, err = updated(t, api.V2, templates, broken, want); err != nil {
+		t.Fatal(err)
+	}
+	sameJSON(t, body, `{"entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"]}`)
 }

@@ -13,11 +13,10 @@ package api
 
 // Template is the container configuration of pods or serverless workers.
 type Template struct {
-	ID                  string            `json:"id,omitempty"`
-	Name                string            `json:"name"` // unique
-	Image               string            `json:"image,omitempty"`
-	Args                string            `json:"args,omitempty"` // one string, shell-quoted
-	Entrypoint          *[]string         `json:"-"`              // v1 only
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name"` // unique
+	Image string `json:"image,omitempty"`
+	Command
 	Disk                int64             `json:"disk,omitempty"` // GB
 	Env                 map[string]string `json:"env,omitempty"`
 	Ports               []string          `json:"ports,omitempty"`    // "<port>/<http|tcp>"
@@ -98,8 +97,8 @@ type Endpoint struct {
 // from its template. On create and update a nil field is not sent, and an empty
 // one overrides the template's.
 type Container struct {
-	Image    *string           `json:"image,omitempty"`
-	Args     *string           `json:"args,omitempty"`
+	Image *string `json:"image,omitempty"`
+	Command
 	Disk     *int64            `json:"disk,omitempty"`
 	Env      map[string]string `json:"env,omitzero"`
 	Ports    *[]string         `json:"ports,omitempty"`

@@ -11,8 +11,7 @@ type Pod struct {
 	TemplateID *string `json:"templateId,omitempty"`
 	// Container has no nil field in an answer. On create and update a nil one is
 	// not sent.
-	Container  *Container `json:"-"`
-	Entrypoint *[]string  `json:"-"` // v1 only
+	Container *Container `json:"-"`
 
 	GPU    *PodGPU   `json:"gpu,omitempty"` // either this or CPU
 	CPU    *PodCPU   `json:"cpu,omitempty"`
@@ -156,8 +155,8 @@ type Cluster struct {
 	Type    string         `json:"type"` // APPLICATION, TRAINING, SLURM or RAY
 	Compute ClusterCompute `json:"compute"`
 
-	Image         string            `json:"image,omitempty"`
-	Args          string            `json:"args,omitempty"`
+	Image string `json:"image,omitempty"`
+	Command
 	Disk          int64             `json:"disk,omitempty"` // GB
 	Env           map[string]string `json:"env,omitempty"`
 	Ports         []string          `json:"ports,omitempty"`

@@ -76,7 +76,7 @@ type machineV1 struct {
 
 // newPodV1 makes the part of a request body that an update may change.
 func newPodV1(p Pod) (w podV1, err error) {
-	w = podV1{Name: p.Name, DockerEntrypoint: p.Entrypoint, Locked: p.Locked}
+	w = podV1{Name: p.Name, Locked: p.Locked}
 	if p.GlobalNetworking != nil {
 		w.GlobalNetworking = &p.GlobalNetworking.Enabled
 	}
@@ -85,12 +85,8 @@ func newPodV1(p Pod) (w podV1, err error) {
 		if c.Ports != nil {
 			w.Ports = new(append([]string{}, *c.Ports...))
 		}
-		if c.Args != nil {
-			words, err := SplitArgs(*c.Args)
-			if err != nil {
-				return w, err
-			}
-			w.DockerStartCmd = new(append([]string{}, words...))
+		if w.DockerEntrypoint, w.DockerStartCmd, err = c.Command.v1(); err != nil {
+			return w, err
 		}
 	}
 	switch mounts := p.Mounts; {
@@ -105,6 +101,9 @@ func newPodV1(p Pod) (w podV1, err error) {
 // create adds what is fixed from then on. A pod of its own settings has no volume
 // unless it asks for one: the server would give it one.
 func (w *podV1) create(p Pod) {
+	if p.TemplateID == nil && len(deref(w.DockerEntrypoint)) == 0 {
+		w.DockerEntrypoint = nil
+	}
 	w.TemplateID, w.CloudType, w.DataCenterIDs, w.PodPlacement = p.TemplateID, p.Cloud, p.DataCenterIDs, p.Placement
 	if len(p.Mounts.Network) > 0 {
 		w.NetworkVolumeID = p.Mounts.Network[0].VolumeID
@@ -120,12 +119,9 @@ func (w *podV1) create(p Pod) {
 }
 
 func (w podV1) neutral() Pod {
-	container := Container{Image: w.Image, Disk: w.ContainerDiskInGB, Env: w.Env, Ports: w.Ports, Registry: w.ContainerRegistryAuthID}
-	if w.DockerStartCmd != nil {
-		container.Args = new(JoinArgs(*w.DockerStartCmd))
-	}
+	container := Container{Image: w.Image, Command: Command{Entrypoint: w.DockerEntrypoint, Cmd: w.DockerStartCmd}, Disk: w.ContainerDiskInGB, Env: w.Env, Ports: w.Ports, Registry: w.ContainerRegistryAuthID}
 	p := Pod{
-		ID: w.ID, Name: w.Name, TemplateID: w.TemplateID, Container: completed(container), Entrypoint: new(deref(w.DockerEntrypoint)),
+		ID: w.ID, Name: w.Name, TemplateID: w.TemplateID, Container: completed(container),
 		Locked: w.Locked, Placement: PodPlacement{Interruptible: w.Interruptible},
 		PodState: PodState{Status: w.DesiredStatus, Cost: w.CostPerHr, StartedAt: w.LastStartedAt, Runtime: w.runtime()},
 	}

@@ -38,7 +38,7 @@ type templateV1 struct {
 
 // newTemplateV1 makes the part of a request body that an update may change.
 func newTemplateV1(t Template) (templateV1, error) {
-	words, err := SplitArgs(t.Args)
+	command, err := t.Meaning()
 	if err != nil {
 		return templateV1{}, err
 	}
@@ -47,8 +47,8 @@ func newTemplateV1(t Template) (templateV1, error) {
 		ImageName:               t.Image,
 		ContainerDiskInGB:       t.Disk,
 		ContainerRegistryAuthID: t.Registry,
-		DockerEntrypoint:        deref(t.Entrypoint),
-		DockerStartCmd:          words,
+		DockerEntrypoint:        command.Entrypoint,
+		DockerStartCmd:          command.Cmd,
 		Env:                     t.Env,
 		IsPublic:                t.Public,
 		Ports:                   append([]string{}, t.Ports...),
@@ -73,8 +73,7 @@ func (w templateV1) neutral() Template {
 		ID:         w.ID,
 		Name:       w.Name,
 		Image:      w.ImageName,
-		Args:       JoinArgs(w.DockerStartCmd),
-		Entrypoint: &w.DockerEntrypoint,
+		Command:    Command{Entrypoint: &w.DockerEntrypoint, Cmd: &w.DockerStartCmd}.answered(),
 		Disk:       w.ContainerDiskInGB,
 		Env:        w.Env,
 		Ports:      w.Ports,

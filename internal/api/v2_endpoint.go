@@ -57,10 +57,15 @@ func (s Scaling) ofType() Scaling {
 // containerV2 are the container's members of a request body.
 func containerV2(c *Container) (patch, error) {
 	p, err := members(c)
-	if c != nil && c.Ports != nil && len(*c.Ports) == 0 {
-		p["ports"] = json.RawMessage("[]")
+	if c == nil {
+		return p, err
 	}
-	if c != nil && c.Registry != nil && *c.Registry == "" {
+	for name, list := range map[string]*[]string{"ports": c.Ports, "entrypoint": c.Entrypoint, "cmd": c.Cmd} {
+		if list != nil && len(*list) == 0 {
+			p[name] = json.RawMessage("[]")
+		}
+	}
+	if c.Registry != nil && *c.Registry == "" {
 		p["registry"] = json.RawMessage("null")
 	}
 	return p, err
@@ -76,23 +81,28 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, err := containerV2(want.Container)
-	if err != nil {
-		return nil, err
-	}
 	apply := want.TemplateID != nil && (want.ApplyTemplate || deref(have.TemplateID) != *want.TemplateID)
 	switch {
 	case apply:
+		settings, err := containerV2(want.Container)
+		if err != nil {
+			return nil, err
+		}
 		maps.Copy(p, settings)
 		if p["templateId"], err = json.Marshal(*want.TemplateID); err != nil {
 			return nil, err
 		}
 	case want.TemplateID == nil:
+		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
 		before, err := containerV2(have.Container)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(p, settings.without(before))
+		after, err := containerV2(want.Container)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(p, after.without(before))
 	}
 	return p, patchGPUV2(p, have.GPU, want.GPU, apply && setsCUDA)
 }
@@ -128,11 +138,21 @@ func (w endpointV2) neutral() Endpoint {
 	return e
 }
 
+// withChangedCommand leaves out of two containers what they have of the same command.
+func withChangedCommand(have, want *Container) (before, after *Container) {
+	if have == nil || want == nil {
+		return have, want
+	}
+	before, after = new(*have), new(*want)
+	before.Command, after.Command = Command{}, want.Command.change(have.Command)
+	return before, after
+}
+
 // completed is the container of an answer. What is absent or null is empty, except
 // for what every container has: a deployment that leaves it out does not return
 // it.
 func completed(c Container) *Container {
-	c.Args, c.Ports, c.Registry = new(deref(c.Args)), new(deref(c.Ports)), new(deref(c.Registry))
+	c.Command, c.Ports, c.Registry = c.Command.answered(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
 		c.Env = map[string]string{}
 	}

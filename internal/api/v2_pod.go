@@ -16,6 +16,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	}
 	r.update = func(have, want Pod) (patch, error) {
 		want = alignedPod(have, want)
+		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
 		before, err := podBodyV2(have.shown())
 		if err != nil {
 			return nil, err
@@ -47,7 +48,7 @@ func (p Pod) shown() Pod {
 // mutable is what an update may change.
 func (p Pod) mutable() Pod {
 	return Pod{
-		Name: p.Name, Container: p.Container, Entrypoint: p.Entrypoint, Mounts: p.Mounts,
+		Name: p.Name, Container: p.Container, Mounts: p.Mounts,
 		GlobalNetworking: p.GlobalNetworking, Locked: p.Locked,
 	}
 }

@@ -1,25 +1,36 @@
 package api
 
-import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+import (
+	"maps"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
 
 func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 	r := templates(d, cache)
 	r.path, r.member = "/v2/templates", "templates"
 	r.required = []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"}
 	r.decode = decodeAs(func(t Template) Template {
-		t.AllowedCUDAVersions = new(deref(t.AllowedCUDAVersions)) // left out: empty
+		t.Command, t.AllowedCUDAVersions = t.Command.answered(), new(deref(t.AllowedCUDAVersions)) // left out: empty
 		return t
 	})
 	r.create = func(want Template) (any, error) { return newTemplateV2(want), nil }
 	r.update = func(have, want Template) (patch, error) {
-		return changed(clearing(contract.V2, "template"), new(newTemplateV2(have)), newTemplateV2(want))
+		command, err := members(want.Command.change(have.Command))
+		if err != nil {
+			return nil, err
+		}
+		have.Command, want.Command = Command{}, Command{}
+		p, err := changed(clearing(contract.V2, "template"), new(newTemplateV2(have)), newTemplateV2(want))
+		maps.Copy(p, command)
+		return p, err
 	}
 	return r
 }
 
 // newTemplateV2 makes a request body.
 func newTemplateV2(t Template) Template {
-	t.ID = ""
+	t.ID, t.Command = "", t.Command.created()
 	if len(deref(t.AllowedCUDAVersions)) == 0 {
 		t.AllowedCUDAVersions = nil
 	}

@@ -116,7 +116,7 @@ func (d difference) text(s schema.Schema) string {
 }
 
 // secretNames are attributes whose values may be secrets although they are not sensitive.
-var secretNames = []string{"args", "docker_entrypoint", "readme"}
+var secretNames = []string{"args", "entrypoint", "cmd", "docker_entrypoint", "readme"}
 
 func (d difference) secret(s schema.Schema) bool {
 	name := d.attribute[strings.LastIndex(d.attribute, ".")+1:]

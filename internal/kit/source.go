@@ -34,6 +34,8 @@ type Source[M any] struct {
 	Only    []planrule.Only // where a version tells less of an attribute than the kind's own says
 	// Read is the kind's Read where it is nil.
 	Read func(ctx context.Context, c *api.Client, m *M) error
+	// Complete adds to what Read set. It may be nil.
+	Complete func(m *M)
 
 	deriveOnce sync.Once
 	derived    map[string]data.Attribute
@@ -213,6 +215,9 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 	}
 	if err := readObject(ctx, c, m); err != nil {
 		return nil, err
+	}
+	if s.Complete != nil {
+		s.Complete(m)
 	}
 	diags.Append(state.Set(ctx, m)...)
 	if diags.HasError() {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 )
 
 // secretNames are the attributes of configurations, and the members of requests and
@@ -11,7 +13,7 @@ import (
 var secretNames = map[string]bool{
 	"env": true, "envwo": true, "password": true, "passwordwo": true, "apikey": true, "webhook": true, "headers": true,
 	"accessid": true, "accesssecret": true, "value": true, "valuewo": true,
-	"args": true, "dockerargs": true, "dockerstartcmd": true, "dockerentrypoint": true, "entrypoint": true,
+	"args": true, "dockerargs": true, "dockerstartcmd": true, "dockerentrypoint": true, "entrypoint": true, "cmd": true,
 }
 
 // payloadNames are members with the data of users, which no log has.
@@ -23,9 +25,15 @@ func canonical(name string) string { return strings.ToLower(strings.ReplaceAll(n
 func IsSecret(name string) bool { return secretNames[canonical(name)] }
 
 // Values are the secrets of a text that an attribute or member has.
-func Values(name, text string) []string {
+func Values(name, text string) (secrets []string) {
 	switch canonical(name) {
-	case "args", "dockerargs", "dockerstartcmd", "dockerentrypoint", "entrypoint":
+	case "args", "dockerargs", "dockerstartcmd", "dockerentrypoint", "entrypoint", "cmd":
+		if c, ok := startcmd.ParseJSON(text); ok {
+			for _, word := range c.Words() {
+				secrets = append(secrets, Values(name, word)...)
+			}
+			return append(secrets, text)
+		}
 		return append(words(text), text)
 	}
 	return []string{text}

@@ -13,11 +13,11 @@ import (
 // clusterBodyV2 is the body of a create, or of an update, which is a rename. It knows no
 // private registry.
 type clusterBodyV2 struct {
-	Name          *string            `json:"name"`
-	Type          *string            `json:"type"`
-	Compute       *clusterComputeV2  `json:"compute"`
-	Image         *string            `json:"image"`
-	Args          *string            `json:"args"`
+	Name    *string           `json:"name"`
+	Type    *string           `json:"type"`
+	Compute *clusterComputeV2 `json:"compute"`
+	Image   *string           `json:"image"`
+	commandBodyV2
 	Disk          *int64             `json:"disk"`
 	Env           *map[string]string `json:"env"`
 	Ports         *[]string          `json:"ports"`
@@ -43,7 +43,9 @@ func (b clusterBodyV2) build(sshKeys string) (store.Cluster, []store.Pod, error)
 		return cluster, nil, store.Refusal("a cluster needs the image of its pods: expected image")
 	}
 	common := podDefaultsV2()
-	containerBodyV2{Image: b.Image, Args: b.Args, Disk: b.Disk, Env: b.Env, Ports: b.Ports}.apply(&common.Container)
+	if err := (containerBodyV2{Image: b.Image, commandBodyV2: b.commandBodyV2, Disk: b.Disk, Env: b.Env, Ports: b.Ports}).apply(&common.Container); err != nil {
+		return cluster, nil, err
+	}
 	common.GPU = &store.PodGPU{TypeIDs: []string{b.Compute.GPUTypeID}, Count: b.Compute.GPUCountPerPod}
 	setIfPresent(&common.DataCenterIDs, b.DataCenterIDs)
 	if err := b.Mounts.applyTo(&common); err != nil {

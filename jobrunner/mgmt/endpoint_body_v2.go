@@ -142,9 +142,9 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 	}
 	if b.isSet() {
 		e.TemplateID = ""
-		b.containerBodyV2.apply(&e.Container)
+		err = b.containerBodyV2.apply(&e.Container)
 	}
-	return cudaVersions, nil
+	return cudaVersions, err
 }
 
 // applyCompute sets GPUs or CPUs. The kind of workers (GPU, CPU or any) is fixed

@@ -154,8 +154,7 @@ func (b podBodyV1) apply(p *store.Pod) {
 	if b.ContainerRegistryAuthID.Set {
 		p.Registry = b.ContainerRegistryAuthID.Value
 	}
-	setIfPresent(&p.Entrypoint, b.DockerEntrypoint)
-	setArgs(&p.Container, b.DockerStartCmd)
+	setCommandV1(&p.Container, b.DockerEntrypoint, b.DockerStartCmd)
 	setIfPresent(&p.Env, b.Env)
 	setIfPresent(&p.Ports, b.Ports)
 	setIfPresent(&p.Locked, b.Locked)

@@ -66,7 +66,9 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 		env := mergedEnv(t.Env, b.Env)
 		b.Env = &env
 	}
-	b.apply(&p.Container)
+	if err := b.apply(&p.Container); err != nil {
+		return p, err
+	}
 	if err := b.compute(&p, t); err != nil {
 		return p, err
 	}
@@ -159,7 +161,9 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 		b.Env = &env
 	}
 	setIfPresent(&p.Name, b.Name)
-	b.apply(&p.Container)
+	if err := b.apply(&p.Container); err != nil {
+		return err
+	}
 	if err := b.remount(p); err != nil {
 		return err
 	}

@@ -77,9 +77,10 @@ type machineV1 struct {
 
 func (s *server) newPodV1(p store.Pod) podV1 {
 	price := s.hourlyPrice(p)
+	command, _ := p.Command() // what can't be split is one word
 	w := podV1{
 		ID: p.ID, Name: p.Name, Image: p.Image, ContainerDiskInGB: p.Disk, ContainerRegistryAuthID: p.Registry,
-		DockerEntrypoint: nonNilList(p.Entrypoint), DockerStartCmd: splitArgs(p.Args), Env: nonNilMap(p.Env), Ports: nonNilList(p.Ports),
+		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd), Env: nonNilMap(p.Env), Ports: nonNilList(p.Ports),
 		PortMappings: map[string]int64{}, TemplateID: p.TemplateID, DesiredStatus: desiredStatus(p.Status),
 		LastStatusChange: p.Changed + ": " + p.ChangedAt.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700 (MST)"),
 		Locked:           p.Locked, Interruptible: p.Interruptible, ConsumerUserID: p.Owner, CostPerHr: price, AdjustedCostPerHr: price,

@@ -35,8 +35,7 @@ func (b templateBodyV1) apply(t *store.Template) {
 	if b.ContainerRegistryAuthID.Set {
 		t.Registry = b.ContainerRegistryAuthID.Value
 	}
-	setIfPresent(&t.Entrypoint, b.DockerEntrypoint)
-	setArgs(&t.Container, b.DockerStartCmd)
+	setCommandV1(&t.Container, b.DockerEntrypoint, b.DockerStartCmd)
 	setIfPresent(&t.Env, b.Env)
 	setIfPresent(&t.Public, b.IsPublic)
 	setIfPresent(&t.Serverless, b.IsServerless)
@@ -44,6 +43,18 @@ func (b templateBodyV1) apply(t *store.Template) {
 	setIfPresent(&t.Readme, b.Readme)
 	setIfPresent(&t.Volume.Size, b.VolumeInGB)
 	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
+}
+
+// setCommandV1 changes the start command. Args that version 2 wrote and that mean the same
+// stay as they are.
+func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
+	had, _ := c.Command() // what can't be split is one word
+	command := had
+	setIfPresent(&command.Entrypoint, entrypoint)
+	setIfPresent(&command.Cmd, cmd)
+	if !command.Equal(had) {
+		c.SetArgs(command.String())
+	}
 }
 
 // templateV1 is a template in an answer. The jobrunner counts neither credits nor
@@ -74,10 +85,11 @@ type templateV1 struct {
 
 func newTemplateV1(t store.Template) templateV1 {
 	official := store.IsOfficial(t.ID)
+	command, _ := t.Command() // what can't be split is one word
 	return templateV1{
 		ID: t.ID, Name: t.Name, ImageName: t.Image, Category: t.Category,
 		ContainerDiskInGB: t.Disk, ContainerRegistryAuthID: t.Registry,
-		DockerEntrypoint: nonNilList(t.Entrypoint), DockerStartCmd: splitArgs(t.Args),
+		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),
 		Env: nonNilMap(t.Env), IsPublic: t.Public, IsServerless: t.Serverless, Ports: nonNilList(t.Ports), Readme: t.Readme,
 		VolumeInGB: t.Volume.Size, VolumeMountPath: t.Volume.Path,
 		IsRunpod: official, IsPlatform: official,

@@ -26,9 +26,8 @@ type persistentV2 struct {
 	Path string `json:"path"`
 }
 
-func (b templateBodyV2) apply(t *store.Template) {
+func (b templateBodyV2) apply(t *store.Template) error {
 	setIfPresent(&t.Name, b.Name)
-	b.containerBodyV2.apply(&t.Container)
 	if b.Mounts != nil && b.Mounts.Persistent != nil {
 		t.Volume = store.LocalVolume(*b.Mounts.Persistent)
 	}
@@ -38,6 +37,7 @@ func (b templateBodyV2) apply(t *store.Template) {
 	setIfPresent(&t.StartSSH, b.StartSSH)
 	setIfPresent(&t.StartJupyter, b.StartJupyter)
 	setIfPresent(&t.AllowedCUDAVersions, b.AllowedCUDAVersions)
+	return b.containerBodyV2.apply(&t.Container)
 }
 
 // templateV2 is a template in an answer.
@@ -69,12 +69,14 @@ func newTemplateV2(t store.Template) templateV2 {
 
 func createTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
 	t := templateDefaultsV2()
-	body.apply(&t)
+	if err := body.apply(&t); err != nil {
+		return t, err
+	}
 	return s.store.CreateTemplate(c.ctx(), t)
 }
 
 func updateTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
-	return s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
+	return s.store.UpdateTemplate(c.ctx(), c.id, body.apply)
 }
 
 type templatePageV2 struct {

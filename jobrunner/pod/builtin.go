@@ -8,13 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/kballard/go-shellquote"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// builtinImages need no set-up. As pods they execute their args.
+// builtinImages need no set-up. As pods they execute their start command.
 var builtinImages = []string{"builtin/echo", "builtin/conformance"}
 
 // programs resolves built-in images, and other ones with next.
@@ -66,7 +64,7 @@ type builtin struct {
 	exit run.Exit // once done is closed
 }
 
-// startBuiltin executes the args in order, and then waits until it is stopped:
+// startBuiltin executes the words of the start command in order, and then waits until it is stopped:
 //
 //	print TEXT   writes a line
 //	env NAME     writes the value of a variable
@@ -74,16 +72,16 @@ type builtin struct {
 //	exit N       ends
 func startBuiltin(c *clock.Clock) func(context.Context, run.Spec) (run.Process, error) {
 	return func(_ context.Context, s run.Spec) (run.Process, error) {
-		words, err := shellquote.Split(s.Args)
+		command, err := s.Command()
 		if err != nil {
-			return nil, fmt.Errorf("the pod's args can't be split into words: %w", err)
+			return nil, err
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		b := &builtin{stop: stop, done: make(chan struct{})}
 		go func() {
 			defer close(b.done)
 			defer stop()
-			status, err := execute(ctx, c, s, words)
+			status, err := execute(ctx, c, s, command.Words())
 			if err != nil {
 				b.exit.Text = run.Stopped
 				return

@@ -5,12 +5,9 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
 	"time"
-
-	"github.com/kballard/go-shellquote"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -86,15 +83,6 @@ func (s Spec) Deployment() string {
 		return ""
 	}
 	return s.Pod.Deployment
-}
-
-// Words splits the args of a template or pod as a shell does.
-func Words(args string) ([]string, error) {
-	words, err := shellquote.Split(args)
-	if err != nil {
-		return nil, fmt.Errorf("the template's args can't be split into words: %w", err)
-	}
-	return words, nil
 }
 
 // Pod is the part of a Spec that only pods have.

@@ -3,14 +3,16 @@ package store
 import (
 	"maps"
 	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 )
 
 // Container is what a container is made of. Templates have one, and endpoints
 // have one of their own, copied from a template or following it.
 type Container struct {
 	Image      string            `json:"image"`
-	Entrypoint []string          `json:"entrypoint,omitempty"` // empty: the image's own
-	Args       string            `json:"args,omitempty"`       // shell-quoted; empty: the image's own
+	Entrypoint []string          `json:"entrypoint,omitempty"` // of documents from before Args held it
+	Args       string            `json:"args,omitempty"`       // see startcmd; empty: the image's own
 	Disk       int64             `json:"disk"`                 // GB
 	Env        map[string]string `json:"env,omitempty"`
 	Ports      []string          `json:"ports,omitempty"`    // "<1..65535>/<http|tcp>"
@@ -20,6 +22,36 @@ type Container struct {
 func (c Container) clone() Container {
 	c.Entrypoint, c.Env, c.Ports = slices.Clone(c.Entrypoint), maps.Clone(c.Env), slices.Clone(c.Ports)
 	return c
+}
+
+// Command returns the start command. The error says why Args can't be split into words.
+func (c Container) Command() (startcmd.Command, error) {
+	command, err := startcmd.Parse(c.Args)
+	if len(c.Entrypoint) > 0 {
+		command.Entrypoint = c.Entrypoint
+	}
+	return command, err
+}
+
+// SetArgs sets the start command.
+func (c *Container) SetArgs(args string) { c.Entrypoint, c.Args = nil, args }
+
+// StoredArgs returns the whole start command as one string.
+func (c Container) StoredArgs() string {
+	if len(c.Entrypoint) == 0 {
+		return c.Args
+	}
+	command, _ := c.Command() // what can't be split is one word
+	return command.JSON()
+}
+
+// comparableArgs is the same for args that mean the same.
+func (c Container) comparableArgs() string {
+	command, err := c.Command()
+	if err != nil {
+		return c.StoredArgs()
+	}
+	return command.String()
 }
 
 func (c Container) refs() []string {

@@ -274,9 +274,7 @@ func (p *Pod) Settings() Pod {
 	if len(c.Ports) == 0 {
 		c.Ports = nil
 	}
-	if len(c.Entrypoint) == 0 {
-		c.Entrypoint = nil
-	}
+	c.SetArgs(p.comparableArgs())
 	return c
 }
 

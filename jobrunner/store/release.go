@@ -31,23 +31,22 @@ const maxReleases = 100
 
 // workerSpec holds the fields of an endpoint that define its workers. A change of it is a release.
 type workerSpec struct {
-	Image      string            `json:"template.imageName"`
-	Entrypoint []string          `json:"template.dockerEntrypoint,omitempty"`
-	Args       string            `json:"template.dockerArgs,omitempty"`
-	Disk       int64             `json:"template.containerDiskInGb"`
-	Env        map[string]string `json:"template.env,omitempty"`
-	Ports      []string          `json:"template.ports,omitempty"`
-	Registry   string            `json:"template.containerRegistryAuthId,omitempty"`
-	GPU        *GPU              `json:"gpu,omitempty"`
-	CPU        []CPU             `json:"cpu,omitempty"`
-	Volumes    []string          `json:"networkVolumes,omitempty"`
-	Locations  []string          `json:"locations,omitempty"`
-	FlashBoot  string            `json:"flashboot"`
+	Image     string            `json:"template.imageName"`
+	Args      string            `json:"template.dockerArgs,omitempty"`
+	Disk      int64             `json:"template.containerDiskInGb"`
+	Env       map[string]string `json:"template.env,omitempty"`
+	Ports     []string          `json:"template.ports,omitempty"`
+	Registry  string            `json:"template.containerRegistryAuthId,omitempty"`
+	GPU       *GPU              `json:"gpu,omitempty"`
+	CPU       []CPU             `json:"cpu,omitempty"`
+	Volumes   []string          `json:"networkVolumes,omitempty"`
+	Locations []string          `json:"locations,omitempty"`
+	FlashBoot string            `json:"flashboot"`
 }
 
 func (e *Endpoint) workerSpec() workerSpec {
 	return workerSpec{
-		Image: e.Image, Entrypoint: e.Entrypoint, Args: e.Args, Disk: e.Disk, Env: e.Env, Ports: e.Ports, Registry: e.Registry,
+		Image: e.Image, Args: e.comparableArgs(), Disk: e.Disk, Env: e.Env, Ports: e.Ports, Registry: e.Registry,
 		GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Locations: e.DataCenterIDs, FlashBoot: e.FlashBoot,
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"pgregory.net/rapid"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
@@ -191,9 +191,9 @@ func TestShellJoinRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		split, err := api.SplitArgs(joined.(string))
-		if err != nil || !slices.Equal(split, words) {
-			t.Fatalf("%q is joined as %q, which is split into %q, %v", words, joined, split, err)
+		command, err := startcmd.Parse(joined.(string))
+		if err != nil || !slices.Equal(command.Cmd, words) {
+			t.Fatalf("%q is joined as %q, which is split into %q, %v", words, joined, command, err)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 )
 
 // shellJoin quotes a list of arguments for args.
@@ -35,7 +35,7 @@ var shellJoin = &definition{
 		if i := slices.IndexFunc(argv, func(word string) bool { return strings.ContainsRune(word, 0) }); i >= 0 {
 			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected an argument without NUL characters, which no process can get", i))
 		}
-		return api.JoinArgs(argv), nil
+		return startcmd.Join(argv), nil
 	},
 }
 

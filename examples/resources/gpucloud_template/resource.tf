@@ -6,7 +6,7 @@ variable "hub_token" {
 resource "gpucloud_template" "worker" {
   name       = "sdxl-worker"
   image      = "registry.example.com/sdxl-worker:4"
-  args       = "python -u handler.py --model \"base 1.0\""
+  cmd        = ["python", "-u", "handler.py", "--model", "base 1.0"]
   disk       = 40
   serverless = true
   env = {

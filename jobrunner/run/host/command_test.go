@@ -284,7 +284,22 @@ func TestWhatACommandSees(t *testing.T) {
 }
 
 func TestWordsOfACommand(t *testing.T) {
-	c := store.Container{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}
+	for _, c := range []store.Container{
+		{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}, // of an older version
+		{Image: "x", Args: `{"entrypoint":["sh","-c"],"cmd":["echo \"$0\"","two words"]}`},
+	} {
+		judgeWords(t, c)
+	}
+	l := &local(t, "    process: {template: command}\n").rules[0]
+	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}, {Image: "x", Args: `{"entrypoint":[],"cmd":[]}`}} {
+		if _, err := l.Process.argv(c); err == nil {
+			t.Errorf("%+v has a command", c)
+		}
+	}
+}
+
+func judgeWords(t *testing.T, c store.Container) {
+	t.Helper()
 	for name, want := range map[string]string{
 		"run: [echo, a]":                     "echo|a",
 		"{run: [echo, a], template: args}":   `echo|a|echo "$0"|two words`,
@@ -299,12 +314,6 @@ func TestWordsOfACommand(t *testing.T) {
 		argv, err := e.rules[0].Process.argv(c)
 		if err != nil || strings.Join(argv, "|") != want {
 			t.Errorf("%s: %q, %v", name, argv, err)
-		}
-	}
-	l := &local(t, "    process: {template: command}\n").rules[0]
-	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}} {
-		if _, err := l.Process.argv(c); err == nil {
-			t.Errorf("%+v has a command", c)
 		}
 	}
 }

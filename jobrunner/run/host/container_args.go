@@ -74,13 +74,13 @@ func (c creation) args(folder string) (args, env []string, err error) {
 	for _, option := range c.Options {
 		args = append(args, option.Value)
 	}
-	words, err := run.Words(c.Args)
+	command, err := c.Command()
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(c.Entrypoint) > 0 { // the option takes only the first word
-		args = append(args, "--entrypoint", c.Entrypoint[0])
-		words = append(slices.Clone(c.Entrypoint[1:]), words...)
+	words := command.Words()
+	if len(command.Entrypoint) > 0 { // the option takes only the first word
+		args, words = append(args, "--entrypoint", words[0]), words[1:]
 	}
 	return append(append(args, c.Image), words...), env, nil
 }

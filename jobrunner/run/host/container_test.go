@@ -95,7 +95,7 @@ func TestAContainer(t *testing.T) {
 	p := start(t, e, run.Spec{
 		Endpoint: "ep", ID: "w 1", Log: log, Port: 8123,
 		Container: store.Container{
-			Image: "registry.example:5000/private/model:2", Entrypoint: []string{"python3", "-u"}, Args: `handler.py "two words"`, Disk: 20,
+			Image: "registry.example:5000/private/model:2", Args: `{"entrypoint":["python3","-u"],"cmd":["handler.py","two words"]}`, Disk: 20,
 			Env: map[string]string{"TOKEN": "the-secret", "LINES": "a\nthe-secret", "PATH": "/theirs", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x"},
 		},
 		Login: &run.Login{Username: "robot", Password: "the-secret"}, Mounts: []run.Mount{{Dir: "/data/vol,1", Path: "/runpod-volume"}},

@@ -118,7 +118,7 @@ func (e *Executor) Inventory(ctx context.Context) (gpu.Inventory, error) {
 func (e *Executor) startInCluster(settings *containerSettings) func(context.Context, run.Spec) (run.Process, error) {
 	return func(ctx context.Context, s run.Spec) (run.Process, error) {
 		s.PullAlways = settings.Pull.Value == pullAlways
-		if _, err := run.Words(s.Args); err != nil {
+		if _, err := s.Command(); err != nil {
 			return nil, err
 		}
 		if s.Deployment() == "" { // the next run removes it

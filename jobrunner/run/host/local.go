@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,11 +83,11 @@ func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	if l.Template.Value == "" {
 		return argv, nil
 	}
-	if l.Template.Value == templateCommand && len(c.Entrypoint) > 0 {
-		argv = append([]string(nil), c.Entrypoint...)
+	command, err := c.Command()
+	if l.Template.Value == templateCommand && len(command.Entrypoint) > 0 {
+		argv = slices.Clone(command.Entrypoint)
 	}
-	words, err := run.Words(c.Args)
-	if argv = append(argv, words...); err == nil && len(argv) == 0 {
+	if argv = append(argv, command.Cmd...); err == nil && len(argv) == 0 {
 		err = fmt.Errorf("there is no command for the image %s: the template has neither entrypoint nor args, and its rule no run", c.Image)
 	}
 	return argv, err

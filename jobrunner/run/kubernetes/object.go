@@ -61,7 +61,7 @@ type objects struct {
 
 // build returns the Pod of a worker or pod, and Secrets with its variables and login.
 func (c *Cluster) build(s run.Spec) (objects, error) {
-	words, err := run.Words(s.Args)
+	command, err := s.Command()
 	if err != nil {
 		return objects{}, err
 	}
@@ -74,7 +74,7 @@ func (c *Cluster) build(s run.Spec) (objects, error) {
 		pull = core.PullAlways
 	}
 	container := core.Container{
-		Name: containerName, Image: s.Image, ImagePullPolicy: pull, Command: literal(s.Entrypoint), Args: literal(words),
+		Name: containerName, Image: s.Image, ImagePullPolicy: pull, Command: literal(command.Entrypoint), Args: literal(command.Cmd),
 		EnvFrom: []core.EnvFromSource{{SecretRef: &core.SecretEnvSource{LocalObjectReference: core.LocalObjectReference{Name: name + envSuffix}}}},
 	}
 	spec := core.PodSpec{

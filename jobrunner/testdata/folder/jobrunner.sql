@@ -8,7 +8,7 @@ CREATE TABLE objects (
 	doc  TEXT NOT NULL
 );
 INSERT INTO objects VALUES(1,'d6cookjgg7s6','registryAuth','registry','{"id":"d6cookjgg7s6","name":"registry","created":"2026-11-22T19:16:50.154Z","username":"u","password":"p"}');
-INSERT INTO objects VALUES(2,'dvuna3kc1lv4','template','template','{"id":"dvuna3kc1lv4","name":"template","created":"2026-11-22T19:16:50.203Z","image":"builtin/echo","disk":20,"env":{"A":"1"},"volume":{"size":0,"path":"/workspace"},"category":"NVIDIA","startSsh":true,"startJupyter":true}');
+INSERT INTO objects VALUES(2,'dvuna3kc1lv4','template','template','{"id":"dvuna3kc1lv4","name":"template","created":"2026-11-22T19:16:50.203Z","image":"builtin/echo","entrypoint":["/e"],"args":"a b","disk":20,"env":{"A":"1"},"volume":{"size":0,"path":"/workspace"},"category":"NVIDIA","startSsh":true,"startJupyter":true}');
 INSERT INTO objects VALUES(3,'srjz6z82ty3o','networkVolume','volume','{"id":"srjz6z82ty3o","name":"volume","created":"2026-11-22T19:16:50.238Z","size":20,"dataCenter":"EU-RO-1","type":"STANDARD"}');
 INSERT INTO objects VALUES(4,'053b5d64r844','endpoint','endpoint','{"id":"053b5d64r844","name":"endpoint","created":"2026-11-22T19:16:50.298Z","type":"QUEUE","image":"builtin/echo","disk":50,"cpu":[{"id":"cpu3c","vcpuCount":2}],"workersMin":0,"workersMax":2,"idleTimeout":10,"scaling":{"type":"QUEUE_DELAY","value":4},"timeout":0,"flashboot":"OFF","version":0}');
 INSERT INTO objects VALUES(5,'lsan9xkf6qmz','endpoint','stopped','{"id":"lsan9xkf6qmz","name":"stopped","created":"2026-11-22T19:16:50.709Z","type":"QUEUE","image":"builtin/echo","disk":50,"cpu":[{"id":"cpu3c","vcpuCount":2}],"workersMin":0,"workersMax":0,"idleTimeout":10,"scaling":{"type":"QUEUE_DELAY","value":4},"timeout":0,"flashboot":"OFF","version":0}');

@@ -1,0 +1,95 @@
+package startcmd_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+)
+
+func TestParse(t *testing.T) {
+	for args, want := range map[string]startcmd.Command{
+		``:                       {},
+		`  `:                     {},
+		`a`:                      {Cmd: []string{"a"}},
+		`python -u handler.py`:   {Cmd: []string{"python", "-u", "handler.py"}},
+		`python "my handler.py"`: {Cmd: []string{"python", "my handler.py"}},
+		`python 'my handler.py'`: {Cmd: []string{"python", "my handler.py"}},
+		`a\ b`:                   {Cmd: []string{"a b"}},
+		`a ""`:                   {Cmd: []string{"a", ""}},
+		"a\n\tb":                 {Cmd: []string{"a", "b"}},
+		`#a $b *`:                {Cmd: []string{"#a", "$b", "*"}},
+
+		`{"entrypoint":["sh","-c"],"cmd":["a b"]}`: {Entrypoint: []string{"sh", "-c"}, Cmd: []string{"a b"}},
+		` { "cmd" : [ "" ] } `:                     {Cmd: []string{""}},
+		`{"entrypoint":["e"]}`:                     {Entrypoint: []string{"e"}},
+		`{"entrypoint":[],"cmd":null}`:             {},
+		// These are shell strings.
+		`{}`:                        {Cmd: []string{"{}"}},
+		`{"cmd":"a"}`:               {Cmd: []string{"{cmd:a}"}},
+		`{"cmd":[null]}`:            {Cmd: []string{"{cmd:[null]}"}},
+		`{"cmd":["a"],"env":["b"]}`: {Cmd: []string{"{cmd:[a],env:[b]}"}},
+		`{"CMD":["a"]}`:             {Cmd: []string{"{CMD:[a]}"}},
+		`{"cmd":["a"]} b`:           {Cmd: []string{"{cmd:[a]}", "b"}},
+		`["a"]`:                     {Cmd: []string{"[a]"}},
+	} {
+		if got, err := startcmd.Parse(args); err != nil || !got.Equal(want) {
+			t.Errorf("%q: got %q, %v, want %q", args, got, err, want)
+		}
+	}
+	for _, args := range []string{`secret '`, `secret "`, `secret\`, `{"cmd":["secret`} {
+		if got, err := startcmd.Parse(args); err == nil || strings.Contains(err.Error(), "secret") || !got.Equal(startcmd.Command{Cmd: []string{args}}) {
+			t.Errorf("%q: got %q, %v", args, got, err)
+		}
+	}
+}
+
+func TestParseUndoesStringAndJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOf(rapid.String())
+		want := startcmd.Command{Entrypoint: words.Draw(t, "entrypoint"), Cmd: words.Draw(t, "cmd")}
+		for _, args := range []string{want.String(), want.JSON()} {
+			if got, err := startcmd.Parse(args); err != nil || !got.Equal(want) {
+				t.Fatalf("%q became %q and %q (%v)", want, args, got, err)
+			}
+		}
+	})
+}
+
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		command    startcmd.Command
+		text, json string
+	}{
+		{startcmd.Command{}, "", ""},
+		{startcmd.Command{Cmd: []string{"a b", "&<"}}, `'a b' \&\<`, `{"entrypoint":[],"cmd":["a b","&<"]}`},
+		{startcmd.Command{Entrypoint: []string{"e"}}, `{"entrypoint":["e"],"cmd":[]}`, `{"entrypoint":["e"],"cmd":[]}`},
+	} {
+		if c.command.String() != c.text || c.command.JSON() != c.json {
+			t.Errorf("%q: %s and %s", c.command, c.command, c.command.JSON())
+		}
+	}
+}
+
+// A shell splits what is joined into the same words.
+func TestJoinForAShell(t *testing.T) {
+	words := []string{"a", "#b", "#", "c#d", "#it's", "\r", "e\rf", "it's\r", "\v\f", "\u00a0", "\u2028", "\x1b[1m", "", " ", "~", "~root", "$HOME", "`id`", "$(id)", "*", "?", "[a]", "{a,b}", "!", "!!", "\\", "'", `"`, "a=b", "-n", "\t", "\n", "a\nb", "&", "|", ";", "<", ">", "(", ")", "^", "%1", "=ls"}
+	for _, shell := range []string{"sh", "bash"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' `+startcmd.Join(words)).Output()
+		if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); err != nil || !slices.Equal(got, words) {
+			t.Errorf("%s: got %q, %v\nwant %q", shell, got, err, words)
+		}
+	}
+	for word, want := range map[string]string{"#b": "'#b'", "\r": "'\r'", "c#d": "c#d", "#it's": `'#it'\''s'`, "my handler.py": "'my handler.py'"} {
+		if got := startcmd.Join([]string{"a", word}); got != "a "+want {
+			t.Errorf("%q: got %q", word, got)
+		}
+	}
+}

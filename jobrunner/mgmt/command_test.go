@@ -1,0 +1,146 @@
+package mgmt_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// commands are start commands as a v2 body has them, and as answers show them.
+var commands = []struct{ body, args, entrypoint, cmd string }{
+	{`"args":"python -u 'h i.py'"`, `"python -u 'h i.py'"`, `[]`, `["python","-u","h i.py"]`},
+	{`"entrypoint":["sh","-c"],"cmd":["a b",""]`, `"{\"entrypoint\":[\"sh\",\"-c\"],\"cmd\":[\"a b\",\"\"]}"`, `["sh","-c"]`, `["a b",""]`},
+	{`"args":"{\"cmd\":[\"x\"]}"`, `"{\"cmd\":[\"x\"]}"`, `[]`, `["x"]`},
+	{`"cmd":["<&>"],"entrypoint":[]`, `"{\"entrypoint\":[],\"cmd\":[\"<&>\"]}"`, `[]`, `["<&>"]`},
+	{`"args":"a b","entrypoint":[],"cmd":["a","b"]`, `"a b"`, `[]`, `["a","b"]`}, // as a client that changes what it has read
+	{`"args":"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}","entrypoint":["e"]`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}"`, `["e"]`, `["c"]`},
+	{`"args":"it's","cmd":["it's"]`, `"it's"`, `[]`, `["it's"]`}, // a shell can't parse that
+	{`"args":"","entrypoint":[],"cmd":[]`, `""`, `[]`, `[]`},
+	{`"entrypoint":["e"]`, `"{\"entrypoint\":[\"e\"],\"cmd\":[]}"`, `["e"]`, `[]`},
+	{`"entrypoint":[],"cmd":[]`, `""`, `[]`, `[]`},
+}
+
+// contradictions are bodies whose args differ from entrypoint or cmd.
+var contradictions = []string{
+	`"args":"a","entrypoint":["a"]`, `"args":"a","cmd":["b"]`, `"args":"a","cmd":[]`, `"args":"","cmd":["a"]`, `"args":"a b","cmd":["a b"]`,
+	`"args":"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}","cmd":["c"],"entrypoint":[]`,
+}
+
+// kindsWithCommands are the bodies of creates, without their last brace.
+var kindsWithCommands = map[string]string{
+	"templates":  `{"name":"$","image":"i"`,
+	"serverless": `{"name":"$","image":"i","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":0,"max":0}`,
+	"pods":       `{"name":"$","image":"i","gpu":{"id":"NVIDIA L4"}`,
+	"clusters":   `{"name":"$","image":"i","type":"RAY","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}`,
+}
+
+func TestCommandsV2(t *testing.T) {
+	d := deploy(t)
+	for kind, body := range kindsWithCommands {
+		path := "/v2/" + kind
+		updated := path + "/" + d.create(path, strings.Replace(body, "$", "updated", 1)+`}`)
+		for _, c := range commands {
+			want := map[string]string{"args": c.args, "entrypoint": c.entrypoint, "cmd": c.cmd}
+			made := path + "/" + d.create(path, strings.Replace(body, "$", strings.NewReplacer(`"`, "", `\`, "").Replace(c.body), 1)+","+c.body+"}")
+			if kind == "clusters" {
+				member := d.mustSend(200, "GET", made+"/pods", "").get("pods.1.id").(string)
+				d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+member, ""), want)
+				continue
+			}
+			d.expectMembers(d.mustSend(200, "GET", made, ""), want)
+			d.expectMembers(d.mustSend(200, "PATCH", updated, `{"entrypoint":["other"],"cmd":["other"]}`), map[string]string{"cmd": `["other"]`})
+			if !strings.HasPrefix(c.body, `"entrypoint":["e"]`) { // it leaves cmd as it is
+				d.expectMembers(d.mustSend(200, "PATCH", updated, "{"+c.body+"}"), want)
+			}
+		}
+		for _, c := range contradictions {
+			d.expectRefusal(400, "args and entrypoint or cmd differ", "POST", path, strings.Replace(body, "$", "refused", 1)+","+c+"}")
+			if kind != "clusters" {
+				d.expectRefusal(400, "args and entrypoint or cmd differ", "PATCH", updated, "{"+c+"}")
+			}
+		}
+		for _, c := range []string{`"entrypoint":"e"`, `"cmd":[1]`, `"cmd":[null]`, `"cmd":null`, `"entrypoint":{}`} {
+			d.expectRefusal(422, `"errors":["$.`, "POST", path, strings.Replace(body, "$", "refused", 1)+","+c+"}")
+		}
+	}
+}
+
+// TestCommandUpdatesV2 tests that an update keeps the list that it leaves out, whatever the
+// stored form.
+func TestCommandUpdatesV2(t *testing.T) {
+	d := deploy(t)
+	path := "/v2/templates/" + d.create("/v2/templates", `{"name":"t","image":"i","args":"a b"}`)
+	for _, step := range []struct{ body, args, entrypoint, cmd string }{
+		{`{"disk":9}`, `"a b"`, `[]`, `["a","b"]`},
+		{`{"entrypoint":["e"]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"a\",\"b\"]}"`, `["e"]`, `["a","b"]`},
+		{`{"cmd":["c"]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}"`, `["e"]`, `["c"]`},
+		{`{"cmd":[]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[]}"`, `["e"]`, `[]`},
+		{`{"args":"x"}`, `"x"`, `[]`, `["x"]`},
+		{`{"cmd":["x"]}`, `"{\"entrypoint\":[],\"cmd\":[\"x\"]}"`, `[]`, `["x"]`},
+		{`{"args":""}`, `""`, `[]`, `[]`},
+	} {
+		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), map[string]string{"args": step.args, "entrypoint": step.entrypoint, "cmd": step.cmd})
+	}
+}
+
+// TestCommandInTwoVersions tests that each version reads what the other wrote.
+func TestCommandInTwoVersions(t *testing.T) {
+	d := deploy(t)
+	for kind, body := range map[string]string{"templates": `{"name":"t","image":"i"}`, "pods": kindsWithCommands["pods"] + "}"} {
+		path := "/" + kind + "/" + d.create("/v2/"+kind, body)
+		for _, step := range []struct{ version, body, args, entrypoint, cmd string }{
+			{"v1", `{"dockerStartCmd":["a b","c"]}`, `"'a b' c"`, `[]`, `["a b","c"]`},
+			{"v1", `{"dockerEntrypoint":["sh"]}`, `"{\"entrypoint\":[\"sh\"],\"cmd\":[\"a b\",\"c\"]}"`, `["sh"]`, `["a b","c"]`},
+			{"v2", `{"cmd":["d"]}`, `"{\"entrypoint\":[\"sh\"],\"cmd\":[\"d\"]}"`, `["sh"]`, `["d"]`},
+			{"v1", `{"dockerEntrypoint":[]}`, `"d"`, `[]`, `["d"]`},
+			{"v2", `{"args":" d "}`, `" d "`, `[]`, `["d"]`},
+			{"v1", `{"dockerEntrypoint":[],"dockerStartCmd":["d"]}`, `" d "`, `[]`, `["d"]`},
+			{"v1", `{"dockerEntrypoint":["e"],"dockerStartCmd":[]}`, `"{\"entrypoint\":[\"e\"],\"cmd\":[]}"`, `["e"]`, `[]`},
+			{"v2", `{"args":"x"}`, `"x"`, `[]`, `["x"]`}, // args are the whole command
+			{"v1", `{"dockerStartCmd":[]}`, `""`, `[]`, `[]`},
+		} {
+			d.mustSend(200, "PATCH", "/"+step.version+path, step.body)
+			d.expectMembers(d.mustSend(200, "GET", "/v1"+path, ""), map[string]string{"dockerEntrypoint": step.entrypoint, "dockerStartCmd": step.cmd})
+			d.expectMembers(d.mustSend(200, "GET", "/v2"+path, ""), map[string]string{"args": step.args, "entrypoint": step.entrypoint, "cmd": step.cmd})
+		}
+	}
+}
+
+// TestCommandOfTemplate tests that pods and endpoints take over a template's command, less
+// what their own body has.
+func TestCommandOfTemplate(t *testing.T) {
+	d := deploy(t)
+	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
+		for name, own := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
+			template, err := json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+own+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			had := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
+			for more, want := range map[string][2]string{
+				``: had, `,"cmd":["d"]`: {had[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, had[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {had[0], `[]`},
+			} {
+				made := d.create("/v2/"+kind, `{"name":"n",`+body+`,"templateId":`+string(template)+more+`}`)
+				d.expectMembers(d.mustSend(200, "GET", "/v2/"+kind+"/"+made, ""), map[string]string{"entrypoint": want[0], "cmd": want[1]})
+			}
+		}
+	}
+}
+
+// TestSameCommandReplacesNothing tests that args that mean the same replace no container,
+// which a lock forbids, and make no release.
+func TestSameCommandReplacesNothing(t *testing.T) {
+	d := deploy(t)
+	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)
+	endpoint := "/v2/serverless/" + d.create("/v2/serverless", kindsWithCommands["serverless"]+`,"args":"a 'b'"}`)
+	d.mustSend(200, "PATCH", pod, `{"locked":true}`)
+	for _, same := range []string{`{"cmd":["a","b"]}`, `{"args":"a b"}`, `{"args":"{\"cmd\":[\"a\",\"b\"]}"}`} {
+		d.mustSend(200, "PATCH", pod, same)
+		d.mustSend(200, "PATCH", endpoint, same)
+	}
+	d.expectRefusal(409, "is locked", "PATCH", pod, `{"entrypoint":["e"]}`)
+	d.mustSend(200, "PATCH", endpoint, `{"entrypoint":["e"]}`)
+	d.expectMembers(d.mustSend(200, "GET", endpoint+"/releases", ""), map[string]string{
+		"endpointVersion": `1`, "releases.0.diff": `[{"field":"template.dockerArgs","old":"a b","new":"{\"entrypoint\":[\"e\"],\"cmd\":[\"a\",\"b\"]}"}]`,
+	})
+}

@@ -1,0 +1,225 @@
+package resources
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// A configuration has the start command of a container as args, one string, or as the lists
+// entrypoint and cmd. Templates and pods also have docker_entrypoint, which is an older
+// name of entrypoint and may stand beside args.
+
+func argsAttribute(m members, more ...string) schema.StringAttribute {
+	return m.text("args", "Start command as one string, with blanks quoted as in a shell. Conflicts with `entrypoint` and `cmd`.", more...)
+}
+
+func entrypointAttribute(m members, more ...string) schema.ListAttribute {
+	return m.words("entrypoint", "Entrypoint, a list of words; default: the image's. If set without `cmd`, the image's cmd isn't used.", more...)
+}
+
+func cmdAttribute(m members, more ...string) schema.ListAttribute {
+	return m.words("cmd", "Arguments of the entrypoint, a list of words; default: the image's.", more...)
+}
+
+func dockerEntrypointAttribute(m members) schema.ListAttribute {
+	a := m.words("entrypoint", "The older name of `entrypoint`, which may stand beside `args`.")
+	a.DeprecationMessage = "Use entrypoint, and cmd instead of args."
+	return a
+}
+
+// words is a list of strings.
+func (m members) words(path, text string, more ...string) schema.ListAttribute {
+	return schema.ListAttribute{
+		ElementType: types.StringType, Optional: true,
+		MarkdownDescription: describe(m.at(path), text, more), Validators: []validator.List{noNulls{}},
+	}
+}
+
+// command is the start command in a model.
+type command struct {
+	args             *types.String
+	entrypoint, cmd  *types.List
+	dockerEntrypoint *types.List // nil if the kind doesn't have it
+}
+
+func (f command) older() types.List {
+	if f.dockerEntrypoint == nil {
+		return types.ListNull(types.StringType)
+	}
+	return *f.dockerEntrypoint
+}
+
+// isNull reports whether the model says nothing of the start command.
+func (f command) isNull() bool {
+	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.older().IsNull()
+}
+
+// isUnknown reports whether a part is known once Terraform applies.
+func (f command) isUnknown() bool {
+	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(f.older())
+}
+
+func allKnown(l types.List) bool {
+	for _, e := range l.Elements() {
+		if e.IsUnknown() {
+			return false
+		}
+	}
+	return !l.IsUnknown()
+}
+
+// check rejects a configuration with two forms of the command.
+func (f command) check(c diagnostics.Check) {
+	for attribute, list := range map[string]types.List{"entrypoint": *f.entrypoint, "cmd": *f.cmd} {
+		for other, v := range map[string]attr.Value{"args": *f.args, "docker_entrypoint": f.older()} {
+			if isSet(list) && isSet(v) {
+				c.Error(attribute, "Two start commands", "%s conflicts with %s: remove %[2]s, and set entrypoint and cmd alone.", attribute, other)
+			}
+		}
+	}
+	if _, isJSON := startcmd.ParseJSON(f.args.ValueString()); isJSON && isSet(f.older()) {
+		c.Error("docker_entrypoint", "Two start commands", "docker_entrypoint conflicts with args in the JSON form: remove docker_entrypoint.")
+	}
+}
+
+// checkVersion rejects args that API v1, or lists, can't have.
+func (f command) checkVersion(c diagnostics.Check, v api.Version) {
+	_, err := startcmd.Parse(f.args.ValueString())
+	switch {
+	case err == nil:
+	case v == api.V1:
+		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments and args can't be split into one: %s. Mend the quotes, or set api_version = %q.", err, string(api.V2))
+	case len(f.older().Elements()) > 0:
+		c.Error("args", "Arguments that can't be split", "Beside docker_entrypoint, args are sent as a list, and they can't be split into one: %s. Mend the quotes.", err)
+	}
+}
+
+// expand is what the model says of its own. Beside a template, what it leaves out is the
+// template's; without one, what it leaves out is empty.
+func (f command) expand(followed bool) (c api.Command) {
+	list := func(l types.List) *[]string {
+		if l.IsNull() && followed {
+			return nil
+		}
+		return new(append([]string{}, value.Strings(l)...))
+	}
+	switch older := f.older(); {
+	case !older.IsNull() && (followed || len(older.Elements()) > 0):
+		c.Entrypoint = list(older)
+		if !followed || !f.args.IsNull() {
+			c.Cmd = new(append([]string{}, meaning(*f.args).Cmd...))
+		}
+	case !f.entrypoint.IsNull() || !f.cmd.IsNull():
+		c.Entrypoint, c.Cmd = list(*f.entrypoint), list(*f.cmd)
+	case !followed || !f.args.IsNull():
+		c.Args = new(f.args.ValueString())
+	}
+	return c
+}
+
+// flatten takes over an answer: all of it if the command is the object's own, else what the
+// model says of its own. The model keeps its form. Without one, it gets lists if the answer
+// has an entrypoint or args in the JSON form.
+func (f command) flatten(got api.Command, own bool) {
+	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
+		return
+	}
+	_, isJSON := startcmd.ParseJSON(*got.Args)
+	older := f.older()
+	switch {
+	case !older.IsNull():
+		*f.dockerEntrypoint = value.KeepList(older, *got.Entrypoint)
+		if own || !f.args.IsNull() {
+			*f.args = keepArgs(*f.args, value.KeepString(*f.args, startcmd.Join(*got.Cmd)))
+		}
+	case !f.args.IsNull():
+		*f.args = keepArgs(*f.args, value.KeepString(*f.args, *got.Args))
+	case !f.entrypoint.IsNull() || !f.cmd.IsNull() || own && isJSON:
+		if own || !f.entrypoint.IsNull() {
+			*f.entrypoint = value.KeepList(*f.entrypoint, *got.Entrypoint)
+		}
+		if own || !f.cmd.IsNull() {
+			*f.cmd = value.KeepList(*f.cmd, *got.Cmd)
+		}
+	case own:
+		*f.args = value.KeepString(*f.args, *got.Args)
+	}
+}
+
+// complete sets the forms that flatten left out: a data source shows all.
+func (f command) complete() {
+	shown := f.expand(false)
+	words, _ := shown.Meaning() // what can't be split is one word
+	none := types.ListNull(types.StringType)
+	*f.entrypoint, *f.cmd = value.KeepList(none, words.Entrypoint), value.KeepList(none, words.Cmd)
+	if f.dockerEntrypoint != nil {
+		*f.dockerEntrypoint = *f.entrypoint
+	}
+	if shown.Args == nil {
+		*f.args = value.KeepString(types.StringNull(), words.JSON())
+	}
+}
+
+// owned reports which parts of the command the model sets itself, whatever the template's.
+func (f command) owned() (entrypoint, cmd bool) {
+	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older().IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
+}
+
+// ownsAs reports whether the model sets the same parts as another one.
+func (f command) ownsAs(other command) bool {
+	entrypoint, cmd := f.owned()
+	otherEntrypoint, otherCmd := other.owned()
+	return entrypoint == otherEntrypoint && cmd == otherCmd
+}
+
+// rest is what the model leaves to the template.
+func (f command) rest(template startcmd.Command) startcmd.Command {
+	entrypoint, cmd := f.owned()
+	if entrypoint {
+		template.Entrypoint = nil
+	}
+	if cmd {
+		template.Cmd = nil
+	}
+	return template
+}
+
+// commandAttributes are the attributes of a start command.
+var commandAttributes = []string{"args", "entrypoint", "cmd", "docker_entrypoint"}
+
+// means reports whether two commands of their own are known to be the same.
+func (f command) means(other command) bool {
+	a, err := f.expand(false).Meaning()
+	b, failed := other.expand(false).Meaning()
+	return err == nil && failed == nil && !f.isUnknown() && !other.isUnknown() && a.Equal(b)
+}
+
+// keep keeps the state's args if the planned ones mean the same.
+func (f command) keep(state command) {
+	if !f.args.IsNull() {
+		*f.args = keepArgs(*state.args, *f.args)
+	}
+}
+
+// keepArgs is now, or prior if both mean the same: API v1 keeps lists, and what it returns
+// may be quoted differently. Blanks mean nothing.
+func keepArgs(prior, now types.String) types.String {
+	known := !prior.IsNull() && !prior.IsUnknown() && !now.IsUnknown()
+	if known && meaning(prior).Equal(meaning(now)) {
+		return prior
+	}
+	return now
+}
+
+// meaning is the start command of args.
+func meaning(args types.String) startcmd.Command {
+	command, _ := startcmd.Parse(args.ValueString()) // what can't be split is one word
+	return command
+}

@@ -1,0 +1,158 @@
+package resources_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// ownCommands are kinds with a start command of their own, and what else they need.
+var ownCommands = map[string]map[string]any{
+	"gpucloud_template": {"image": "i"},
+	podType:             {"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
+	endpointType:        {"image": "builtin/echo"},
+	clusterType:         clusterConfig(nil),
+}
+
+func eachCommand(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any)) {
+	t.Helper()
+	for typeName, config := range ownCommands {
+		for _, v := range acctest.Versions {
+			if v == api.V1 && (typeName == endpointType || typeName == clusterType) {
+				continue
+			}
+			t.Run(typeName+"/"+string(v), func(t *testing.T) {
+				t.Parallel()
+				d := acctest.Deploy(t)
+				test(t, d, drive(t, d, v), v, typeName, with(config, map[string]any{"name": d.Name("c")}))
+			})
+		}
+	}
+}
+
+func TestCommandForms(t *testing.T) {
+	eachCommand(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any) {
+		for _, c := range []struct {
+			more     map[string]any
+			at, text string
+		}{
+			{map[string]any{"args": "a", "cmd": []any{"a"}}, "cmd", "cmd conflicts with args"},
+			{map[string]any{"args": "a", "entrypoint": []any{"a"}}, "entrypoint", "entrypoint conflicts with args"},
+			{map[string]any{"args": "", "cmd": []any{}}, "cmd", "cmd conflicts with args"},
+			{map[string]any{"cmd": []any{"a", nil}}, "cmd", "an element is null"},
+		} {
+			refused(t, d, p, tfdrive.State{}, typeName, with(config, c.more), c.at, c.text)
+		}
+		// The first is created; a change to the next is sent only if it means something else.
+		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words"}}
+		state := apply(t, p, typeName, tfdrive.State{}, with(config, list), "create")
+		sent := recordMembers(t, d)
+		p = drive(t, d, v)
+		json := map[string]any{"args": `{ "cmd": ["two words"], "entrypoint": ["print"] }`}
+		for _, same := range []map[string]any{json, list} {
+			state = apply(t, p, typeName, state, with(config, same), "update")
+			if names := sent(); len(names) > 0 {
+				t.Errorf("%v sent %v", same, names)
+			}
+		}
+		if imported, diags := p.Walk().Import(typeName, state.Get("id").(string)); diags.Err() != nil {
+			t.Error(diags)
+		} else if got := []any{imported.Get("entrypoint"), imported.Get("cmd"), imported.Get("args")}; !reflect.DeepEqual(got, []any{[]any{"print"}, []any{"two words"}, nil}) {
+			t.Errorf("imported %v", got)
+		}
+		change := map[string]string{clusterType: "replace"}[typeName]
+		if change == "" {
+			change = "update"
+		}
+		state = apply(t, p, typeName, state, with(config, json), "update")
+		state = apply(t, p, typeName, state, with(config, map[string]any{"args": "print 'two words'"}), change) // without an entrypoint
+		state = apply(t, p, typeName, state, with(config, map[string]any{"cmd": []any{"print", "two words"}}), "update")
+		apply(t, p, typeName, state, config, change)
+	})
+}
+
+// A change behind Terraform's back is seen in the form of the configuration, and restored.
+func TestCommandDrift(t *testing.T) {
+	d := acctest.Deploy(t)
+	for _, v := range acctest.Versions {
+		p, c := drive(t, d, v), d.Client(t, v)
+		for name, own := range map[string]map[string]any{
+			"args": {"args": "a 'b c'"}, "JSON": {"args": `{"entrypoint":["e"]}`}, "lists": {"entrypoint": []any{"e"}, "cmd": []any{"c"}}, "cmd": {"cmd": []any{"c"}}, "nothing": {},
+			"older": {"docker_entrypoint": []any{"e"}, "args": "c d"},
+		} {
+			config := with(map[string]any{"image": "i", "name": d.Name(name + string(v))}, own)
+			state := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
+			for _, drift := range []api.Command{
+				{Args: new("drift")}, {Args: new(`{"entrypoint":["drift"],"cmd":["x"]}`)}, {Entrypoint: new([]string{"e"}), Cmd: new([]string{})}, {Entrypoint: new([]string{}), Cmd: new([]string{"drift"})},
+			} {
+				have, err := c.Templates.Get(t.Context(), state.Get("id").(string))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := have
+				want.Command = drift
+				if _, err := c.Templates.Update(t.Context(), have, want); err != nil {
+					t.Fatal(err)
+				}
+				before, _ := have.Meaning()
+				if after, _ := drift.Meaning(); before.Equal(after) {
+					continue
+				}
+				state = restored(t, p, state, config)
+				if got, err := c.Templates.GetFresh(t.Context(), have.ID); err != nil {
+					t.Fatal(err)
+				} else if now, _ := got.Meaning(); !now.Equal(before) {
+					t.Errorf("%s, %s: %q after %v, want %q", v, name, now, *got.Args, before)
+				}
+			}
+		}
+	}
+}
+
+// A pod and an endpoint with a part of the command have the other one of their template; an
+// endpoint follows it.
+func TestCommandBesideATemplate(t *testing.T) {
+	d := acctest.Deploy(t)
+	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
+	command := func(typeName, id string) any {
+		if typeName == podType {
+			got, err := c.Pods.GetFresh(t.Context(), id)
+			return []any{*got.Container.Entrypoint, *got.Container.Cmd, err}
+		}
+		got, err := c.Endpoints.GetFresh(t.Context(), id)
+		return []any{*got.Container.Entrypoint, *got.Container.Cmd, err}
+	}
+	for typeName, config := range map[string]map[string]any{podType: {"gpu": map[string]any{"id": "NVIDIA L4"}}, endpointType: {}} {
+		of := map[string]any{"name": d.Name("t-" + typeName), "image": "builtin/echo", "serverless": typeName == endpointType, "entrypoint": []any{"e"}, "cmd": []any{"c", "d"}}
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, of, "create")
+		config = with(config, map[string]any{"name": "n", "template_id": template.Get("id")})
+		state := apply(t, p, typeName, tfdrive.State{}, with(config, map[string]any{"cmd": []any{"mine"}}), "create")
+		for _, step := range []struct {
+			own             map[string]any
+			entrypoint, cmd []string
+			args            any // of from_template
+		}{
+			{map[string]any{"entrypoint": []any{"f"}}, []string{"f"}, []string{"c", "d"}, "c d"},
+			{nil, []string{"e"}, []string{"c", "d"}, `{"entrypoint":["e"],"cmd":["c","d"]}`},
+			{map[string]any{"cmd": []any{}}, []string{"e"}, []string{}, `{"entrypoint":["e"],"cmd":[]}`},
+			{map[string]any{"args": "x"}, []string{}, []string{"x"}, nil},
+			{map[string]any{"cmd": []any{"mine"}}, []string{"e"}, []string{"mine"}, `{"entrypoint":["e"],"cmd":[]}`},
+		} {
+			state = apply(t, p, typeName, state, with(config, step.own), "update")
+			has(t, state, map[string]any{"from_template.args": step.args})
+			if got := command(typeName, state.Get("id").(string)); !reflect.DeepEqual(got, []any{step.entrypoint, step.cmd, nil}) {
+				t.Errorf("%s with %v: %q", typeName, step.own, got)
+			}
+		}
+		apply(t, p, "gpucloud_template", template, with(of, map[string]any{"entrypoint": []any{"new"}}), "update")
+		if typeName == endpointType {
+			state = restored(t, p, state, with(config, map[string]any{"cmd": []any{"mine"}}))
+			if got := command(typeName, state.Get("id").(string)); !reflect.DeepEqual(got, []any{[]string{"new"}, []string{"mine"}, nil}) {
+				t.Errorf("after the template's change: %q", got)
+			}
+		}
+	}
+}
