@@ -32,6 +32,9 @@ const MaxChunk = 1 << 20
 // maxDrain bounds what one read of a stream hands over, in bytes.
 const maxDrain = 8 << 20
 
+// maxChunkRow bounds a row that has several chunks, in bytes.
+const maxChunkRow = 64 << 10
+
 // What a list of an endpoint's newest jobs holds: so many, and of their outputs
 // those of at most so many bytes.
 const (

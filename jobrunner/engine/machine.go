@@ -147,7 +147,8 @@ const (
 
 	// How many chunks there were. Arguments: those of heldByWorker.
 	selectStreamed = `SELECT streamed FROM jobs WHERE` + heldByWorker + `{lock}`
-	// So many chunks more. They are numbered from streamed downwards.
+	// So many chunks more. They are numbered from streamed downwards; a row has the number
+	// of the first of its chunks.
 	// Arguments: how many, those of heldByWorker.
 	addStreamed = `UPDATE jobs SET streamed = streamed + ? WHERE` + heldByWorker + `RETURNING k, streamed`
 	insertChunk = `INSERT INTO chunks (k, seq, chunk) VALUES (?, ?, ?)`
@@ -197,7 +198,7 @@ const (
 	// The chunks that nobody has read yet, in order. Arguments: endpoint, id, now.
 	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + ofClient + `) ORDER BY seq`
 
-	countUnread = `SELECT COUNT(*) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + ofClient + `)`
+	countUnread = `SELECT COALESCE(MAX(streamed) + 1 - MIN(seq), 0) FROM jobs JOIN chunks ON chunks.k = jobs.k WHERE` + ofClient
 
 	// Whether a job is still the worker's. Arguments: those of heldByWorker.
 	selectHeld = `SELECT 1 FROM jobs WHERE` + heldByWorker

@@ -13,7 +13,7 @@ import (
 
 // Drain reads a job as Get does, and the chunks of its stream that nobody has
 // read yet, in order, each {"output": …} with "metrics" where the handler gave
-// some. What it answers is gone afterwards. Where there is very much, more says
+// some; small ones that were reported together are one, separated by commas. What it answers is gone afterwards. Where there is very much, more says
 // that some is left; only with the last of it is a terminal state the end.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
 	// The state comes first: what a job streams before its end is then read with
@@ -154,8 +154,12 @@ func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, holder []any) (_ 
 	if err != nil {
 		return nil, 0, err
 	}
-	for i, c := range chunks {
-		if err := tx.Later(insertChunk, k, last-int64(len(chunks)-1-i), c); err != nil {
+	for i := 0; i < len(chunks); {
+		first, row := last-int64(len(chunks)-1-i), chunks[i]
+		for i++; i < len(chunks) && len(row)+len(chunks[i]) < maxChunkRow; i++ {
+			row = append(append(row, ','), chunks[i]...)
+		}
+		if err := tx.Later(insertChunk, k, first, row); err != nil {
 			return nil, 0, err
 		}
 	}

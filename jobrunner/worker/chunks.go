@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
@@ -11,10 +12,14 @@ import (
 // handler waits.
 const maxGathered = 1 << 20
 
+// gatherFor is how long the chunks that follow others are gathered, in real time.
+const gatherFor = 2 * time.Millisecond
+
 // chunks are what a handler streams, on its way to the queue. The first goes at
-// once; what comes while others are on their way goes together after them.
+// once; what comes while others are on their way, or soon after, goes together.
 type chunks struct {
 	store func([][]byte) error
+	over  chan struct{} // closed by flush
 
 	mu      sync.Mutex
 	changed sync.Cond // of mu: less waits, or nothing is on its way
@@ -25,7 +30,7 @@ type chunks struct {
 }
 
 func newChunks(keep func([][]byte) error) *chunks {
-	c := &chunks{store: keep}
+	c := &chunks{store: keep, over: make(chan struct{})}
 	c.changed.L = &c.mu
 	return c
 }
@@ -58,14 +63,29 @@ func (c *chunks) send() {
 		c.mu.Unlock()
 		err := c.store(next)
 		c.mu.Lock()
-		c.err = err
+		if c.err = err; err == nil && c.bytes < maxGathered/2 {
+			c.gather()
+		}
 	}
 	c.sending = false
 	c.changed.Broadcast()
 }
 
-// flush waits until all are kept, or one is not, and answers why.
+// gather lets more chunks come, until there are no more.
+func (c *chunks) gather() {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	timer := time.NewTimer(gatherFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.over:
+	}
+}
+
+// flush waits until all are kept, or one is not, and answers why. It is called once.
 func (c *chunks) flush() error {
+	close(c.over)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.sending {

@@ -3,8 +3,10 @@ package worker
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // What comes while a chunk is on its way goes together after it, in its order.
@@ -26,6 +28,32 @@ func TestChunksGather(t *testing.T) {
 		close(release)
 		if err := c.flush(); err != nil || len(kept) != 2 || kept[0] != "1" || kept[1] != "2 3" {
 			t.Errorf("%q, %v, expected 1, then 2 3", kept, err)
+		}
+	})
+}
+
+// Chunks that soon follow another one go together; the end of the handler waits for
+// nothing.
+func TestChunksThatFollowGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept []int
+		c := newChunks(func(outputs [][]byte) error { kept = append(kept, len(outputs)); return nil })
+		add := func(n int) {
+			for range n {
+				if err := c.add([]byte("1")); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+			}
+		}
+		add(5)
+		time.Sleep(2 * gatherFor)
+		add(1)
+		time.Sleep(2 * gatherFor)
+		add(3)
+		start := time.Now()
+		if err := c.flush(); err != nil || fmt.Sprint(kept) != "[1 4 1 1 2]" || time.Since(start) > 0 {
+			t.Errorf("%v, %v after %s; expected 1 chunk at once, then 4, 1, 1 and 2", kept, err, time.Since(start))
 		}
 	})
 }

@@ -98,6 +98,9 @@ func sleep(ctx context.Context, job run.Job, o conformanceInput) ([]byte, error)
 }
 
 func pause(ctx context.Context, job run.Job, o conformanceInput) error {
+	if o.MS == 0 {
+		return ctx.Err()
+	}
 	return job.Clock.Sleep(ctx, time.Duration(o.MS)*time.Millisecond)
 }
 

@@ -227,6 +227,28 @@ func testStream(tt *testing.T, env *Env) {
 		t.Errorf("the output is %s", got.Output)
 	}
 
+	// Small chunks of one report are one, and counted as what they are.
+	id = t.submit(engine.NewJob{})
+	job = t.take(engine.Take{})
+	large := `"` + strings.Repeat("x", 64<<10) + `"`
+	t.report(job.Ref, engine.Chunk([]byte("1"), nil), engine.Accepted)
+	t.report(job.Ref, engine.Chunks([][]byte{[]byte("2"), []byte("3"), []byte(large), []byte("5"), []byte("6")}), engine.Accepted)
+	t.report(job.Ref, engine.Chunks([][]byte{[]byte("7"), []byte("8")}), engine.Accepted)
+	if n, err := t.Unread(t.ctx, "ep", id); n != 8 || err != nil {
+		t.Errorf("%d chunks are unread, %v; want 8", n, err)
+	}
+	drain(id, engine.InProgress, `{"output":1}`, `{"output":2},{"output":3}`, `{"output":`+large+`}`, `{"output":5},{"output":6}`, `{"output":7},{"output":8}`)
+	t.report(job.Ref, engine.Chunks([][]byte{[]byte("9"), []byte("10")}), engine.Accepted)
+	t.report(job.Ref, engine.Done(nil), engine.Accepted)
+	for _, want := range []int{2, 0} {
+		if n, err := t.Unread(t.ctx, "ep", id); n != want || err != nil {
+			t.Errorf("%d chunks are unread, %v; want %d", n, err, want)
+		}
+		if _, _, _, err := t.Drain(t.ctx, "ep", id); err != nil {
+			t.Error(err)
+		}
+	}
+
 	// Nobody gets what a worker streamed that died, and who watches is woken.
 	id = t.submit(engine.NewJob{})
 	watch := t.Watch("ep", id)
