@@ -84,11 +84,11 @@ func TestConformanceStream(t *testing.T) {
 			f.t.Errorf("the job is %+v", got)
 		}
 		job = f.order(`{"op": "stream", "n": 2, "bytes": 2}`)
-		if got := f.chunks(job); strings.Join(got, "") != `{"output":"xx"}{"output":"xx"}` {
+		if got := f.chunks(job); strings.Join(got, ",") != `{"output":"xx"},{"output":"xx"}` {
 			f.t.Errorf("chunks %s", got)
 		}
 		job = f.order(`{"op": "stream", "n": 3, "outputs": [{"a":  1e2}, null]}`)
-		if got := f.chunks(job); strings.Join(got, "") != `{"output":{"a":  1e2}}{"output":null}{"output":{"n":2}}` {
+		if got := f.chunks(job); strings.Join(got, ",") != `{"output":{"a":  1e2}},{"output":null},{"output":{"n":2}}` {
 			f.t.Errorf("chunks %s", got)
 		}
 	})
