@@ -27,6 +27,7 @@ type job struct {
 	Cancel cancelJob `cmd:"" help:"Stop a job, or take it out of the queue."`
 	Retry  retryJob  `cmd:"" help:"Queue a job again that FAILED or TIMED_OUT."`
 	Purge  purgeJobs `cmd:"" help:"Remove the jobs that wait for a worker."`
+	Batch  jobBatch  `cmd:"" help:"Run many jobs as a batch, on workers of its own."`
 }
 
 // Help has an example of each way to use it.

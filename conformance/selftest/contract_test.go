@@ -24,6 +24,8 @@ var untried = map[string]string{
 	"v2 GET /serverless/{}/builds": "not in the description", "v2 GET /serverless/{}/builds/{}": "not in the description",
 	"v2 GET /global-volumes": "observed only", "v2 POST /global-volumes": "observed only", "v2 GET /global-volumes/{}": "observed only",
 	"v2 PATCH /global-volumes/{}": "observed only", "v2 DELETE /global-volumes/{}": "observed only",
+	"jobs POST /batch": "BAT clauses", "jobs GET /batch": "BAT clauses", "jobs GET /batch/{}": "BAT clauses", "jobs PUT /batch/{}": "BAT clauses",
+	"jobs POST /batch/{}/requests": "BAT clauses", "jobs GET /batch/{}/requests": "BAT clauses", "jobs DELETE /batch/{}/requests/{}": "BAT clauses", "jobs POST /batch/{}/finalize": "BAT clauses", "jobs POST /batch/{}/cancel": "BAT clauses",
 	"jobs GET /openai/v1/models": "not in the description",
 	"jobs GET /status-sync/{}":   "only for the public SDKs", "jobs POST /status-sync/{}": "only for the public SDKs",
 	"jobs POST /status/{}": "only for the public SDKs", "jobs POST /stream/{}": "only for the public SDKs",

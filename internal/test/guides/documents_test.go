@@ -17,6 +17,7 @@ import (
 var guides = []string{
 	"docs/start/first-endpoint.md",
 	"docs/guides/secrets.md",
+	"docs/guides/batch.md",
 	"docs/guides/blue-green.md",
 	"docs/guides/module-tests.md",
 	"docs/start/conformance.md",

@@ -1,0 +1,275 @@
+package cases
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+const batchSource = "API changes of November 2026, 3.1"
+
+// batchCases are of batch jobs. What the operator's page doesn't print isn't judged.
+var batchCases = []suite.Case{
+	{
+		ID: "BAT-01", Level: suite.Should, Source: batchSource,
+		Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Run: func(c *suite.C) {
+			first, second := newBatch(c), newBatch(c, suite.Echo())
+			c.Expect(first != second, "two ids", "the same id twice")
+		},
+	},
+	{
+		ID: "BAT-02", Level: suite.Should, Source: batchSource,
+		Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Echo(), suite.Echo())
+			a := c.Get(at).Success().Equal("id", strings.TrimPrefix(at, "/batch/")).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
+			for member, want := range map[string]int64{"requestTotal": 2, "requestInProgress": 0, "requestCompleted": 0, "requestFailed": 0} {
+				c.Expect(a.Int(member) == want, fmt.Sprintf("%s %d", member, want), "%d", a.Int(member))
+			}
+			created := time.UnixMilli(a.Int("createdAt"))
+			c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "%s", created)
+		},
+	},
+	{
+		ID: "BAT-03", Level: suite.Should, Source: batchSource,
+		Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Echo())
+			for n := range 3 {
+				addRequests(c, at, suite.Echo()).Success()
+				c.Get(at).Success().Equal("status", "DRAFT").Equal("requestTotal", n+2)
+			}
+		},
+	},
+	{
+		ID: "BAT-04", Level: suite.Should, Source: batchSource,
+		Statement: "DELETE /batch/{id}/requests/{requestId} removes one request from a draft.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
+			ids := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+			if len(ids) != 3 {
+				c.Inconclusive("the requests of a draft have no ids")
+			}
+			c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(ids[1]), nil).Success()
+			c.Get(at).Success().Equal("requestTotal", 2)
+			left := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+			c.Expect(slices.Equal(left, []string{ids[0], ids[2]}), "the two others", "%d requests", len(left))
+		},
+	},
+	{
+		ID: "BAT-05", Level: suite.Should, Source: batchSource,
+		Statement: "After POST /batch/{id}/finalize the batch is FINALIZED, and no request can be added or removed.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Echo(), suite.Echo())
+			finalize(c, at)
+			addRequests(c, at, suite.Echo()).Refused()
+			for _, id := range idsOf(c.Get(at + "/requests").Success().Array("requests")) {
+				c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(id), nil).Refused()
+			}
+			c.Get(at).Success().Equal("status", "FINALIZED").Equal("requestTotal", 2)
+		},
+	},
+	{
+		ID: "BAT-06", Level: suite.Should, Source: batchSource,
+		Statement: "A draft's requests don't run. Once it is FINALIZED they do, until requestCompleted + requestFailed = requestTotal; the status stays FINALIZED.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
+			c.Sleep(2 * time.Second)
+			c.Get(at).Success().Equal("status", "DRAFT").Equal("requestCompleted", 0).Equal("requestInProgress", 0)
+			finalize(c, at)
+			batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 3).Equal("requestFailed", 0).Equal("requestInProgress", 0)
+		},
+	},
+	{
+		ID: "BAT-07", Level: suite.Should, Source: batchSource,
+		Statement: "A failed request doesn't fail its batch.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Fail(), suite.Echo())
+			finalize(c, at)
+			batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 1).Equal("requestFailed", 1)
+		},
+	},
+	{
+		ID: "BAT-08", Level: suite.Should, Source: batchSource,
+		Statement: "GET /batch/{id}/requests returns each request with id, status, its output or error, and startedAt and completedAt (RFC 3339).",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+			nonce := c.Nonce()
+			at := newBatch(c, suite.Echo(suite.M{"nonce": nonce}), suite.Fail(suite.M{"message": nonce}))
+			finalize(c, at)
+			batchDone(c, at)
+			a := c.Get(at + "/requests").Success()
+			for i := range a.Array("requests") {
+				one := fmt.Sprintf("requests.%d.", i)
+				a.Str(one + "id")
+				expectRFC3339(c, a, one+"startedAt")
+				expectRFC3339(c, a, one+"completedAt")
+				if a.Str(one+"status") == suite.Completed {
+					a.Equal(one+"output.nonce", nonce).Absent(one + "error")
+				} else {
+					a.Equal(one+"status", "FAILED")
+					c.Expect(strings.Contains(a.Str(one+"error"), nonce), "the handler's error", "%q", a.Str(one+"error"))
+				}
+			}
+		},
+	},
+	{
+		ID: "BAT-09", Level: suite.Should, Source: batchSource,
+		Statement: "Results come in pages by offset and limit, with total and hasMore. All pages have each request once.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo())
+			finalize(c, at)
+			batchDone(c, at)
+			seen := map[string]bool{}
+			for offset := 0; offset < 5; offset += 2 {
+				a := c.Get(fmt.Sprintf("%s/requests?offset=%d&limit=2", at, offset)).Success().
+					Equal("total", 5).Equal("offset", offset).Equal("limit", 2).Equal("hasMore", offset < 4)
+				ids := idsOf(a.Array("requests"))
+				c.Expect(len(ids) == min(2, 5-offset), "a whole page", "%d requests at %d", len(ids), offset)
+				for _, id := range ids {
+					seen[id] = true
+				}
+			}
+			c.Expect(len(seen) == 5, "five requests", "%d", len(seen))
+		},
+	},
+	{
+		ID: "BAT-10", Level: suite.Should, Source: batchSource,
+		Statement: "POST /batch/{id}/cancel drops requests that wait and lets running ones finish. The batch is CANCELLED once none runs.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Sleep(5*time.Second), suite.Sleep(5*time.Second), suite.Sleep(5*time.Second))
+			finalize(c, at)
+			awaitBatch(c, at, "a running request", func(a *suite.Answer) bool { return a.Int("requestInProgress") > 0 })
+			running := c.Get(at).Int("requestInProgress")
+			c.Post(at+"/cancel", nil).Success()
+			if a := c.Get(at).Success(); a.Int("requestInProgress") > 0 {
+				c.Expect(a.Str("status") != "CANCELLED", "CANCELLED once no request runs", "CANCELLED while %d run", a.Int("requestInProgress"))
+			}
+			a := awaitBatch(c, at, "the end of the batch", func(a *suite.Answer) bool { return a.Int("requestInProgress") == 0 })
+			a.Equal("status", "CANCELLED")
+			done := a.Int("requestCompleted")
+			c.Expect(done >= 1 && done <= running+1, "only what ran completed", "%d of 3", done)
+		},
+	},
+	{
+		ID: "BAT-11", Level: suite.Should, Source: batchSource,
+		Statement: "A call that adds requests has a body of at most 10 MiB. A larger one is rejected whole.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Run: func(c *suite.C) {
+			at := newBatch(c)
+			addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20)}).Refused()
+			c.Get(at).Success().Equal("requestTotal", 0)
+			addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20-100)}).Success()
+			c.Get(at).Success().Equal("requestTotal", 1)
+		},
+	},
+	{
+		ID: "BAT-12", Level: suite.Should, Source: batchSource,
+		Statement: "A batch has at most 5,000 requests.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5000, Run: func(c *suite.C) {
+			at := newBatch(c)
+			all := make([]any, 5000)
+			for i := range all {
+				all[i] = suite.M{}
+			}
+			addRequests(c, at, all...).Success()
+			addRequests(c, at, suite.M{}).Refused()
+			c.Get(at).Success().Equal("requestTotal", 5000)
+		},
+	},
+	{
+		ID: "BAT-13", Level: suite.Should, Source: batchSource,
+		Statement: "An endpoint has at most 10 active batches.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 11, Requests: 30, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
+			for range 10 {
+				finalize(c, newBatch(c, suite.Sleep(time.Minute)))
+			}
+			a := c.Post("/batch", requestsOf(suite.Echo()))
+			if a.Code < 400 {
+				a = c.Post("/batch/"+suite.PathSegment(a.Str("id"))+"/finalize", nil)
+			}
+			a.Is(400, 403, 409, 422, 429)
+		},
+	},
+	{
+		ID: "BAT-14", Level: suite.Should, Source: batchSource,
+		Statement: "Batches have workers of their own: their requests don't delay jobs of /run.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
+			at := newBatch(c, suite.Sleep(20*time.Second), suite.Sleep(20*time.Second), suite.Sleep(20*time.Second))
+			c.Run(suite.Echo()).Completed() // starts a worker
+			finalize(c, at)
+			awaitBatch(c, at, "a running request", func(a *suite.Answer) bool { return a.Int("requestInProgress") > 0 })
+			c.Run(suite.Echo()).Completed()
+			a := c.Get(at).Success()
+			c.Expect(a.Int("requestCompleted") == 0, "the job's end before that of the requests", "%d completed requests", a.Int("requestCompleted"))
+		},
+	},
+}
+
+// batchWait is how long a case waits for requests.
+const batchWait = 30 * time.Second
+
+func requestsOf(inputs ...any) []any {
+	requests := make([]any, len(inputs))
+	for i, input := range inputs {
+		requests[i] = suite.M{"input": input}
+	}
+	return requests
+}
+
+// newBatch makes a draft and returns its path.
+func newBatch(c *suite.C, inputs ...any) (path string) {
+	if c.Live() {
+		c.Skip("batches are no part of the dialect of the public SDKs")
+	}
+	a := c.Post("/batch", requestsOf(inputs...))
+	if a.Code == 404 || a.Code == 405 || a.Code == 501 {
+		c.Skip("the deployment has no batches: %d", a.Code)
+	}
+	return "/batch/" + suite.PathSegment(a.Success().Equal("status", "DRAFT").Str("id"))
+}
+
+func addRequests(c *suite.C, at string, inputs ...any) *suite.Answer {
+	return c.Post(at+"/requests", suite.M{"requests": requestsOf(inputs...)})
+}
+
+func finalize(c *suite.C, at string) {
+	c.Post(at+"/finalize", nil).Success()
+	c.Get(at).Success().Equal("status", "FINALIZED")
+}
+
+// batchDone waits until all requests have ended. The operator promises no time for it.
+func batchDone(c *suite.C, at string) *suite.Answer {
+	return awaitBatch(c, at, "the end of all requests", func(a *suite.Answer) bool {
+		return a.Int("requestCompleted")+a.Int("requestFailed") >= a.Int("requestTotal")
+	})
+}
+
+func awaitBatch(c *suite.C, at, what string, reached func(*suite.Answer) bool) *suite.Answer {
+	for n := 0; ; n++ {
+		a := c.Get(at).Success()
+		if reached(a) {
+			return a
+		}
+		if n == 60 {
+			c.Inconclusive("%s did not come within %s", what, batchWait)
+		}
+		if c.Local() {
+			time.Sleep(time.Millisecond << min(n, 6))
+		}
+		c.Sleep(batchWait / 60)
+	}
+}
+
+// idsOf are the ids of listed requests.
+func idsOf(requests []any) (ids []string) {
+	for _, one := range requests {
+		request, _ := one.(map[string]any)
+		if id, ok := request["id"].(string); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

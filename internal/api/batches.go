@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// Batch is the summary of a batch.
+type Batch struct {
+	ID         string   `json:"id"`
+	Name       string   `json:"name,omitempty"`
+	Status     string   `json:"status"` // DRAFT, FINALIZED, FAILED or CANCELLED
+	Total      int      `json:"requestTotal"`
+	InProgress int      `json:"requestInProgress"`
+	Completed  int      `json:"requestCompleted"`
+	Failed     int      `json:"requestFailed"`
+	CreatedAt  int64    `json:"createdAt"` // milliseconds since 1970
+	RequestIDs []string `json:"requestIds,omitempty"`
+}
+
+// Done reports whether nothing of the batch runs or waits any more.
+func (b Batch) Done() bool {
+	return b.Status == "FAILED" || b.Status == "CANCELLED" || b.Status == "FINALIZED" && b.Completed+b.Failed >= b.Total
+}
+
+// BatchRequest is a request of a batch, with its result once it has one.
+type BatchRequest struct {
+	ID          string              `json:"id"`
+	Status      string              `json:"status"`
+	Output      json.RawMessage     `json:"output,omitempty"`
+	Error       httpclient.FreeText `json:"error,omitempty"`
+	StartedAt   string              `json:"startedAt,omitempty"`
+	CompletedAt string              `json:"completedAt,omitempty"`
+}
+
+// CreateBatch makes a draft without requests.
+func (j *Jobs) CreateBatch(ctx context.Context, endpointID string) (Batch, error) {
+	return j.batch(ctx, http.MethodPost, endpointID, "", "", []struct{}{})
+}
+
+// AddRequests adds requests to a draft, each with an input, which is an object.
+func (j *Jobs) AddRequests(ctx context.Context, endpointID, batchID string, inputs []json.RawMessage) (Batch, error) {
+	requests := make([]map[string]json.RawMessage, len(inputs))
+	for i, input := range inputs {
+		requests[i] = map[string]json.RawMessage{"input": input}
+	}
+	var answer Batch
+	err := j.onBatch(ctx, http.MethodPost, endpointID, batchID, "/requests", map[string]any{"requests": requests}, nil, &answer)
+	return answer, err
+}
+
+// RenameBatch names a batch.
+func (j *Jobs) RenameBatch(ctx context.Context, endpointID, batchID, name string) (Batch, error) {
+	return j.batch(ctx, http.MethodPut, endpointID, batchID, "", map[string]string{"name": name})
+}
+
+// FinalizeBatch locks the requests of a draft, and has them run.
+func (j *Jobs) FinalizeBatch(ctx context.Context, endpointID, batchID string) (Batch, error) {
+	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/finalize", nil)
+}
+
+// CancelBatch drops the requests that wait.
+func (j *Jobs) CancelBatch(ctx context.Context, endpointID, batchID string) (Batch, error) {
+	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/cancel", nil)
+}
+
+// Batch reads a batch.
+func (j *Jobs) Batch(ctx context.Context, endpointID, batchID string) (Batch, error) {
+	return j.batch(ctx, http.MethodGet, endpointID, batchID, "", nil)
+}
+
+func (j *Jobs) batch(ctx context.Context, method, endpointID, batchID, path string, body any) (Batch, error) {
+	answer := identified[Batch]{kind: "batch", want: batchID, decode: decodePlain[Batch]}
+	err := j.onBatch(ctx, method, endpointID, batchID, path, body, nil, &answer)
+	return answer.object, err
+}
+
+func (j *Jobs) onBatch(ctx context.Context, method, endpointID, batchID, path string, body any, query url.Values, out any) error {
+	switch {
+	case batchID != "" && !ValidID(batchID):
+		return fmt.Errorf("%q can't be the id of a batch: an id has letters, digits, - and _ only", batchID)
+	case batchID != "":
+		path = "/" + batchID + path
+	}
+	return j.do(ctx, endpointID, "/batch"+path, httpclient.Call{Method: method, Body: body, Query: query}, out)
+}
+
+// batchPage is the most objects that are asked for at a time: what the operator's page shows.
+const batchPage = 50
+
+// Batches lists the batches of an endpoint, the newest first.
+func (j *Jobs) Batches(ctx context.Context, endpointID string) (all []Batch, err error) {
+	for more := true; more && err == nil; {
+		var page struct {
+			Batches []Batch `json:"batches"`
+			HasMore bool    `json:"hasMore"`
+		}
+		err = j.onBatch(ctx, http.MethodGet, endpointID, "", "", nil, pageAt(len(all)), &page)
+		all, more = append(all, page.Batches...), page.HasMore && len(page.Batches) > 0
+	}
+	return all, err
+}
+
+// BatchRequests calls each with the requests of a batch, in their order.
+func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, each func(BatchRequest) error) error {
+	for offset, more := 0, true; more; {
+		var page struct {
+			Requests []BatchRequest `json:"requests"`
+			HasMore  bool           `json:"hasMore"`
+		}
+		if err := j.onBatch(ctx, http.MethodGet, endpointID, batchID, "/requests", nil, pageAt(offset), &page); err != nil {
+			return err
+		}
+		for _, one := range page.Requests {
+			if err := each(one); err != nil {
+				return err
+			}
+		}
+		offset += len(page.Requests)
+		more = page.HasMore && len(page.Requests) > 0
+	}
+	return nil
+}
+
+func pageAt(offset int) url.Values {
+	return url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(batchPage)}}
+}
