@@ -190,6 +190,11 @@ type listBatches struct {
 	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
 }
 
+// Help has an example.
+func (listBatches) Help() string {
+	return jobHelp + "Example:\n  jobrunner job batch list my-endpoint"
+}
+
 // Run lists the batches.
 func (l *listBatches) Run() error {
 	return l.with(l.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -214,6 +219,11 @@ type batchStatus struct {
 	batchOf `embed:""`
 }
 
+// Help has an example.
+func (batchStatus) Help() string {
+	return jobHelp + "Example:\n  jobrunner job batch status my-endpoint 01a20ee2-b476-7200-b70b-92030390656b"
+}
+
 // Run prints the summary.
 func (s *batchStatus) Run() error {
 	return s.with(s.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -229,6 +239,11 @@ type batchResults struct {
 	batchOf `embed:""`
 }
 
+// Help has an example.
+func (batchResults) Help() string {
+	return jobHelp + "Example:\n  jobrunner job batch results my-endpoint 01a20ee2-b476-7200-b70b-92030390656b"
+}
+
 // Run prints the results.
 func (r *batchResults) Run() error {
 	return r.with(r.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
@@ -238,6 +253,11 @@ func (r *batchResults) Run() error {
 
 type cancelBatch struct {
 	batchOf `embed:""`
+}
+
+// Help has an example.
+func (cancelBatch) Help() string {
+	return jobHelp + "Example:\n  jobrunner job batch cancel my-endpoint 01a20ee2-b476-7200-b70b-92030390656b"
 }
 
 // Run cancels the batch.
