@@ -82,7 +82,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 func catalogOfBuilds(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "catalog.yaml")
-	if err := os.WriteFile(path, []byte("builds: [{endpoint: \"*\", id: "+buildID+", status: COMPLETED}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("builds: [{endpoint: \"*\", id: "+buildID+", status: COMPLETED, commit_hash: 0123abc, commit_message: all, branch: main, image_name: i}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -191,11 +191,13 @@ func (s *scene) send(t *testing.T, r request) answer {
 	if a.body, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatalf("%v: %v", r, err)
 	}
+	version, path, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
+	faults := bodyFaults(contract.API(version), "error", contract.Read, a.body)
 	if a.success() {
-		version, path, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
-		for _, fault := range tableFaults(contract.API(version), r.method, "/"+path, a.body) {
-			t.Errorf("the answer and the contract's table differ: %s", fault)
-		}
+		faults = tableFaults(contract.API(version), r.method, "/"+path, a.body)
+	}
+	for _, fault := range faults {
+		t.Errorf("the answer and the contract's table differ: %s", fault)
 	}
 	return a
 }

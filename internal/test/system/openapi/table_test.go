@@ -275,7 +275,9 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	}
 	done := id(below(request{method: "POST", path: "/runsync", body: whole}))
 	queued := id(below(request{method: "POST", path: "/run", body: `{"input":{}}`}))
+	batch := id(below(request{method: "POST", path: "/batch", body: `[{"input":{}}]`}))
 	for _, r := range []request{
+		{method: "GET", path: "/batch/" + batch}, {method: "GET", path: "/batch"}, {method: "GET", path: "/batch/" + batch + "/requests"},
 		{method: "GET", path: "/status/" + done}, {method: "GET", path: "/stream/" + done}, {method: "GET", path: "/health"}, {method: "GET", path: "/requests"},
 		{method: "POST", path: "/stream/" + done, key: "live"}, {method: "POST", path: "/cancel/" + queued}, {method: "POST", path: "/purge-queue"},
 	} {
