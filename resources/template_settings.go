@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
 )
 
 // templateSettings are what workers get from a template, in one form for all

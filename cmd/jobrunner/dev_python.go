@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
 // interpreter is the Python that runs a handler.

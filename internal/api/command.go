@@ -3,7 +3,7 @@ package api
 import (
 	"slices"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
 // Command is the start command of a container. A request has either Args or lists, and a

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
 // Container is what a container is made of. Templates have one, and endpoints

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
 // shellJoin quotes a list of arguments for args.

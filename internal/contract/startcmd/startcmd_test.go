@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
 func TestParse(t *testing.T) {

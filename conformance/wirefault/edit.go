@@ -1,0 +1,222 @@
+package wirefault
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Edit is a list of changes to a request or an answer. Members are named by path:
+// jobs.inQueue, 0.password; * stands for every member.
+type Edit struct {
+	Status  int               `json:"status"`
+	Path    [2]string         `json:"path"` // a regular expression, and its replacement
+	Method  string            `json:"method"`
+	Header  map[string]string `json:"header"` // "" deletes it; $KEY is the deployment's key, $SENT the client's
+	Body    *string           `json:"body"`   // replaces the whole body
+	Set     map[string]any    `json:"set"`
+	Default map[string]any    `json:"default"` // are set where they are absent
+	Delete  []string          `json:"delete"`
+	Text    []string          `json:"text"`   // members that become strings of their JSON
+	Rename  map[string]string `json:"rename"` // by path: the new name of the member
+	Recode  map[string]string `json:"recode"` // by path ("": the whole body): see recode.go
+	Wrap    string            `json:"wrap"`   // the body becomes this member of an object
+
+	Query   [2]string            `json:"query"`   // a regular expression, and its replacement
+	Affix   map[string][2]string `json:"affix"`   // by path: a prefix and a suffix for a string, with the placeholders of Header
+	Raw     [][2]string          `json:"raw"`     // regular expressions and their replacements, in the undecoded body
+	Form    string               `json:"form"`    // "ornate": the same JSON with other white space, order of members and escapes
+	Reverse bool                 `json:"reverse"` // reverses a list, or the lists in an object
+	Page    int                  `json:"page"`    // the size of a page: a list is cut to one, with a link to the next
+	Gzip    bool                 `json:"gzip"`    // sends the body compressed
+	Chunked bool                 `json:"chunked"` // sends the body without Content-Length
+}
+
+// applyToRequest edits a request; its body is edited when the deployment reads it.
+func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
+	if e.Path[0] != "" {
+		r.URL.Path = pattern(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])
+		r.URL.RawPath = ""
+	}
+	if e.Query[0] != "" {
+		r.URL.RawQuery = pattern(e.Query[0]).ReplaceAllString(r.URL.RawQuery, e.Query[1])
+	}
+	if e.Method != "" {
+		r.Method = e.Method
+	}
+	if e.Body == nil && e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Raw == nil && e.Affix == nil {
+		e.apply(nil, r.Header, placeholders)
+		return
+	}
+	for name, value := range e.Header {
+		r.Header.Del(name)
+		if value != "" {
+			r.Header.Set(name, placeholders.Replace(value))
+		}
+	}
+	// The client may never send the body, so that only the deployment may wait for it.
+	r.Body = &lazyBody{raw: r.Body, apply: func(body []byte) []byte { return e.apply(body, http.Header{}, placeholders) }}
+	r.ContentLength = -1
+}
+
+// lazyBody is a body that is edited when it is read.
+type lazyBody struct {
+	raw   io.ReadCloser
+	apply func([]byte) []byte
+	body  io.Reader
+}
+
+func (l *lazyBody) Read(p []byte) (int, error) {
+	if l.body == nil {
+		body, err := io.ReadAll(l.raw)
+		if err != nil {
+			return 0, err
+		}
+		l.body = bytes.NewReader(l.apply(body))
+	}
+	return l.body.Read(p)
+}
+
+func (l *lazyBody) Close() error { return l.raw.Close() }
+
+// apply edits a header, and returns the edited body.
+func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
+	for name, value := range e.Header {
+		header.Del(name)
+		if value != "" {
+			header.Set(name, placeholders.Replace(value))
+		}
+	}
+	if e.Body != nil {
+		return []byte(placeholders.Replace(*e.Body))
+	}
+	for _, substitution := range e.Raw {
+		body = pattern(substitution[0]).ReplaceAll(body, []byte(substitution[1]))
+	}
+	if e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Wrap == "" && e.Affix == nil && e.Form == "" && !e.Reverse {
+		return body
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var tree any
+	if d.Decode(&tree) != nil {
+		return body
+	}
+	for path, value := range e.Set {
+		if text, ok := value.(string); ok {
+			value = placeholders.Replace(text)
+		}
+		tree = editAt(tree, strings.Split(path, "."), true, func(map[string]any, string, any) (any, bool) { return value, true })
+	}
+	for path, value := range e.Default {
+		tree = editAt(tree, strings.Split(path, "."), true, func(_ map[string]any, _ string, old any) (any, bool) {
+			if old != nil {
+				return old, true
+			}
+			return value, true
+		})
+	}
+	for _, path := range e.Delete {
+		tree = editAt(tree, strings.Split(path, "."), false, func(map[string]any, string, any) (any, bool) { return nil, false })
+	}
+	for _, path := range e.Text {
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+			text, _ := json.Marshal(old)
+			return string(text), true
+		})
+	}
+	for path, name := range e.Rename {
+		tree = editAt(tree, strings.Split(path, "."), false, func(in map[string]any, _ string, old any) (any, bool) {
+			in[name] = old
+			return nil, false
+		})
+	}
+	for path, as := range e.Recode {
+		if path == "" {
+			tree = recode(tree, as)
+			continue
+		}
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) { return recode(old, as), !isDropped(old, as) })
+	}
+	for path, affix := range e.Affix {
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+			if text, ok := old.(string); ok {
+				return placeholders.Replace(affix[0]) + text + placeholders.Replace(affix[1]), true
+			}
+			return old, true
+		})
+	}
+	if e.Wrap != "" {
+		tree = map[string]any{e.Wrap: tree}
+	}
+	if e.Reverse {
+		tree = reverseLists(tree)
+	}
+	if e.Form != "" {
+		return ornate(nil, tree, "\r\n")
+	}
+	edited, err := json.Marshal(tree)
+	if err != nil {
+		return body
+	}
+	return edited
+}
+
+// hasMembers tells whether a body has these members with these values.
+func hasMembers(body []byte, members map[string]any) bool {
+	var tree map[string]any
+	if len(members) > 0 && json.Unmarshal(body, &tree) != nil {
+		return false
+	}
+	for name, value := range members {
+		if tree[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// editAt replaces the value at a path by the result of replace, or deletes it where
+// replace returns false. With create, replace is called for an absent member, too.
+func editAt(tree any, path []string, create bool, replace func(node map[string]any, name string, old any) (any, bool)) any {
+	first, rest := path[0], path[1:]
+	switch node := tree.(type) {
+	case map[string]any:
+		names := []string{first}
+		if first == "*" {
+			names = slices.Collect(maps.Keys(node))
+		}
+		for _, name := range names {
+			old, present := node[name]
+			switch {
+			case len(rest) > 0 && present:
+				node[name] = editAt(old, rest, create, replace)
+			case len(rest) > 0, !present && !create:
+			default:
+				if value, keep := replace(node, name, old); keep {
+					node[name] = value
+				} else {
+					delete(node, name)
+				}
+			}
+		}
+	case []any:
+		for i, old := range node {
+			switch {
+			case first != "*" && first != strconv.Itoa(i):
+			case len(rest) > 0:
+				node[i] = editAt(old, rest, create, replace)
+			default:
+				if value, keep := replace(map[string]any{}, first, old); keep {
+					node[i] = value
+				}
+			}
+		}
+	}
+	return tree
+}
