@@ -98,9 +98,9 @@ func checkPodSize(ctx context.Context, p *planrule.Plan[pod]) {
 	if err != nil || p.Version != api.V2 {
 		return
 	}
-	plain := want.Container.Env
+	plain := value.StringMap(p.Plan.Env)
 	if secrets := value.StringMap(p.Config.EnvWO); len(secrets) > 0 {
-		maps.Copy(secrets, plain)
+		maps.Copy(secrets, want.Container.Env)
 		want.Container.Env = secrets
 	}
 	size, member, most := want.CreateSize()
