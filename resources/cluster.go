@@ -61,6 +61,10 @@ var Cluster = &kit.Kind[cluster]{
 		if err := state.flatten(ctx, got); err != nil || !imported {
 			return err
 		}
+		if got.Template != "" { // the settings of the pods are the template's
+			state.TemplateID = state.Template
+			return nil
+		}
 		members, err := c.Clusters.Pods(ctx, got.ID)
 		if err != nil {
 			return err
@@ -94,6 +98,7 @@ const clusterLoss = "The processes of its pods end, and what is on their contain
 var clusterFixed = []fixedSetting{
 	{attribute: "type", readable: true},
 	{attribute: "compute", readable: true},
+	{attribute: "template_id", readable: true},
 	{attribute: "image"},
 	{attribute: "args"},
 	{attribute: "entrypoint"},
@@ -130,6 +135,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	planrule.Omitted(p, func(m *cluster) *types.Object { return &m.Mounts })
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
+	checkPodTemplate(ctx, p, func(m *cluster) types.String { return m.TemplateID })
 	if p.State == nil {
 		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(ctx, p.Plan.Mounts))
 		return

@@ -30,7 +30,8 @@ var clusterSchema = schema.Schema{
 				"pod_count":         ofCluster.integer("compute.podCount", "Pods, {min} to {max}."),
 			},
 		},
-		"image":               imageAttribute(ofCluster, "Container image of the pods; a create needs it.", fixedOfCluster),
+		"template_id":         ofCluster.text("templateId", "Id of a template for pods (`serverless = false`), from which the pods get all settings of their containers and the registry auth. Conflicts with `image`, `args`, `entrypoint`, `cmd`, `disk`, `env`, `ports` and `mounts`.", fixedOfCluster),
+		"image":               imageAttribute(ofCluster, "Container image of the pods. A create needs it or `template_id`.", fixedOfCluster),
 		"args":                keptAttribute(argsAttribute(ofCluster, fixedOfCluster)),
 		"entrypoint":          keptAttribute(entrypointAttribute(ofCluster, fixedOfCluster)),
 		"cmd":                 keptAttribute(cmdAttribute(ofCluster, fixedOfCluster)),
@@ -83,6 +84,7 @@ type cluster struct {
 	Name               types.String `tfsdk:"name"`
 	Type               types.String `tfsdk:"type"`
 	Compute            types.Object `tfsdk:"compute"`
+	TemplateID         types.String `tfsdk:"template_id"`
 	Image              types.String `tfsdk:"image"`
 	Args               types.String `tfsdk:"args"`
 	Entrypoint         types.List   `tfsdk:"entrypoint"`
@@ -137,10 +139,17 @@ type clusterPrimary struct {
 	SSHEndpoint types.String `tfsdk:"ssh_endpoint"`
 }
 
-// validateCluster asks for an image: the API has the cluster's pods made of one.
+// validateCluster asks for an image or a template, which excludes settings beside it.
 func validateCluster(ctx context.Context, c diagnostics.Check, config *cluster) {
-	if config.Image.IsNull() {
-		c.Error("image", "Missing image", "The pods of a cluster are made of an image, and a cluster takes no template: set image.")
+	if config.Image.IsNull() && config.TemplateID.IsNull() {
+		c.Error("image", "Missing image", "The pods of a cluster are made from an image or a template: set image or template_id.")
+	}
+	if isSet(config.TemplateID) {
+		for _, own := range config.settings() {
+			if isSet(own.value) {
+				c.Error(own.name, "Setting beside a template", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", own.name)
+			}
+		}
 	}
 	config.command().check(c)
 	validateMounts(ctx, c, config.Mounts)
@@ -150,10 +159,21 @@ func (m *cluster) command() command {
 	return command{args: &m.Args, entrypoint: &m.Entrypoint, cmd: &m.Cmd}
 }
 
+// setting is an attribute and its value.
+type setting struct {
+	name  string
+	value attr.Value
+}
+
+// settings are what a template has, too.
+func (m *cluster) settings() []setting {
+	return []setting{{"image", m.Image}, {"args", m.Args}, {"entrypoint", m.Entrypoint}, {"cmd", m.Cmd}, {"disk", m.Disk}, {"env", m.Env}, {"ports", m.Ports}, {"mounts", m.Mounts}}
+}
+
 func (m *cluster) expand(ctx context.Context) (want api.Cluster, err error) {
 	want = api.Cluster{
 		ID: m.ID.ValueString(), Name: m.Name.ValueString(), Type: m.Type.ValueString(),
-		Image: m.Image.ValueString(), Command: m.command().expand(false), Disk: m.Disk.ValueInt64(), Env: value.StringMap(m.Env), Ports: sorted(value.Strings(m.Ports)),
+		TemplateID: m.TemplateID.ValueString(), Image: m.Image.ValueString(), Command: m.command().expand(!m.TemplateID.IsNull()), Disk: m.Disk.ValueInt64(), Env: value.StringMap(m.Env), Ports: sorted(value.Strings(m.Ports)),
 		DataCenterIDs: sorted(value.Strings(m.DataCenterIDs)), StartSSH: m.StartSSH.ValueBoolPointer(), StartJupyter: m.StartJupyter.ValueBoolPointer(),
 	}
 	compute, err := value.As[clusterCompute](ctx, m.Compute)

@@ -63,7 +63,7 @@ func (m *pod) movePlacement(ctx context.Context, from *migrate.State, cloud, gpu
 	cuda, floor := texts(from.Texts("allowed_cuda_versions")), text(from.Text("min_cuda_version"))
 	if gpuType != "" {
 		count, _ := from.Int("gpu_count")
-		gpu := &podGPU{types.StringValue(gpuType), types.Int64Value(cmp.Or(count, 1)), cuda, floor}
+		gpu := &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: floor}
 		if m.GPU, err = value.Object(ctx, podGPUAttribute, gpu); err != nil {
 			return err
 		}

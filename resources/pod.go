@@ -24,7 +24,7 @@ var Pod = &kit.Kind[pod]{
 	Moved:     movedPod,
 	Validate:  validatePod,
 	Plan:      planPod,
-	Volatile:  []string{"status", "data_center_id", "cost", "ssh", "runtime", "global_networking.ip", "global_networking.internal_dns"},
+	Volatile:  []string{"status", "data_center_id", "cost", "ssh", "runtime", "gpu.vcpu_count", "gpu.memory", "global_networking.ip", "global_networking.internal_dns"},
 	Protected: func(m *pod) types.Bool { return m.DeletionProtection },
 	Loss: func(m *pod) string {
 		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
@@ -168,6 +168,8 @@ var podOnly = []planrule.Only{
 	{Version: api.V1, Attribute: "min_download_mbps", Ruled: true},
 	{Version: api.V1, Attribute: "min_upload_mbps", Ruled: true},
 	{Version: api.V2, Attribute: "gpu.min_cuda_version", Ruled: true},
+	{Version: api.V2, Attribute: "gpu.min_ram_per_gpu", Ruled: true},
+	{Version: api.V2, Attribute: "gpu.min_vcpu_count_per_gpu", Ruled: true},
 	{Version: api.V2, Attribute: "start_ssh", Except: []string{"false"}, Ruled: true},
 	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"false"}, Ruled: true},
 }

@@ -131,6 +131,7 @@ func (m *pod) flattenCompute(ctx context.Context, got api.Pod) (err error) {
 	switch {
 	case got.GPU != nil:
 		gpu.ID, gpu.Count = types.StringValue(got.GPU.ID), types.Int64Value(max(got.GPU.Count, 1))
+		gpu.VCPUCount, gpu.Memory = positiveNumber(got.GPU.VCPUCount), positiveNumber(got.GPU.Memory)
 		m.CPU = types.ObjectNull(objectType(podCPUAttribute))
 		m.GPU, err = value.Object(ctx, podGPUAttribute, gpu)
 	case got.CPU != nil:
@@ -140,6 +141,14 @@ func (m *pod) flattenCompute(ctx context.Context, got api.Pod) (err error) {
 		})
 	}
 	return err
+}
+
+// positiveNumber is null for 0.
+func positiveNumber(n float64) types.Float64 {
+	if n == 0 {
+		return types.Float64Null()
+	}
+	return types.Float64Value(n)
 }
 
 // flattenNetworking: an answer tells what is in effect, and a change waits for the next

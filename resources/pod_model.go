@@ -75,10 +75,14 @@ type podPrivate struct {
 }
 
 type podGPU struct {
-	ID                  types.String `tfsdk:"id"`
-	Count               types.Int64  `tfsdk:"count"`
-	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
-	MinCUDAVersion      types.String `tfsdk:"min_cuda_version"`
+	ID                  types.String  `tfsdk:"id"`
+	Count               types.Int64   `tfsdk:"count"`
+	AllowedCUDAVersions types.Set     `tfsdk:"allowed_cuda_versions"`
+	MinCUDAVersion      types.String  `tfsdk:"min_cuda_version"`
+	MinRAMPerGPU        types.Int64   `tfsdk:"min_ram_per_gpu"`
+	MinVCPUCountPerGPU  types.Int64   `tfsdk:"min_vcpu_count_per_gpu"`
+	VCPUCount           types.Float64 `tfsdk:"vcpu_count"`
+	Memory              types.Float64 `tfsdk:"memory"`
 }
 
 type podCPU struct {

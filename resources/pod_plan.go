@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -82,8 +84,35 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	if p.State == nil || p.Updates(ctx) {
 		checkRegistry(ctx, p, p.State.named(ctx), p.Plan.Registry)
 		checkVolumes(ctx, p, "mounts.network", p.State.named(ctx), volumeIDs(ctx, p.Plan.Mounts))
-		checkPodTemplate(ctx, p)
+		checkPodTemplate(ctx, p, func(m *pod) types.String { return m.TemplateID })
 	}
+	if p.State == nil {
+		checkPodSize(ctx, p)
+	}
+}
+
+// checkPodSize refuses a configuration that alone is larger than the request that creates a
+// pod may be. What is unknown yet counts nothing.
+func checkPodSize(ctx context.Context, p *planrule.Plan[pod]) {
+	want, err := p.Plan.expand(ctx)
+	if err != nil || p.Version != api.V2 {
+		return
+	}
+	plain := value.StringMap(p.Plan.Env)
+	if secrets := value.StringMap(p.Config.EnvWO); len(secrets) > 0 {
+		maps.Copy(secrets, want.Container.Env)
+		want.Container.Env = secrets
+	}
+	size, member, most := want.CreateSize()
+	if size <= contract.MaxPodBody {
+		return
+	}
+	attribute := attributeName(member)
+	if text, err := json.Marshal(plain); member == "env" && err == nil && len(text) < most/2 {
+		attribute = "env_wo"
+	}
+	p.Error(attribute, "The pod's settings are too large", "API v2 creates a pod from at most %d bytes, and this configuration has %d, of which %s has %d. A template's settings count too: "+
+		"put the data into the image or a volume.", contract.MaxPodBody, size, attribute, most)
 }
 
 // planOmitted decides what the configuration omits. Beside a template it is the template's.
@@ -125,8 +154,8 @@ func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version
 }
 
 // checkPodTemplate refuses a template that does not exist, or is not for pods.
-func checkPodTemplate(ctx context.Context, p *planrule.Plan[pod]) {
-	id := p.Plan.TemplateID.ValueString()
+func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], of func(*M) types.String) {
+	id := of(p.Plan).ValueString()
 	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
 		return
 	}
@@ -141,7 +170,7 @@ func checkPodTemplate(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
-	case t.Serverless && plannedTemplate(p, p.Plan.TemplateID) == nil:
+	case t.Serverless && plannedTemplate(p, of(p.Plan)) == nil:
 		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
 	}
 }
@@ -153,6 +182,8 @@ var podFixed = []fixedSetting{
 	{"gpu.count", true, false},
 	{"gpu.allowed_cuda_versions", false, true},
 	{"gpu.min_cuda_version", false, true},
+	{"gpu.min_ram_per_gpu", false, true},
+	{"gpu.min_vcpu_count_per_gpu", false, true},
 	{"cpu.id", true, false},
 	{"cpu.vcpu_count", true, false},
 	{"cloud", true, false},
@@ -196,6 +227,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
 	}
 	if len(replaced) > 0 {
+		checkPodSize(ctx, p)
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return

@@ -43,6 +43,7 @@ func (m *pod) expand(ctx context.Context) (want api.Pod, err error) {
 		want.GPU = &api.PodGPU{
 			ID: gpu.ID.ValueString(), Count: gpu.Count.ValueInt64(),
 			AllowedCUDAVersions: sorted(value.Strings(gpu.AllowedCUDAVersions)), MinCUDAVersion: gpu.MinCUDAVersion.ValueString(),
+			MinRAMPerGPU: gpu.MinRAMPerGPU.ValueInt64(), MinVCPUCountPerGPU: gpu.MinVCPUCountPerGPU.ValueInt64(),
 		}
 	}
 	cpu, err := value.As[podCPU](ctx, m.CPU)

@@ -115,10 +115,14 @@ var podGPUAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	MarkdownDescription: "The GPUs of the pod. Either `gpu` or `cpu` is needed.",
 	Attributes: map[string]schema.Attribute{
-		"id":                    ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
-		"count":                 onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
-		"allowed_cuda_versions": ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
-		"min_cuda_version":      ofPod.text("gpu.minCudaVersion", "Least CUDA version, as `major.minor`, that the machine may have.", unreadable),
+		"id":                     ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
+		"count":                  onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
+		"allowed_cuda_versions":  ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
+		"min_cuda_version":       ofPod.text("gpu.minCudaVersion", "Least CUDA version, as `major.minor`, that the machine may have.", unreadable),
+		"min_ram_per_gpu":        ofPod.integer("gpu.minRamPerGpu", "Least memory of the machine for each GPU, in GB: a filter, not an allocation.", unreadable),
+		"min_vcpu_count_per_gpu": ofPod.integer("gpu.minVcpuCountPerGpu", "Least vCPUs of the machine for each GPU: a filter, not an allocation.", unreadable),
+		"vcpu_count":             schema.Float64Attribute{Computed: true, MarkdownDescription: "vCPUs of the pod, for all GPUs together. API v2 only."},
+		"memory":                 schema.Float64Attribute{Computed: true, MarkdownDescription: "Memory of the pod in GB, for all GPUs together. API v2 only."},
 	},
 }
 

@@ -42,7 +42,7 @@ var placement = []string{
 var clusters = &kit.Source[cluster]{
 	Kind:    Cluster,
 	Plural:  "clusters",
-	Omit:    slices.Concat([]string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
+	Omit:    slices.Concat([]string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
 	Filters: []string{"type"},
 	// Without what the pods alone show, which would be a call for each cluster.
 	Read: func(ctx context.Context, c *api.Client, m *cluster) error {

@@ -83,6 +83,7 @@ var untriedMembers = func() map[string]string {
 		{"v2 endpoint", "scaling.value stands for it", "scaling.queueDelay scaling.requestCount"},
 		{"v1 pod", "on which machine it is decides the deployment's stock", "gpuTypeIds gpuTypePriority gpuCount allowedCudaVersions minRAMPerGPU minVCPUPerGPU cpuFlavorPriority " +
 			"countryCodes dataCenterIds dataCenterPriority interruptible supportPublicIp minDiskBandwidthMBps minDownloadMbps minUploadMbps"},
+		{"v2 pod", "another case has them (VER-79)", "gpu.minRamPerGpu gpu.minVcpuCountPerGpu"},
 		{"v2 pod", "on which machine it is decides the deployment's stock", "gpu gpu.id gpu.count gpu.allowedCudaVersions gpu.minCudaVersion dataCenterIds"},
 		{"v1 pod", "a CPU pod has none", "volumeInGb globalNetworking"},
 		{"v2 pod", "a CPU pod has none", "mounts mounts.persistent mounts.persistent.size mounts.persistent.path globalNetworking"},

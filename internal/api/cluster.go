@@ -17,13 +17,15 @@ func (c *Clusters) Pods(ctx context.Context, id string) ([]Pod, error) { return 
 func clustersV2(d *deployment, cache *listCache) *Clusters {
 	r := &restCollection[Cluster]{
 		deployment: d, cache: cache, kind: "cluster", path: "/v2/clusters", member: "clusters",
-		required:  []string{"name", "type", "compute", "createdAt"},
-		id:        func(c Cluster) string { return c.ID },
-		name:      func(c Cluster) string { return c.Name },
-		sameFixed: func(got, want Cluster) bool { return got.Type == want.Type && got.Compute == want.Compute },
-		decode:    decodePlain[Cluster],
+		required: []string{"name", "type", "compute", "createdAt"},
+		id:       func(c Cluster) string { return c.ID },
+		name:     func(c Cluster) string { return c.Name },
+		sameFixed: func(got, want Cluster) bool {
+			return got.Type == want.Type && got.Compute == want.Compute && got.Template == want.TemplateID
+		},
+		decode: decodePlain[Cluster],
 		create: func(want Cluster) (any, error) {
-			want.ID, want.ClusterState, want.Command = "", ClusterState{}, want.Command.created()
+			want.ID, want.ClusterState, want.Command = "", ClusterState{}, want.created()
 			return want, nil
 		},
 		update: func(have, want Cluster) (patch, error) {

@@ -116,7 +116,7 @@ var (
 	fullContainer = &Container{new("x"), fullCommand, new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")}
 	gpuPod        = Pod{
 		Name: "x", TemplateID: new("x"), Container: fullContainer,
-		GPU: &PodGPU{"x", 1, []string{"1.0"}, "1.0"}, Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}},
+		GPU: &PodGPU{"x", 1, []string{"1.0"}, "1.0", 1, 1, 1.5, 1.5}, Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}},
 		Cloud: "SECURE", DataCenterIDs: []string{"x"}, GlobalNetworking: &GlobalNetworking{Enabled: true}, Locked: new(true), StartSSH: new(true), StartJupyter: new(true),
 		Placement: PodPlacement{
 			new(true), new(true), []string{"x"}, "custom", "custom", "custom", new(int64(1)), new(int64(1)), new(1.0), new(1.0), new(1.0),
@@ -131,7 +131,7 @@ var (
 		Mounts: PodMounts{Persistent: &PersistentMount{10, "/x"}}, DataCenterIDs: []string{"x"}, StartSSH: new(true), StartJupyter: new(true),
 		ClusterState: ClusterState{CreatedAt: "x"},
 	}
-	networkCluster = Cluster{Mounts: PodMounts{Network: []NetworkMount{{"x", "/x"}}}}
+	networkCluster = Cluster{TemplateID: "x", Mounts: PodMounts{Network: []NetworkMount{{"x", "/x"}}}}
 	cpuWorkers     = Endpoint{
 		CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
 	}

@@ -51,7 +51,11 @@ type PodGPU struct {
 	ID                  string   `json:"id"` // of the GPU type
 	Count               int64    `json:"count,omitempty"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // of a create, as the next
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only, as the rest
+	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB, of a create, as the next: what the machine must have
+	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"`
+	VCPUCount           float64  `json:"vcpuCount,omitempty"` // of answers, as the next: of all GPUs together
+	Memory              float64  `json:"memory,omitempty"`    // GB
 }
 
 // PodCPU is the CPUs of a pod without GPUs.
@@ -155,7 +159,8 @@ type Cluster struct {
 	Type    string         `json:"type"` // APPLICATION, TRAINING, SLURM or RAY
 	Compute ClusterCompute `json:"compute"`
 
-	Image string `json:"image,omitempty"`
+	TemplateID string `json:"templateId,omitempty"` // excludes the settings from here to Mounts
+	Image      string `json:"image,omitempty"`
 	Command
 	Disk          int64             `json:"disk,omitempty"` // GB
 	Env           map[string]string `json:"env,omitempty"`
@@ -177,7 +182,7 @@ type ClusterCompute struct {
 
 // ClusterState is what answers tell of a cluster's life.
 type ClusterState struct {
-	Template     string          `json:"template,omitempty"`
+	Template     string          `json:"template,omitempty"`     // that the cluster was created with
 	DataCenterID string          `json:"dataCenterId,omitempty"` // "" until a pod is placed
 	Pods         *ClusterPods    `json:"pods,omitempty"`
 	Network      *ClusterNetwork `json:"network,omitempty"` // nil until it is provisioned

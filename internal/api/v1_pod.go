@@ -85,7 +85,7 @@ func newPodV1(p Pod) (w podV1, err error) {
 		if c.Ports != nil {
 			w.Ports = new(append([]string{}, *c.Ports...))
 		}
-		if w.DockerEntrypoint, w.DockerStartCmd, err = c.Command.v1(); err != nil {
+		if w.DockerEntrypoint, w.DockerStartCmd, err = c.v1(); err != nil {
 			return w, err
 		}
 	}

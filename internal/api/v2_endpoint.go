@@ -144,7 +144,7 @@ func withChangedCommand(have, want *Container) (before, after *Container) {
 		return have, want
 	}
 	before, after = new(*have), new(*want)
-	before.Command, after.Command = Command{}, want.Command.change(have.Command)
+	before.Command, after.Command = Command{}, want.change(have.Command)
 	return before, after
 }
 

@@ -1,19 +1,16 @@
 package api
 
-import "maps"
+import (
+	"encoding/json"
+	"maps"
+)
 
 func podsV2(d *deployment, cache *listCache) *Pods {
 	r := pods(d, cache)
 	r.path, r.member = "/v2/pods", "pods"
 	r.required = []string{"name", "image", "args", "disk", "env", "ports", "mounts", "cloud", "locked", "status"}
 	r.decode = decodeAs(podV2.neutral)
-	r.create = func(want Pod) (any, error) {
-		want.ID, want.Locked, want.PodState = "", nil, PodState{} // a create can't lock it
-		if want.CPU != nil {
-			want.CPU = &PodCPU{ID: want.CPU.ID, VCPUCount: want.CPU.VCPUCount}
-		}
-		return podBodyV2(want)
-	}
+	r.create = func(want Pod) (any, error) { return createPodV2(want) }
 	r.update = func(have, want Pod) (patch, error) {
 		want = alignedPod(have, want)
 		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
@@ -30,6 +27,37 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	return &Pods{r, r, func(action PodAction) (string, any) {
 		return "/action", map[string]PodAction{"action": action}
 	}}
+}
+
+func createPodV2(want Pod) (patch, error) {
+	want.ID, want.Locked, want.PodState = "", nil, PodState{} // a create can't lock it
+	if want.CPU != nil {
+		want.CPU = &PodCPU{ID: want.CPU.ID, VCPUCount: want.CPU.VCPUCount}
+	}
+	if want.GPU != nil {
+		gpu := *want.GPU
+		gpu.VCPUCount, gpu.Memory = 0, 0
+		want.GPU = &gpu
+	}
+	return podBodyV2(want)
+}
+
+// CreateSize is the size of the request that creates a pod on v2, and of its largest member.
+func (p Pod) CreateSize() (size int, largest string, most int) {
+	body, err := createPodV2(p)
+	if err != nil {
+		return 0, "", 0
+	}
+	for name, value := range body {
+		if len(value) > most {
+			largest, most = name, len(value)
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, "", 0
+	}
+	return len(text), largest, most
 }
 
 // podV2 has the container's members beside the pod's.

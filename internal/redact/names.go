@@ -24,17 +24,17 @@ func canonical(name string) string { return strings.ToLower(strings.ReplaceAll(n
 // IsSecret tells whether the values of an attribute or member may be secrets.
 func IsSecret(name string) bool { return secretNames[canonical(name)] }
 
-// Values are the secrets of a text that an attribute or member has.
-func Values(name, text string) (secrets []string) {
+// Values are the secrets of a text that an attribute or member has. Of a start command these
+// are the words that may be secrets by themselves, in each of its forms.
+func Values(name, text string) []string {
 	switch canonical(name) {
-	case "args", "dockerargs", "dockerstartcmd", "dockerentrypoint", "entrypoint", "cmd":
+	case "args", "dockerargs":
 		if c, ok := startcmd.ParseJSON(text); ok {
-			for _, word := range c.Words() {
-				secrets = append(secrets, Values(name, word)...)
-			}
-			return append(secrets, text)
+			return append(words(strings.Join(c.Words(), " ")), text)
 		}
 		return append(words(text), text)
+	case "dockerstartcmd", "dockerentrypoint", "entrypoint", "cmd": // an element of a list
+		return words(text)
 	}
 	return []string{text}
 }

@@ -68,6 +68,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	if err != nil {
 		return body, err
 	}
+	c.body, _ = tree.(map[string]any)
 	var d decoder
 	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem(), placeOf(reflect.TypeFor[T](), u))
 	if len(d.faults) > 0 {

@@ -10,13 +10,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// clusterBodyV2 is the body of a create, or of an update, which is a rename. It knows no
-// private registry.
+// clusterBodyV2 is the body of a create, or of an update, which is a rename. Only a template
+// gives it a private registry.
 type clusterBodyV2 struct {
-	Name    *string           `json:"name"`
-	Type    *string           `json:"type"`
-	Compute *clusterComputeV2 `json:"compute"`
-	Image   *string           `json:"image"`
+	Name       *string           `json:"name"`
+	Type       *string           `json:"type"`
+	Compute    *clusterComputeV2 `json:"compute"`
+	TemplateID *string           `json:"templateId"`
+	Image      *string           `json:"image"`
 	commandBodyV2
 	Disk          *int64             `json:"disk"`
 	Env           *map[string]string `json:"env"`
@@ -36,11 +37,32 @@ type clusterComputeV2 struct {
 
 func (b *clusterBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
 
+// templateExcludes are the settings that a cluster with a template takes from it.
+var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}
+
+// template is the template that the body names, nil for none. Beside it the body, as it was
+// sent, has no settings of its own.
+func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Template, error) {
+	if b.TemplateID == nil {
+		return nil, nil
+	}
+	for _, name := range templateExcludes {
+		if _, own := sent[name]; own {
+			return nil, store.Refusal("templateId and " + name + " exclude each other: the settings of a cluster's pods are all from its template, or all from the body")
+		}
+	}
+	return podTemplate(tx, b.TemplateID)
+}
+
 // build is a new cluster and its members, in the order of their ranks.
-func (b clusterBodyV2) build(sshKeys string) (store.Cluster, []store.Pod, error) {
+func (b clusterBodyV2) build(tx *store.Tx, sent map[string]any, sshKeys string) (store.Cluster, []store.Pod, error) {
 	cluster := store.Cluster{Head: store.Head{Name: *b.Name}, Type: *b.Type, Compute: store.ClusterCompute(*b.Compute)}
-	if b.Image == nil {
-		return cluster, nil, store.Refusal("a cluster needs the image of its pods: expected image")
+	t, err := b.template(tx, sent)
+	switch {
+	case err != nil:
+		return cluster, nil, err
+	case t == nil && b.Image == nil:
+		return cluster, nil, store.Refusal("a cluster needs the image of its pods: expected image or templateId")
 	}
 	common := podDefaultsV2()
 	if err := (containerBodyV2{Image: b.Image, commandBodyV2: b.commandBodyV2, Disk: b.Disk, Env: b.Env, Ports: b.Ports}).apply(&common.Container); err != nil {
@@ -52,6 +74,12 @@ func (b clusterBodyV2) build(sshKeys string) (store.Cluster, []store.Pod, error)
 		return cluster, nil, err
 	}
 	ssh, jupyter := false, false
+	if t != nil {
+		cluster.Template = t.ID
+		common.UseTemplate(*t)
+		common.Volume, common.GPU.AllowedCUDAVersions = t.Volume, t.AllowedCUDAVersions
+		ssh, jupyter = t.StartSSH, t.StartJupyter
+	}
 	setIfPresent(&ssh, b.StartSSH)
 	setIfPresent(&jupyter, b.StartJupyter)
 	injectAccess(&common, ssh, jupyter, sshKeys)

@@ -14,7 +14,7 @@ type clusterV2 struct {
 	Name         string            `json:"name"`
 	Type         string            `json:"type"`
 	Compute      clusterComputeV2  `json:"compute"`
-	Template     string            `json:"template,omitempty"`     // absent: no create names one
+	Template     string            `json:"template,omitempty"`     // absent: created without templateId
 	DataCenterID string            `json:"dataCenterId,omitempty"` // absent: no member is placed, or anywhere
 	Pods         clusterPodsV2     `json:"pods"`
 	Network      *clusterNetworkV2 `json:"network,omitempty"` // absent: not provisioned yet
@@ -43,7 +43,7 @@ type primaryV2 struct {
 // newClusterV2 shows a cluster with its members, which are in the order of their ranks.
 func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	w := clusterV2{
-		ID: c.ID, Name: c.Name, Type: c.Type, Compute: clusterComputeV2(c.Compute), CreatedAt: timestamp(c.Created),
+		ID: c.ID, Name: c.Name, Type: c.Type, Compute: clusterComputeV2(c.Compute), Template: c.Template, CreatedAt: timestamp(c.Created),
 		Pods: clusterPodsV2{Total: int64(len(members)), ByStatus: map[string]int64{}},
 	}
 	if c.Network != nil {
@@ -120,8 +120,8 @@ func (s *server) createClusterV2(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, members, err := s.store.CreateCluster(c.ctx(), func(*store.Tx) (store.Cluster, []store.Pod, error) {
-		cluster, members, err := body.build(keys)
+	cluster, members, err := s.store.CreateCluster(c.ctx(), func(tx *store.Tx) (store.Cluster, []store.Pod, error) {
+		cluster, members, err := body.build(tx, c.body, keys)
 		cluster.Owner = c.owner
 		for i := range members {
 			members[i].Owner = c.owner

@@ -40,7 +40,7 @@ func TestClusterV2(t *testing.T) {
 		}
 		d.expectMembers(members, map[string]string{
 			at + "name": fmt.Sprintf(`"c-%d"`, rank), at + "cluster.id": `"` + id + `"`, at + "cluster.rank": fmt.Sprint(rank), at + "cluster.role": role,
-			at + "gpu": `{"id":"NVIDIA L4","count":2}`, at + "image": `"i"`, at + "args": `"a b"`, at + "disk": `9`, at + "ports": `["22/tcp"]`, at + "registry": ``,
+			at + "gpu.id": `"NVIDIA L4"`, at + "gpu.count": `2`, at + "image": `"i"`, at + "args": `"a b"`, at + "disk": `9`, at + "ports": `["22/tcp"]`, at + "registry": ``,
 			at + "mounts": `{"persistent":{"size":10,"path":"/w"}}`, at + "dataCenterId": `"EU-RO-1"`, at + "cloud": `"SECURE"`, at + "actions": `[]`,
 			at + "env.A": `"1"`, at + "status": `"PROVISIONING"`,
 		})
@@ -97,6 +97,7 @@ func TestClusterRefusalsV2(t *testing.T) {
 		made := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
 		volume, _ = made.get("id").(string)
 	}
+	template, serverless := d.podTemplate("t", ""), d.podTemplate("s", `,"serverless":true`)
 	for _, c := range []struct {
 		old, new string
 		status   int
@@ -119,7 +120,16 @@ func TestClusterRefusalsV2(t *testing.T) {
 		{`"image":"i"`, `"image":""`, 422, "$.image"},
 		{`"image":"i",`, ``, 400, "expected image"},
 		{`"image":"i"`, `"image":"i","registry":"r"`, 422, "additional properties 'registry' not allowed"},
-		{`"image":"i"`, `"image":"i","templateId":"t"`, 422, "additional properties 'templateId' not allowed"},
+		{`"image":"i"`, `"templateId":""`, 422, "$.templateId"},
+		{`"image":"i"`, `"templateId":"nowhere"`, 404, "not found"},
+		{`"image":"i"`, `"templateId":"` + serverless + `"`, 422, "want one for pods"},
+		{`"image":"i"`, `"image":"i","templateId":"` + template + `"`, 400, "templateId and image exclude each other"},
+		{`"image":"i"`, `"args":"","templateId":"` + template + `"`, 400, "templateId and args exclude each other"},
+		{`"image":"i"`, `"disk":5,"templateId":"` + template + `"`, 400, "templateId and disk exclude each other"},
+		{`"image":"i"`, `"env":{},"templateId":"` + template + `"`, 400, "templateId and env exclude each other"},
+		{`"image":"i"`, `"ports":[],"templateId":"` + template + `"`, 400, "templateId and ports exclude each other"},
+		{`"image":"i"`, `"mounts":{},"templateId":"` + template + `"`, 400, "templateId and mounts exclude each other"},
+		{`"image":"i"`, `"registry":null,"templateId":"` + template + `"`, 422, "additional properties 'registry' not allowed"},
 		{`"image":"i"`, `"image":"i","disk":0`, 422, "$.disk: got 0, want at least 1"},
 		{`"image":"i"`, `"image":"i","ports":["22"]`, 422, "$.ports[0]"},
 		{`"image":"i"`, `"image":"i","env":{"A":1}`, 422, "$.env.A: got number, want string"},
@@ -155,4 +165,32 @@ func TestClusterRefusalsV2(t *testing.T) {
 		d.expectRefusal(422, text, "PATCH", path, body)
 	}
 	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"name": `"c"`})
+}
+
+// A cluster keeps the id of its template, whose settings its pods have, the registry too.
+func TestClusterFromTemplateV2(t *testing.T) {
+	d := deploy(t)
+	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
+	template := d.podTemplate("t", `,"registry":"`+registry+`","mounts":{"persistent":{"size":30,"path":"/t"}},"startSsh":false,"startJupyter":true`)
+	body := strings.Replace(smallCluster, `"image":"i"`, `"templateId":"`+template+`"`, 1)
+	made := d.mustSend(201, "POST", "/v2/clusters", body)
+	id, _ := made.get("id").(string)
+	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`) // the pods don't follow
+	members := d.mustSend(200, "GET", "/v2/clusters/"+id+"/pods", "")
+	for _, at := range []string{"pods.0.", "pods.2."} {
+		d.expectMembers(members, map[string]string{
+			at + "image": `"from/template"`, at + "args": `"a b"`, at + "disk": `7`, at + "ports": `["22/tcp"]`, at + "env.A": `"1"`,
+			at + "mounts": `{"persistent":{"size":30,"path":"/t"}}`, at + "registry": `"` + registry + `"`, at + "gpu.count": `2`,
+		})
+		if members.get(at+"env.JUPYTER_PASSWORD") == nil {
+			t.Errorf("the template starts Jupyter, and the pod has %v", members.get(at+"env"))
+		}
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters/"+id, ""), map[string]string{"template": `"` + template + `"`})
+	d.expectRefusal(400, "was made from it", "DELETE", "/v2/templates/"+template, "")
+	d.expectRefusal(400, "in use", "DELETE", "/v2/registries/"+registry, "")
+	d.expectRefusal(422, "templateId", "PATCH", "/v2/clusters/"+id, `{"templateId":"`+template+`"}`)
+	d.mustSend(204, "DELETE", "/v2/clusters/"+id, "")
+	d.mustSend(204, "DELETE", "/v2/templates/"+template, "")
+	d.mustSend(204, "DELETE", "/v2/registries/"+registry, "")
 }

@@ -37,7 +37,9 @@ func defaultVolume() store.LocalVolume {
 // A template of version 1 has the defaults of version 2 for what version 1 lacks.
 func templateDefaultsV2() store.Template {
 	t := store.Template{Volume: defaultVolume()}
-	defaultsOf[templateBodyV2]().apply(&t)
+	if err := defaultsOf[templateBodyV2]().apply(&t); err != nil {
+		panic("the defaults of a template are invalid: " + err.Error())
+	}
 	return t
 }
 

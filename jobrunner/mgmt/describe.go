@@ -23,6 +23,7 @@ type description struct {
 	empty   bool         // the answer may also be 204
 	state   bool         // a refusal for the object's state is 409
 	public  bool         // needs no API key
+	maxBody int64        // bytes, of a body that is refused before authentication; 0: none
 	queries []func(*server, *call)
 }
 
@@ -74,6 +75,9 @@ func orNothing(h handler) handler { h.empty = true; return h }
 
 // conflicts describes a handler that refuses what the state of the object rules out.
 func conflicts(h handler) handler { h.state = true; return h }
+
+// limitsBody refuses larger bodies before authentication.
+func limitsBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 
 // withoutKey describes a handler that serves everybody.
 func withoutKey(h handler) handler { h.public = true; return h }

@@ -160,6 +160,9 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 	if h.state {
 		out = append(out, http.StatusConflict)
 	}
+	if h.maxBody > 0 {
+		out = append(out, http.StatusRequestEntityTooLarge)
+	}
 	if e.version == 2 && (hasID || namesTemplate) || hasID && method != http.MethodDelete {
 		out = append(out, http.StatusNotFound)
 	}
@@ -185,7 +188,7 @@ func failureName(status int) string {
 
 func (e edition) describeFailures(s *schemas, out map[string]*openapi.Response) {
 	body := s.component("Error", e.errors.BodyType(), s.answerObject)
-	for _, status := range []int{0, 400, 401, 403, 404, 409, 422, 429} {
+	for _, status := range []int{0, 400, 401, 403, 404, 409, 413, 422, 429} {
 		if e.version == 1 && status > 404 {
 			continue
 		}
@@ -194,7 +197,7 @@ func (e edition) describeFailures(s *schemas, out map[string]*openapi.Response) 
 			Content: map[string]openapi.MediaType{e.errors.BodyMedia(): {Schema: body}},
 		}
 		switch status {
-		case 0, http.StatusUnauthorized: // the quotas are those of a key
+		case 0, http.StatusUnauthorized, http.StatusRequestEntityTooLarge: // the quotas are those of a key
 			delete(r.Headers, "RateLimit")
 			delete(r.Headers, "RateLimit-Policy")
 		case http.StatusTooManyRequests:

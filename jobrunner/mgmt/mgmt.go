@@ -99,6 +99,7 @@ type call struct {
 	subID   string // second parameter of the path
 	owner   string // owner of the API key
 	bodies  *httplimit.Memory
+	body    map[string]any // as it was sent, once it is decoded
 	// operation is what the request asks for, nil until it is found.
 	operation *operation
 	declared  *[]openapi.Parameter // not nil: a call that only declares parameters
@@ -133,6 +134,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
+	if err := checkBodySize(c); err != nil {
+		return 0, nil, err
+	}
 	if op, public := publicOperation(c); public {
 		body, err := op.handle.serve(s, c)
 		return op.success, body, err

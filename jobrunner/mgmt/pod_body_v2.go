@@ -29,6 +29,8 @@ type podGPUBodyV2 struct {
 	Count               *int64    `json:"count"`
 	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
 	MinCUDAVersion      *string   `json:"minCudaVersion"`
+	MinRAMPerGPU        int64     `json:"minRamPerGpu"` // GB
+	MinVCPUPerGPU       int64     `json:"minVcpuCountPerGpu"`
 }
 
 // podMountsV2 is of bodies and of answers.
@@ -82,12 +84,16 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	return p, nil
 }
 
-// template is the pod template that the body names, nil for none.
 func (b podBodyV2) template(tx *store.Tx) (*store.Template, error) {
-	if b.TemplateID == nil {
+	return podTemplate(tx, b.TemplateID)
+}
+
+// podTemplate is the pod template that a body names, nil for none.
+func podTemplate(tx *store.Tx, id *string) (*store.Template, error) {
+	if id == nil {
 		return nil, nil
 	}
-	t, err := tx.Template(*b.TemplateID)
+	t, err := tx.Template(*id)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +112,7 @@ func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
 		p.CPU = &store.PodCPU{FlavorIDs: []string{b.CPU.ID}, VCPUCount: b.CPU.VCPUCount}
 		return nil
 	}
-	p.GPU = &store.PodGPU{TypeIDs: []string{b.GPU.ID}, Count: defaultGPUCount}
+	p.GPU = &store.PodGPU{TypeIDs: []string{b.GPU.ID}, Count: defaultGPUCount, MinRAMPerGPU: b.GPU.MinRAMPerGPU, MinVCPUPerGPU: b.GPU.MinVCPUPerGPU}
 	setIfPresent(&p.GPU.Count, b.GPU.Count)
 	if t != nil && b.GPU.AllowedCUDAVersions == nil && b.GPU.MinCUDAVersion == nil {
 		p.GPU.AllowedCUDAVersions = t.AllowedCUDAVersions

@@ -28,7 +28,7 @@ func TestPodDefaultsV1(t *testing.T) {
 		t.Errorf("%s", got.text)
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+got.get("id").(string), ""), map[string]string{
-		"mounts": `{"persistent":{"size":20,"path":"/workspace"}}`, "gpu": `{"id":"","count":1}`, "ports": `["8888/http","22/tcp"]`, "cloud": `"SECURE"`,
+		"mounts": `{"persistent":{"size":20,"path":"/workspace"}}`, "gpu.id": `""`, "gpu.count": `1`, "ports": `["8888/http","22/tcp"]`, "cloud": `"SECURE"`,
 	})
 	cpu := d.podV1(`{"imageName":"i","computeType":"CPU","gpuCount":4,"gpuTypeIds":["x"]}`)
 	d.expectMembers(cpu, map[string]string{"cpuFlavorId": `"cpu3c"`, "vcpuCount": `2`, "memoryInGb": `4`, "gpu": "", "volumeInGb": `0`})

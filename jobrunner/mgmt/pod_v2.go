@@ -2,11 +2,15 @@ package mgmt
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -40,8 +44,10 @@ type podV2 struct {
 }
 
 type podGPUV2 struct {
-	ID    string `json:"id"`
-	Count int64  `json:"count"`
+	ID        string  `json:"id"`
+	Count     int64   `json:"count"`
+	VCPUCount float64 `json:"vcpuCount"` // of all GPUs together, as the next
+	Memory    float64 `json:"memory"`    // GB
 }
 
 type podSSHV2 struct {
@@ -110,7 +116,7 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 		w.Mounts.Network = &[]networkMountV2{{p.NetworkVolume, p.Volume.Path}}
 	}
 	if p.GPU != nil {
-		w.GPU = &podGPUV2{shownType(p), p.GPU.Count}
+		w.GPU = newPodGPUV2(p)
 	} else if p.CPU != nil {
 		flavor := p.CPU.FlavorIDs[0]
 		w.CPU = &cpuV2{flavor, p.CPU.VCPUCount, s.Catalog.Now().CPUMemory(flavor, p.CPU.VCPUCount)}
@@ -129,6 +135,19 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 	}
 	return w
 }
+
+// newPodGPUV2 shows the vCPUs and the memory of the machine, which every pod may use. The
+// machine stands in for all, and so for one that has what the pod asks for.
+func newPodGPUV2(p store.Pod) *podGPUV2 {
+	return &podGPUV2{
+		ID: shownType(p), Count: p.GPU.Count,
+		VCPUCount: max(float64(runtime.NumCPU()), float64(p.GPU.MinVCPUPerGPU)*float64(p.GPU.Count)),
+		Memory:    max(1, machineMemory(), float64(p.GPU.MinRAMPerGPU)*float64(p.GPU.Count)),
+	}
+}
+
+// machineMemory is in GB.
+var machineMemory = sync.OnceValue(func() float64 { return math.Round(float64(httplimit.MachineMemory())/1e8) / 10 })
 
 // shownType is the type of the GPUs that the pod has or had, or would like to have.
 func shownType(p store.Pod) string {
@@ -236,7 +255,12 @@ func (s *server) createPodV2(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.createPod(c, func(tx *store.Tx) (store.Pod, error) { return body.build(tx, keys) })
+	p, err := s.createPod(c, func(tx *store.Tx) (store.Pod, error) {
+		if err := body.checkMerged(tx, c.body); err != nil {
+			return store.Pod{}, err
+		}
+		return body.build(tx, keys)
+	})
 	if err != nil {
 		return nil, err
 	}

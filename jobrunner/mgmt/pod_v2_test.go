@@ -37,7 +37,7 @@ func TestPodDefaultsV2(t *testing.T) {
 	if got.has("gpu") || got.has("cluster") || got.has("startSsh") {
 		t.Errorf("%s", got.text)
 	}
-	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", gpuPod), map[string]string{"gpu": `{"id":"NVIDIA L4","count":1}`, "cpu": ""})
+	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", gpuPod), map[string]string{"gpu.id": `"NVIDIA L4"`, "gpu.count": `1`, "cpu": ""})
 }
 
 // A pod has GPUs or CPUs, of counts that there can be, and storage of one kind.

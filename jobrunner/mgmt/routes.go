@@ -79,7 +79,7 @@ var operations = []struct {
 	{"POST", "/v1/pods/{id}/restart", 200, podActionV1(pod.Restart)},
 
 	{"GET", "/v2/pods", 200, asks(readPodsQuery, answers[podPageV2]((*server).listPodsV2))},
-	{"POST", "/v2/pods", 201, takes[podBodyV2](contract.Create, answers[podV2]((*server).createPodV2))},
+	{"POST", "/v2/pods", 201, limitsBody(contract.MaxPodBody, takes[podBodyV2](contract.Create, answers[podV2]((*server).createPodV2)))},
 	{"GET", "/v2/pods/{id}", 200, answers[podV2]((*server).getPodV2)},
 	{"PATCH", "/v2/pods/{id}", 200, conflicts(takes[podBodyV2](contract.Update, answers[podV2]((*server).updatePodV2)))},
 	{"DELETE", "/v2/pods/{id}", 204, conflicts(handler{serve: (*server).deletePodV2})},

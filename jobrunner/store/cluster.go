@@ -12,9 +12,12 @@ type Cluster struct {
 	Head
 
 	// Owner is the owner of the API key that made it.
-	Owner   string         `json:"owner,omitempty"`
-	Type    string         `json:"type"`
-	Compute ClusterCompute `json:"compute"`
+	Owner string `json:"owner,omitempty"`
+	Type  string `json:"type"`
+	// Template is the template that its pods were made from, "" for none. They don't
+	// follow it.
+	Template string         `json:"template,omitempty"`
+	Compute  ClusterCompute `json:"compute"`
 	// Network is what its members share; nil: it is not provisioned yet.
 	Network *ClusterNetwork `json:"network,omitempty"`
 }
@@ -35,7 +38,12 @@ type ClusterNetwork struct {
 
 func (c *Cluster) kind() kind { return clusters }
 
-func (c *Cluster) refs() []string { return nil }
+func (c *Cluster) refs() []string {
+	if c.Template == "" {
+		return nil
+	}
+	return []string{c.Template}
+}
 
 // Cluster reads one cluster. The error wraps ErrNotFound where there is none.
 func (s *Store) Cluster(ctx context.Context, id string) (Cluster, error) {

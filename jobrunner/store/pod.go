@@ -47,6 +47,8 @@ type PodGPU struct {
 	Count               int64    `json:"count"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // empty: any
 	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // "": no floor
+	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB, of a machine that stands in for all, as the next
+	MinVCPUPerGPU       int64    `json:"minVcpuPerGpu,omitempty"`
 }
 
 // PodCPU is the CPU flavours that will do for a pod, the best first.

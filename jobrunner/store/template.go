@@ -122,7 +122,8 @@ func (tx *Tx) updateLinked(t Template) error {
 	return nil
 }
 
-// DeleteTemplate refuses while an endpoint is linked to the template, or a pod names it.
+// DeleteTemplate refuses while an endpoint is linked to the template, or a pod or a cluster
+// names it.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	if IsOfficial(id) {
 		return ErrOfficial
@@ -131,17 +132,15 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 		if _, err := tx.Template(id); err != nil {
 			return err
 		}
-		users, err := tx.owners(endpoints, id)
-		if err != nil {
-			return err
-		}
-		if len(users) > 0 {
-			return refusef("template %q is in use: endpoint %q is linked to it; delete that first, or give it another template", id, users[0])
-		}
-		if user, err := tx.podThatUses(id); err != nil {
-			return err
-		} else if user != "" {
-			return refusef("template %q is in use: pod %q was made from it; delete that first", id, user)
+		const madeFrom = "%s %q was made from it; delete that first"
+		for of, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
+			users, err := tx.owners(of, id)
+			if err != nil {
+				return err
+			}
+			if len(users) > 0 {
+				return refusef("template %q is in use: "+text, id, of.label, users[0])
+			}
 		}
 		return tx.remove(templates, id)
 	})
