@@ -35,7 +35,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("PATCH", "/serverless/{id}", "endpoint", 200, "v2 document: UpdateEndpoint", fails(400, 404, 422)),
 	op("DELETE", "/serverless/{id}", "endpoint", 204, "v2 document: DeleteEndpoint", fails(404), says("ends its jobs; never deletes a user's template")),
 	op("GET", "/serverless/{id}/workers", "worker", 200, "v2 document: ListEndpointWorkers", fails(404), says("object with the list workers, and counts")),
-	op("GET", "/serverless/{id}/builds", "build", 200, documentOfBuilds, query("cursor", "limit"), fails(404, 422), says("object with the list builds, the newest first, and pagination: `limit` is 1 to 100, 100 by default")),
+	op("GET", "/serverless/{id}/builds", "build", 200, documentOfBuilds, query("cursor", "limit"), fails(404, 422), says("pages of builds, newest first: `limit` is 1 to 100, 100 by default")),
 	op("GET", "/serverless/{id}/builds/{buildId}", "build", 200, documentOfBuilds, fails(404)),
 	op("GET", "/serverless/{id}/releases", "release", 200, "v2 document: ListEndpointReleases", query("cursor", "limit"), fails(404, 422), says(pages("releases"))),
 	op("GET", "/serverless/{id}/workers/{workerId}/logs", "logLine", 200, "v2 document: GetWorkerLogs", query("source", "tail", "since"), fails(404), says("Last-Event-ID header to resume")),
@@ -84,5 +84,5 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 
 // pages describes a list with pages.
 func pages(list string) string {
-	return "object with the list " + list + ", the newest first, and pagination: `limit` is 1 to 1000, 1000 by default (API changes of November 2026)"
+	return "pages of " + list + ", newest first: `limit` is 1 to 1000, 1000 by default"
 }

@@ -25,7 +25,6 @@ func Markdown() string {
 		if api.api != V1 {
 			writeOperations(&doc, api.api)
 		}
-		writeUnserved(&doc, api.api)
 		if api.api == V1 {
 			doc.WriteString("\nIts operations and members are in `/v1/openapi.json` and `/v1/docs` of a jobrunner, which come from the same table.\n")
 			continue
@@ -79,23 +78,6 @@ func writeOperations(doc *strings.Builder, api API) {
 			notes := slices.DeleteFunc([]string{codes(o.Query), o.Note}, func(s string) bool { return s == "" })
 			row(doc, code(o.Method+" "+o.Path), o.Resource, numbers(append(slices.Clone(o.Success), own...)), strings.Join(notes, "; "))
 		}
-	}
-}
-
-func writeUnserved(doc *strings.Builder, api API) {
-	if !slices.ContainsFunc(UnservedOperations, func(o Unserved) bool { return o.API == api }) {
-		return
-	}
-	doc.WriteString("\n### Operations that the jobrunner lacks\n\nThe operator has them. The jobrunner answers 501 and says so. Paths that no page prints are guesses.\n\n| Operation | Path | Source |\n|---|---|---|\n")
-	for _, o := range UnservedOperations {
-		if o.API != api {
-			continue
-		}
-		path := "printed"
-		if o.Guess {
-			path = "a guess"
-		}
-		row(doc, code(o.Method+" "+o.Path), path, o.Source)
 	}
 }
 
@@ -246,7 +228,7 @@ func values(f Field) string {
 		facts = append(facts, "no duplicates")
 	}
 	if f.Clear != "" {
-		facts = append(facts, "an update clears it with "+code(f.Clear))
+		facts = append(facts, "cleared by "+code(f.Clear))
 	}
 	return strings.Join(facts, "; ")
 }

@@ -20,7 +20,7 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 | observed | later pages, public clients and servers ([contract](contract.md)) |
 | chosen | by this project, where all sources are silent ([choices](contract.md#choices)) |
 
-An operation that isn't served answers 501. The clauses %s judge all operations; they aren't repeated. A served operation without clauses of its own is tested against the operator's documents, or with public clients.
+The jobrunner serves all operations but those marked *not served*, which answer 501. The clauses %s judge all operations; they aren't repeated. A served operation without clauses of its own is tested against the operator's documents, or with public clients.
 `
 
 // Markdown returns the page.
@@ -45,16 +45,16 @@ func Markdown() (string, error) {
 				fmt.Fprintf(&b, "\nAll operations: %s.\n", short(m.clauses))
 			}
 		}
-		b.WriteString("\n| Operation | Served | Known | Clauses |\n|---|---|---|---|\n")
+		b.WriteString("\n| Operation | Known | Clauses |\n|---|---|---|\n")
 		for _, o := range operations() {
 			if o.api != api.api {
 				continue
 			}
-			served := "yes"
+			known := o.known
 			if !o.served {
-				served = "no"
+				known = "not served; " + known
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", o, served, o.known, short(judges(o, list)))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o, known, short(judges(o, list)))
 		}
 	}
 	return b.String(), nil
