@@ -152,7 +152,7 @@ func withChangedCommand(have, want *Container) (before, after *Container) {
 // for what every container has: a deployment that leaves it out does not return
 // it.
 func completed(c Container) *Container {
-	c.Command, c.Ports, c.Registry = c.Command.answered(), new(deref(c.Ports)), new(deref(c.Registry))
+	c.Command, c.Ports, c.Registry = c.answered(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
 		c.Env = map[string]string{}
 	}

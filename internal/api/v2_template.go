@@ -11,12 +11,12 @@ func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 	r.path, r.member = "/v2/templates", "templates"
 	r.required = []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"}
 	r.decode = decodeAs(func(t Template) Template {
-		t.Command, t.AllowedCUDAVersions = t.Command.answered(), new(deref(t.AllowedCUDAVersions)) // left out: empty
+		t.Command, t.AllowedCUDAVersions = t.answered(), new(deref(t.AllowedCUDAVersions)) // left out: empty
 		return t
 	})
 	r.create = func(want Template) (any, error) { return newTemplateV2(want), nil }
 	r.update = func(have, want Template) (patch, error) {
-		command, err := members(want.Command.change(have.Command))
+		command, err := members(want.change(have.Command))
 		if err != nil {
 			return nil, err
 		}
