@@ -30,7 +30,7 @@ func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 
 // newTemplateV2 makes a request body.
 func newTemplateV2(t Template) Template {
-	t.ID, t.Command = "", t.Command.created()
+	t.ID, t.Command = "", t.created()
 	if len(deref(t.AllowedCUDAVersions)) == 0 {
 		t.AllowedCUDAVersions = nil
 	}
