@@ -75,7 +75,7 @@ func TestReadEndpoint(t *testing.T) {
 	v1.FlashBoot, v1.CreatedAt, v1.WorkerEnv = nil, "2026-11-01T00:00:00Z", map[string]string{"A": "1"}
 	v2 := gpuEndpoint()
 	v2.TemplateID, v2.Container, v2.GPU.TypeIDs = nil, own(), nil
-	v2.Entrypoint, v2.Cmd = new([]string(nil)), new([]string{"x"})
+	v2.Container.Entrypoint, v2.Container.Cmd = new([]string(nil)), new([]string{"x"})
 	v2.CreatedAt, v2.RequestURLs = v1.CreatedAt, api.RequestURLs{Run: "http://q/run", RunSync: "http://q/runsync", Status: "http://q/status",
 		Stream: "http://q/stream", Cancel: "http://q/cancel", Retry: "http://q/retry", PurgeQueue: "http://q/purge-queue", Health: "http://q/health"}
 	nothing := &api.Container{Command: api.Command{Args: new(""), Entrypoint: new([]string(nil)), Cmd: new([]string{})}, Env: map[string]string{}, Ports: new([]string(nil)), Registry: new("")}
