@@ -186,7 +186,9 @@ func memberFaults(rows map[string]contract.Field, use contract.Use, at string, v
 			report(path + " has no row")
 			continue
 		}
-		if kind := kindOf(inner); kind != f.Type && f.Type != "any" && inner != nil && !(kind == "integer" && f.Type == "number" || kind == "object" && f.Type == "map") {
+		kind := kindOf(inner)
+		fits := kind == f.Type || f.Type == "any" || inner == nil || kind == "integer" && f.Type == "number" || kind == "object" && f.Type == "map"
+		if !fits {
 			report(fmt.Sprintf("%s is of type %s, and its row says %s", path, kind, f.Type))
 		}
 		if n, isNumber := inner.(float64); isNumber && !f.OrZero && (f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max) {
