@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -142,13 +143,14 @@ func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 		}
 		p.retries, p.collected = retries, nil
 	}
-	for _, c := range chunks {
-		var chunk struct {
-			Output json.RawMessage `json:"output"`
-		}
-		if err := json.Unmarshal(c, &chunk); err != nil {
-			return err
-		}
+	var all []struct {
+		Output json.RawMessage `json:"output"`
+	}
+	// A part may be several chunks, separated by commas.
+	if err := json.Unmarshal(slices.Concat([]byte("["), bytes.Join(chunks, []byte(",")), []byte("]")), &all); err != nil {
+		return err
+	}
+	for _, chunk := range all {
 		var text string
 		isText := json.Unmarshal(chunk.Output, &text) == nil
 		switch {
