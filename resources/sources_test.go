@@ -85,7 +85,7 @@ var sourcesOf = map[string]sourceOf{
 	"gpucloud_cluster": {
 		plural:  "clusters",
 		v2:      map[string]any{"type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "env": map[string]any{"TOKEN": "a-planted-secret"}},
-		omits:   []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
+		omits:   []string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
 		differs: []string{"pods", "network", "primary", "data_center_id"}, // as they are at the moment
 		filters: map[string]any{"type": "TRAINING"},
 		misses:  map[string]any{"type": "RAY"},
