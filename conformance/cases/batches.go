@@ -28,10 +28,10 @@ var batchCases = []suite.Case{
 			at := newBatch(c, suite.Echo(), suite.Echo())
 			a := c.Get(at).Success().Equal("id", strings.TrimPrefix(at, "/batch/")).Equal("endpointId", c.Endpoint).Equal("status", "DRAFT")
 			for member, want := range map[string]int64{"requestTotal": 2, "requestInProgress": 0, "requestCompleted": 0, "requestFailed": 0} {
-				c.Expect(a.Int(member) == want, fmt.Sprintf("%s %d", member, want), "%d", a.Int(member))
+				c.Expect(a.Int(member) == want, fmt.Sprintf("%s %d", member, want), "the count %d", a.Int(member))
 			}
 			created := time.UnixMilli(a.Int("createdAt"))
-			c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "%s", created)
+			c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "createdAt %s", created)
 		},
 	},
 	{
@@ -111,7 +111,7 @@ var batchCases = []suite.Case{
 					a.Equal(one+"output.nonce", nonce).Absent(one + "error")
 				} else {
 					a.Equal(one+"status", "FAILED")
-					c.Expect(strings.Contains(a.Str(one+"error"), nonce), "the handler's error", "%q", a.Str(one+"error"))
+					c.Expect(strings.Contains(a.Str(one+"error"), nonce), "the handler's error", "the error %q", a.Str(one+"error"))
 				}
 			}
 		},
@@ -133,13 +133,13 @@ var batchCases = []suite.Case{
 					seen[id] = true
 				}
 			}
-			c.Expect(len(seen) == 5, "five requests", "%d", len(seen))
+			c.Expect(len(seen) == 5, "five requests", "%d requests", len(seen))
 		},
 	},
 	{
 		ID: "BAT-10", Level: suite.Should, Source: batchSource,
 		Statement: "POST /batch/{id}/cancel drops requests that wait and lets running ones finish. The batch is CANCELLED once none runs.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 60, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Sleep(5*time.Second), suite.Sleep(5*time.Second), suite.Sleep(5*time.Second))
 			finalize(c, at)
 			awaitBatch(c, at, "a running request", func(a *suite.Answer) bool { return a.Int("requestInProgress") > 0 })
@@ -151,7 +151,7 @@ var batchCases = []suite.Case{
 			a := awaitBatch(c, at, "the end of the batch", func(a *suite.Answer) bool { return a.Int("requestInProgress") == 0 })
 			a.Equal("status", "CANCELLED")
 			done := a.Int("requestCompleted")
-			c.Expect(done >= 1 && done <= running+1, "only what ran completed", "%d of 3", done)
+			c.Expect(done >= 1 && done <= running+1, "only what ran completed", "%d of 3 requests completed", done)
 		},
 	},
 	{
@@ -182,7 +182,7 @@ var batchCases = []suite.Case{
 	{
 		ID: "BAT-13", Level: suite.Should, Source: batchSource,
 		Statement: "An endpoint has at most 10 active batches.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 11, Requests: 30, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 11, Requests: 60, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
 			for range 10 {
 				finalize(c, newBatch(c, suite.Sleep(time.Minute)))
 			}

@@ -124,7 +124,7 @@ var billingCases = []suite.Case{
 				for _, amounts := range append(a.Array("records"), a.Object("metadata.totals")) {
 					of, _ := amounts.(map[string]any)
 					_, isNumber := of[member].(json.Number)
-					c.Expect(isNumber && decimal(of[member]).Sign() == 0, member+" 0", "%s %s", member, suite.JSONText(of[member]))
+					c.Expect(isNumber && decimal(of[member]).Sign() == 0, member+" 0", "the amount %s", suite.JSONText(of[member]))
 				}
 			}
 		},

@@ -15,7 +15,7 @@ var podLimitCases = []suite.Case{
 	{
 		ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",
 		Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 12, Run: func(c *suite.C) {
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 40, Run: func(c *suite.C) {
 			body := func(member string, value any) suite.M {
 				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minVcpuCountPerGpu": 1, member: value}}
 			}
