@@ -76,6 +76,7 @@ var commandCases = []suite.Case{
 			c.V1("PATCH", "/templates/"+id, suite.M{"dockerEntrypoint": words("/init")}).Success()
 			expectCommand(c, "/templates", id, words("/init"), words("two words"))
 			c.V2("PATCH", "/templates/"+id, suite.M{"args": "a 'b c'"}).Success()
+			expectCommand(c, "/templates", id, words(), words("a", "b c"))
 			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words()).Equal("dockerStartCmd", words("a", "b c"))
 		},
 	},

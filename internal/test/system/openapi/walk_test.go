@@ -439,6 +439,9 @@ func (w *walker) bodies(bases []any) {
 		strings.Repeat("[", 20_000), strings.Repeat(`{"name":`, 20_000), `{"name":"` + strings.Repeat("x", 1<<20) + `"}`,
 		"<xml/>",
 	} {
+		if w.String() == "POST /v2/pods" && len(body) > 102_400 {
+			continue // 413, before the key is read
+		}
 		w.askWithBothKeys(request{at: "a body that is not JSON", body: body, invalid: true})
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "application/json-patch+json", "/"} {
