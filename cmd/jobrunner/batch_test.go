@@ -56,10 +56,10 @@ func TestBatchSurvivesKill(t *testing.T) {
 		if b, err = c.Jobs.Batch(t.Context(), e.ID, b.ID); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // another process runs the batch, in real time
 	}
 	again()
-	for deadline := time.Now().Add(time.Minute); !b.Done() && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !b.Done() && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // as above
 		if b, err = c.Jobs.Batch(t.Context(), e.ID, b.ID); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ type jobBatch struct {
 	List    listBatches  `cmd:"" help:"List the batches of an endpoint, the newest first."`
 	Status  batchStatus  `cmd:"" help:"Print a batch's status and numbers of requests."`
 	Results batchResults `cmd:"" help:"Print a batch's requests and their results, a line of JSON each."`
-	Cancel  cancelBatch  `cmd:"" help:"Drop a batch's requests that wait; those that run finish."`
+	Cancel  cancelBatch  `cmd:"" help:"Cancel a batch: delete its queued requests, and let running ones finish."`
 }
 
 // Help has an example.

@@ -202,7 +202,7 @@ var batchCases = []suite.Case{
 			finalize(c, at)
 			c.Run(suite.Echo()).Completed()
 			a := c.Get(at).Success()
-			c.Expect(a.Int("requestCompleted") == 0, "the job's end before that of the requests", "%d completed requests", a.Int("requestCompleted"))
+			c.Expect(a.Int("requestCompleted") == 0, "the job to end before the requests of the batch", "%d completed requests", a.Int("requestCompleted"))
 		},
 	},
 }

@@ -37,7 +37,7 @@ type Options struct {
 	// Jobrunner is the jobrunner's binary; "" looks beside this program, and on PATH.
 	Jobrunner string
 	Select    []string      // scenarios or clauses; none: all
-	Timeout   time.Duration // of a scenario; 0: a minute
+	Timeout   time.Duration // limit of one scenario; 0 means one minute
 	// Parallel is how many scenarios run at a time; 0: as many as there are CPUs,
 	// or one where they share a directory.
 	Parallel int

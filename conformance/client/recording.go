@@ -87,7 +87,7 @@ func (x *exchange) bearer() string {
 // line is the method and the path of the request.
 func (x *exchange) line() string { return x.Request.Method + " " + x.path }
 
-// textIn returns a member of a JSON object, "" if there is no such text.
+// textIn returns a string member of a JSON object. It returns "" if the object has no such member.
 func textIn(body []byte, member string) string {
 	var o map[string]any
 	_ = json.Unmarshal(body, &o) // other JSON has no members

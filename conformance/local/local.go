@@ -81,7 +81,7 @@ func findBinary(asked string) (string, error) {
 	}
 	path, err := exec.LookPath("jobrunner")
 	if err != nil {
-		return "", errors.New("there is no jobrunner beside this program or on PATH: --jobrunner says where it is, and go install github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner@latest installs one")
+		return "", errors.New("can't find the program jobrunner beside this program or on PATH: name its file with --jobrunner, or install it with go install github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner@latest")
 	}
 	return path, nil
 }

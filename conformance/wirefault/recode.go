@@ -188,7 +188,7 @@ func Recode(text []byte, as string) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// CheckRecoding returns an error if there is no recoding of this name.
+// CheckRecoding returns an error if no recoding has the name.
 func CheckRecoding(as string) error {
 	if recodings[as] == nil {
 		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", as)

@@ -110,7 +110,7 @@ func (r Refusal) apply(f *Fault) {
 // Deployment is what faults need to know of a deployment.
 type Deployment struct {
 	Key string
-	Now func() time.Time // its clock; nil: the real time
+	Now func() time.Time // the deployment's clock; nil means real time
 }
 
 // storedAnswer is an answer that may be repeated (Stale).
