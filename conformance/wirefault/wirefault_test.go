@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,10 +39,10 @@ func TestConnectionsAndCounts(t *testing.T) {
 			if err := json.Unmarshal([]byte(fault), f); err != nil {
 				t.Fatal(err)
 			}
-			served := 0
+			var served atomic.Int32
 			network := pipenet.Listen()
 			server := &http.Server{Handler: wirefault.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				served++
+				served.Add(1)
 				_, _ = w.Write(make([]byte, 100))
 			}), wirefault.Deployment{}, f)}
 			go func() { _ = server.Serve(network) }()
@@ -51,7 +52,7 @@ func TestConnectionsAndCounts(t *testing.T) {
 			for _, path := range []string{"/one", "/other", "/one"} {
 				got = append(got, ask(client, path))
 			}
-			if text := fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served); text != want {
+			if text := fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served.Load()); text != want {
 				t.Errorf("%s: %s, want %s", fault, text, want)
 			}
 			client.CloseIdleConnections()
