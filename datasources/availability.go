@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -21,16 +20,6 @@ var levels = []string{"NONE", "LOW", "MEDIUM", "HIGH"}
 func atLeast(level, least string) bool {
 	return slices.Index(levels, level) >= slices.Index(levels, least)
 }
-
-// available is how much there is of a type in a data center, or in a data center of a
-// type.
-type available struct {
-	ID           string `tfsdk:"id"`
-	Name         string `tfsdk:"name"`
-	Availability string `tfsdk:"availability"`
-}
-
-func newAvailable(a api.Availability) available { return available(a) }
 
 func availableIn(of, where string) schema.ListNestedAttribute {
 	return objects("Availability of "+of+" in "+where+".", map[string]schema.Attribute{

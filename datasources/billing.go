@@ -33,22 +33,18 @@ type billing struct {
 	grouping string
 }
 
-// bill is what every bill has in its configuration and state.
+// bill is what every bill has in its configuration.
 type bill struct {
 	StartTime  types.String `tfsdk:"start_time"`
 	EndTime    types.String `tfsdk:"end_time"`
 	LastN      types.Int64  `tfsdk:"last_n"`
 	BucketSize types.String `tfsdk:"bucket_size"`
-
-	Period  *billPeriod  `tfsdk:"period"`
-	Records types.List   `tfsdk:"records"`
-	Totals  types.Object `tfsdk:"totals"`
 }
 
-type billPeriod struct {
-	StartTime  string `tfsdk:"start_time"`
-	EndTime    string `tfsdk:"end_time"`
-	BucketSize string `tfsdk:"bucket_size"`
+type billed struct {
+	Period  *api.BillPeriod `tfsdk:"period"` // nil on API v1
+	Records types.List      `tfsdk:"records"`
+	Totals  types.Object    `tfsdk:"totals"`
 }
 
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
@@ -128,7 +124,7 @@ func onlyV2(attributes ...string) (out []planrule.Only) {
 }
 
 // read reads a bill with filters in the names of v2, and of v1 for what it alone has.
-func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.Values) error {
+func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.Values) (out billed, err error) {
 	query := maps.Clone(filters)
 	setText(query, "startTime", m.StartTime)
 	setText(query, "endTime", m.EndTime)
@@ -149,15 +145,16 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.
 	}
 	got, err := c.Bill(ctx, q)
 	if err != nil {
-		return err
+		return out, err
 	}
 	if got.Period != (api.BillPeriod{}) {
-		m.Period = new(billPeriod(got.Period))
+		out.Period = &got.Period
 	}
-	return b.flatten(m, got)
+	out.Records, out.Totals, err = b.flatten(got)
+	return out, err
 }
 
-func (b *billing) flatten(m *bill, got api.Bill) error {
+func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object, err error) {
 	attributes := b.schema("", nil).Attributes
 	element := attributes["records"].GetType().(types.ListType).ElemType.(types.ObjectType)
 	records := make([]attr.Value, len(got.Records))
@@ -168,10 +165,10 @@ func (b *billing) flatten(m *bill, got api.Bill) error {
 			rename(r.Counts, old, member)
 		}
 		members := map[string]attr.Value{
-			"start_time": types.StringValue(r.StartTime), "end_time": types.StringPointerValue(nilIfEmpty(r.EndTime)),
+			"start_time": types.StringValue(r.StartTime), "end_time": value.KeepString(types.StringNull(), r.EndTime),
 		}
 		for _, id := range b.ids {
-			members[snake(id)] = types.StringPointerValue(nilIfEmpty(r.IDs[id]))
+			members[snake(id)] = value.KeepString(types.StringNull(), r.IDs[id])
 		}
 		for _, amount := range b.amounts {
 			members[snake(amount)] = value.Number(r.Amounts[amount])
@@ -184,12 +181,11 @@ func (b *billing) flatten(m *bill, got api.Bill) error {
 		}
 		record, diags := types.ObjectValue(element.AttrTypes, members)
 		if err := value.Err(diags); err != nil {
-			return err
+			return list, totals, err
 		}
 		records[i] = record
 	}
 	list, diags := types.ListValue(element, records)
-	m.Records = list
 	sums := map[string]attr.Value{}
 	for old, member := range b.renamed {
 		rename(got.Totals, old, member)
@@ -198,9 +194,8 @@ func (b *billing) flatten(m *bill, got api.Bill) error {
 		sums[snake(amount)] = value.Number(got.Totals[amount])
 	}
 	totals, failed := types.ObjectValue(attributes["totals"].GetType().(types.ObjectType).AttrTypes, sums)
-	m.Totals = totals
 	diags.Append(failed...)
-	return value.Err(diags)
+	return list, totals, value.Err(diags)
 }
 
 func rename[V string | json.Number | int64](members map[string]V, old, name string) {

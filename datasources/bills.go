@@ -20,13 +20,13 @@ var allBilling = &billing{
 }
 
 // Billing is gpucloud_billing.
-var Billing = &kit.DataSource[bill]{
+var Billing = &kit.DataSource[bill, billed]{
 	Name:     "billing",
 	Title:    "bill",
 	Version:  api.V2,
 	Schema:   allBilling.schema("What everything in the account cost. API v2 only.", nil),
 	Validate: allBilling.validate,
-	Read: func(ctx context.Context, c *api.Client, m *bill) error {
+	Read: func(ctx context.Context, c *api.Client, m *bill) (billed, error) {
 		return allBilling.read(ctx, c, m, url.Values{})
 	},
 }
@@ -44,7 +44,7 @@ type podBill struct {
 }
 
 // PodBilling is gpucloud_pod_billing.
-var PodBilling = &kit.DataSource[podBill]{
+var PodBilling = &kit.DataSource[podBill, billed]{
 	Name:  "pod_billing",
 	Title: "bill of the pods",
 	Only:  append(onlyV1("gpu_type_id", "grouping"), onlyV2("last_n")...),
@@ -58,7 +58,7 @@ var PodBilling = &kit.DataSource[podBill]{
 		oneOf(c, "grouping", m.Grouping, "podId", "gpuTypeId")
 		notEmpty(c, map[string]types.String{"pod_id": m.PodID, "gpu_type_id": m.GPUTypeID})
 	},
-	Read: func(ctx context.Context, c *api.Client, m *podBill) error {
+	Read: func(ctx context.Context, c *api.Client, m *podBill) (billed, error) {
 		query := url.Values{}
 		setText(query, "podId", m.PodID)
 		setText(query, "gpuTypeId", m.GPUTypeID)
@@ -84,7 +84,7 @@ type serverlessBill struct {
 }
 
 // ServerlessBilling is gpucloud_serverless_billing.
-var ServerlessBilling = &kit.DataSource[serverlessBill]{
+var ServerlessBilling = &kit.DataSource[serverlessBill, billed]{
 	Name:  "serverless_billing",
 	Title: "bill of the endpoints",
 	Only:  append(onlyV1("gpu_type_ids", "data_center_ids", "image", "template_id", "grouping"), onlyV2("last_n")...),
@@ -101,7 +101,7 @@ var ServerlessBilling = &kit.DataSource[serverlessBill]{
 		oneOf(c, "grouping", m.Grouping, "endpointId", "podId", "gpuTypeId")
 		notEmpty(c, map[string]types.String{"serverless_id": m.ServerlessID, "image": m.Image, "template_id": m.TemplateID})
 	},
-	Read: func(ctx context.Context, c *api.Client, m *serverlessBill) error {
+	Read: func(ctx context.Context, c *api.Client, m *serverlessBill) (billed, error) {
 		query := url.Values{}
 		setText(query, "serverlessId", m.ServerlessID)
 		setText(query, "imageName", m.Image)
@@ -119,14 +119,14 @@ var ServerlessBilling = &kit.DataSource[serverlessBill]{
 var publicEndpointBilling = &billing{path: "/endpoints", amounts: []string{"totalAmount"}}
 
 // PublicEndpointBilling is gpucloud_public_endpoint_billing.
-var PublicEndpointBilling = &kit.DataSource[bill]{
+var PublicEndpointBilling = &kit.DataSource[bill, billed]{
 	Name:    "public_endpoint_billing",
 	Title:   "bill of public endpoints",
 	Version: api.V2,
 	Schema: publicEndpointBilling.schema("What the use of the operator's public endpoints cost (`/v2/billing/endpoints`). "+
 		"The account's own endpoints are in `gpucloud_serverless_billing`. API v2 only.", nil),
 	Validate: publicEndpointBilling.validate,
-	Read: func(ctx context.Context, c *api.Client, m *bill) error {
+	Read: func(ctx context.Context, c *api.Client, m *bill) (billed, error) {
 		return publicEndpointBilling.read(ctx, c, m, url.Values{})
 	},
 }
@@ -143,7 +143,7 @@ type networkVolumeBill struct {
 }
 
 // NetworkVolumeBilling is gpucloud_network_volume_billing.
-var NetworkVolumeBilling = &kit.DataSource[networkVolumeBill]{
+var NetworkVolumeBilling = &kit.DataSource[networkVolumeBill, billed]{
 	Name:  "network_volume_billing",
 	Title: "bill of the network volumes",
 	Only:  onlyV2("last_n", "network_volume_id"),
@@ -154,7 +154,7 @@ var NetworkVolumeBilling = &kit.DataSource[networkVolumeBill]{
 		networkVolumeBilling.validate(c, &m.bill)
 		notEmpty(c, map[string]types.String{"network_volume_id": m.NetworkVolumeID})
 	},
-	Read: func(ctx context.Context, c *api.Client, m *networkVolumeBill) error {
+	Read: func(ctx context.Context, c *api.Client, m *networkVolumeBill) (billed, error) {
 		query := url.Values{}
 		setText(query, "networkVolumeId", m.NetworkVolumeID)
 		return networkVolumeBilling.read(ctx, c, &m.bill, query)
@@ -169,7 +169,7 @@ type clusterBill struct {
 }
 
 // ClusterBilling is gpucloud_cluster_billing.
-var ClusterBilling = &kit.DataSource[clusterBill]{
+var ClusterBilling = &kit.DataSource[clusterBill, billed]{
 	Name:    "cluster_billing",
 	Title:   "bill of the clusters",
 	Version: api.V2,
@@ -178,7 +178,7 @@ var ClusterBilling = &kit.DataSource[clusterBill]{
 		clusterBilling.validate(c, &m.bill)
 		notEmpty(c, map[string]types.String{"cluster_id": m.ClusterID})
 	},
-	Read: func(ctx context.Context, c *api.Client, m *clusterBill) error {
+	Read: func(ctx context.Context, c *api.Client, m *clusterBill) (billed, error) {
 		query := url.Values{}
 		setText(query, "clusterId", m.ClusterID)
 		return clusterBilling.read(ctx, c, &m.bill, query)

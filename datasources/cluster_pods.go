@@ -14,35 +14,32 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-type clusterPods struct {
+type ofCluster struct {
 	ClusterID types.String `tfsdk:"cluster_id"`
-	Pods      []clusterPod `tfsdk:"pods"`
+}
+
+type clusterPods struct {
+	Pods []clusterPod `tfsdk:"pods"`
 }
 
 type clusterPod struct {
-	ID           string  `tfsdk:"id"`
-	Name         string  `tfsdk:"name"`
-	Rank         *int64  `tfsdk:"rank"`
-	Role         *string `tfsdk:"role"`
-	IP           *string `tfsdk:"ip"`
-	Status       string  `tfsdk:"status"`
-	Reason       *string `tfsdk:"reason"`
-	GPUTypeID    *string `tfsdk:"gpu_type_id"`
-	GPUCount     int64   `tfsdk:"gpu_count"`
-	DataCenterID *string `tfsdk:"data_center_id"`
-	SSH          *podSSH `tfsdk:"ssh"`
-	CreatedAt    *string `tfsdk:"created_at"`
-	StartedAt    *string `tfsdk:"started_at"`
-}
-
-type podSSH struct {
-	Host     string `tfsdk:"host"`
-	Port     int64  `tfsdk:"port"`
-	Username string `tfsdk:"username"`
+	ID           string           `tfsdk:"id"`
+	Name         string           `tfsdk:"name"`
+	Rank         *int64           `tfsdk:"rank"`
+	Role         string           `tfsdk:"role"`
+	IP           string           `tfsdk:"ip"`
+	Status       string           `tfsdk:"status"`
+	Reason       *string          `tfsdk:"reason"`
+	GPUTypeID    string           `tfsdk:"gpu_type_id"`
+	GPUCount     int64            `tfsdk:"gpu_count"`
+	DataCenterID *string          `tfsdk:"data_center_id"`
+	SSH          *api.SSHEndpoint `tfsdk:"ssh"`
+	CreatedAt    string           `tfsdk:"created_at"`
+	StartedAt    *string          `tfsdk:"started_at"`
 }
 
 // ClusterPods is gpucloud_cluster_pods.
-var ClusterPods = &kit.DataSource[clusterPods]{
+var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 	Name:    "cluster_pods",
 	Title:   "pods of the cluster",
 	Version: api.V2,
@@ -54,30 +51,27 @@ var ClusterPods = &kit.DataSource[clusterPods]{
 				"id":             text("Id of the pod, for `gpucloud_pod_logs`."),
 				"name":           text("Name of the pod."),
 				"rank":           integer("Its rank, from 0; that of rank 0 is the primary."),
-				"role":           text("Its role, in a cluster of type `SLURM` or `RAY`."),
-				"ip":             text("Its address in the cluster's network, once it has one."),
+				"role":           optionalText("Its role, in a cluster of type `SLURM` or `RAY`."),
+				"ip":             optionalText("Its address in the cluster's network, once it has one."),
 				"status":         text("`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."),
 				"reason":         text("Why it waits, or how it ended."),
-				"gpu_type_id":    text("Id of its GPU type."),
+				"gpu_type_id":    optionalText("Id of its GPU type."),
 				"gpu_count":      integer("GPUs that it has."),
 				"data_center_id": text("Where it is placed, once it is."),
 				"ssh": object("Its SSH server, while it runs with `22/tcp`: the published port, else the proxy.", map[string]schema.Attribute{
 					"host": text("Host name or address."), "port": integer("Port."), "username": text("User."),
 				}),
-				"created_at": text("When it was created, as RFC 3339."),
+				"created_at": optionalText("When it was created, as RFC 3339."),
 				"started_at": text("When it last started, as RFC 3339."),
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *clusterPods) { validID(c, "cluster_id", m.ClusterID) },
-	Read: func(ctx context.Context, c *api.Client, m *clusterPods) error {
+	Validate: func(c diagnostics.Check, m *ofCluster) { validID(c, "cluster_id", m.ClusterID) },
+	Read: func(ctx context.Context, c *api.Client, m *ofCluster) (clusterPods, error) {
 		got, err := c.Clusters.Pods(ctx, m.ClusterID.ValueString())
-		if err != nil {
-			return err
-		}
-		m.Pods = convert(got, clusterPodOf)
-		slices.SortFunc(m.Pods, func(a, b clusterPod) int { return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID)) })
-		return nil
+		pods := convert(got, clusterPodOf)
+		slices.SortFunc(pods, func(a, b clusterPod) int { return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID)) })
+		return clusterPods{pods}, err
 	},
 }
 
@@ -90,23 +84,12 @@ func rankOf(p clusterPod) int64 {
 }
 
 func clusterPodOf(p api.Pod) clusterPod {
-	out := clusterPod{ID: p.ID, Name: p.Name, Status: p.Status, Reason: p.Reason, DataCenterID: p.DataCenterID, CreatedAt: given(p.CreatedAt), StartedAt: p.StartedAt}
+	out := clusterPod{ID: p.ID, Name: p.Name, Status: p.Status, Reason: p.Reason, DataCenterID: p.DataCenterID, SSH: cmp.Or(p.SSH.Direct, p.SSH.Proxy), CreatedAt: p.CreatedAt, StartedAt: p.StartedAt}
 	if p.Cluster != nil {
-		out.Rank, out.Role, out.IP = p.Cluster.Rank, given(p.Cluster.Role), given(p.Cluster.IP)
+		out.Rank, out.Role, out.IP = p.Cluster.Rank, p.Cluster.Role, p.Cluster.IP
 	}
 	if p.GPU != nil {
-		out.GPUTypeID, out.GPUCount = given(p.GPU.ID), p.GPU.Count
-	}
-	if at := cmp.Or(p.SSH.Direct, p.SSH.Proxy); at != nil {
-		out.SSH = &podSSH{at.Host, at.Port, at.Username}
+		out.GPUTypeID, out.GPUCount = p.GPU.ID, p.GPU.Count
 	}
 	return out
-}
-
-// given is a text that an answer has; nil for "".
-func given(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

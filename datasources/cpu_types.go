@@ -12,7 +12,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // cpuQuery is what the configuration asks for beside which flavours.
@@ -40,31 +39,10 @@ func (q *cpuQuery) values() url.Values {
 	return query
 }
 
-type cpuType struct {
-	ID           types.String `tfsdk:"id"`
-	Name         types.String `tfsdk:"name"`
-	Group        *string      `tfsdk:"group"`
-	VCPU         *vcpuRange   `tfsdk:"vcpu"`
-	RAMPerVCPU   types.Number `tfsdk:"ram_gb_per_vcpu"`
-	Price        *cpuPrice    `tfsdk:"price"`
-	Availability *string      `tfsdk:"availability"`
-	DataCenters  []available  `tfsdk:"data_centers"`
-}
-
-type vcpuRange struct {
-	Min int64 `tfsdk:"min"`
-	Max int64 `tfsdk:"max"`
-}
-
-type cpuPrice struct {
-	SecurePerVCPU     types.Number `tfsdk:"secure_per_vcpu"`
-	ServerlessPerVCPU types.Number `tfsdk:"serverless_per_vcpu"`
-}
-
 var cpuTypeAttributes = map[string]schema.Attribute{
 	"id":    text("Id of the CPU flavour, such as `cpu3c`."),
 	"name":  text("Name."),
-	"group": text("Generation."),
+	"group": optionalText("Generation."),
 	"vcpu": object("vCPUs of a machine.", map[string]schema.Attribute{
 		"min": integer("Fewest."), "max": integer("Most."),
 	}),
@@ -72,32 +50,28 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 	"price": object("Price of one vCPU and hour, in USD.", map[string]schema.Attribute{
 		"secure_per_vcpu": number("Of a pod."), "serverless_per_vcpu": number("Of a serverless worker."),
 	}),
-	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
+	"availability": optionalText("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
 	"data_centers": availableIn("the flavour", "each data center that has it; null without `product`"),
 }
 
-func newCPUType(withAvailability bool) func(api.CPUType) cpuType {
-	return func(t api.CPUType) cpuType {
-		out := cpuType{
-			ID: types.StringValue(t.ID), Name: types.StringValue(t.Name), Group: nilIfEmpty(t.Group), VCPU: new(vcpuRange(t.VCPU)), RAMPerVCPU: value.Number(t.RAMGBPerVCPU),
-			Price: &cpuPrice{value.Number(t.Price.SecurePerVCPU), value.Number(t.Price.ServerlessPerVCPU)}, Availability: nilIfEmpty(t.Availability),
-		}
-		if withAvailability {
-			out.DataCenters = some(convert(t.DataCenters, newAvailable))
-		}
-		return out
-	}
+// cpuType completes an entry: a list that was asked for and not returned is empty.
+func (q *cpuQuery) cpuType(t api.CPUType) api.CPUType {
+	t.DataCenters = listIf(!q.Product.IsNull(), t.DataCenters)
+	return t
 }
 
 type cpuTypes struct {
 	cpuQuery
 	Group           types.String `tfsdk:"group"`
 	MinAvailability types.String `tfsdk:"min_availability"`
-	CPUTypes        []cpuType    `tfsdk:"cpu_types"`
+}
+
+type cpuTypesFound struct {
+	CPUTypes []api.CPUType `tfsdk:"cpu_types"`
 }
 
 // CPUTypes is gpucloud_cpu_types.
-var CPUTypes = &kit.DataSource[cpuTypes]{
+var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Name:    "cpu_types",
 	Title:   "CPU types",
 	Version: api.V2,
@@ -114,30 +88,26 @@ var CPUTypes = &kit.DataSource[cpuTypes]{
 		oneOf(c, "min_availability", config.MinAvailability, levels[1:]...)
 		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
 	},
-	Read: func(ctx context.Context, c *api.Client, m *cpuTypes) error {
+	Read: func(ctx context.Context, c *api.Client, m *cpuTypes) (cpuTypesFound, error) {
 		all, err := c.FindCPUTypes(ctx, m.values())
-		if err != nil {
-			return err
-		}
 		all = slices.DeleteFunc(all, func(t api.CPUType) bool {
 			return !m.Group.IsNull() && t.Group != m.Group.ValueString() ||
 				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
 		})
 		slices.SortFunc(all, func(a, b api.CPUType) int { return cmp.Compare(a.ID, b.ID) })
-		m.CPUTypes = convert(all, newCPUType(!m.Product.IsNull()))
-		return nil
+		return cpuTypesFound{convert(all, m.cpuType)}, err
 	},
 }
 
 type oneCPUType struct {
 	cpuQuery
-	cpuType
+	entry
 }
 
 var cpuTypeLookup = kit.Lookup{Title: "CPU type", Plural: "CPU types"}
 
 // CPUType is gpucloud_cpu_type.
-var CPUType = &kit.DataSource[oneCPUType]{
+var CPUType = &kit.DataSource[oneCPUType, api.CPUType]{
 	Name:    "cpu_type",
 	Title:   "CPU type",
 	Version: api.V2,
@@ -149,12 +119,9 @@ var CPUType = &kit.DataSource[oneCPUType]{
 		cpuTypeLookup.Validate(c, config.ID, config.Name)
 		config.validate(c)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *oneCPUType) error {
-		got, err := lookUp(ctx, cpuTypeLookup, m.ID.ValueString(), m.Name.ValueString(), m.values(), c.FindCPUTypes, c.CPUType,
+	Read: func(ctx context.Context, c *api.Client, m *oneCPUType) (api.CPUType, error) {
+		got, err := lookUp(ctx, cpuTypeLookup, m.entry, m.values(), c.FindCPUTypes, c.CPUType,
 			func(t api.CPUType) api.Named { return api.Named{ID: t.ID, Name: t.Name} })
-		if err == nil {
-			m.cpuType = newCPUType(!m.Product.IsNull())(got)
-		}
-		return err
+		return m.cpuType(got), err
 	},
 }

@@ -27,21 +27,10 @@ var (
 	compliances = []string{"GDPR", "ISO_IEC_27001", "ISO_14001", "PCI_DSS", "HITRUST", "SOC_1_TYPE_2", "SOC_2_TYPE_2", "SOC_3_TYPE_2", "ITAR", "FISMA_HIGH", "HIPAA", "RENEWABLE"}
 )
 
-type dataCenter struct {
-	ID                 types.String `tfsdk:"id"`
-	Name               types.String `tfsdk:"name"`
-	Region             *string      `tfsdk:"region"`
-	GlobalNetwork      *bool        `tfsdk:"global_network"`
-	NetworkVolumeTypes []string     `tfsdk:"network_volume_types"`
-	Compliance         []string     `tfsdk:"compliance"`
-	GPUAvailability    []available  `tfsdk:"gpu_availability"`
-	CPUAvailability    []available  `tfsdk:"cpu_availability"`
-}
-
 var dataCenterAttributes = map[string]schema.Attribute{
 	"id":                   text("Id of the data center, such as `EU-RO-1`."),
 	"name":                 text("Name."),
-	"region":               text("Part of the world, such as `EUROPE`."),
+	"region":               optionalText("Part of the world, such as `EUROPE`."),
 	"global_network":       boolean("Whether it supports the global network."),
 	"network_volume_types": texts("Storage tiers that network volumes may have there; none where it has no network volumes."),
 	"compliance":           texts("Certifications, such as `GDPR`."),
@@ -52,30 +41,27 @@ var dataCenterAttributes = map[string]schema.Attribute{
 var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,
 	MarkdownDescription: "What to ask for beside the data centers: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
 
-func newDataCenter(include types.Set) func(api.DataCenter) dataCenter {
+// completed has an empty list for one that was asked for and not returned.
+func completed(include types.Set) func(api.DataCenter) api.DataCenter {
 	asked := value.Strings(include)
-	return func(d api.DataCenter) dataCenter {
-		out := dataCenter{
-			ID: types.StringValue(d.ID), Name: types.StringValue(d.Name), Region: nilIfEmpty(d.Region), GlobalNetwork: &d.GlobalNetwork,
-			NetworkVolumeTypes: some(d.NetworkVolumeTypes), Compliance: some(d.Compliance),
-		}
-		if slices.Contains(asked, gpuAvailability) {
-			out.GPUAvailability = some(convert(d.GPUAvailability, newAvailable))
-		}
-		if slices.Contains(asked, cpuAvailability) {
-			out.CPUAvailability = some(convert(d.CPUAvailability, newAvailable))
-		}
-		return out
+	return func(d api.DataCenter) api.DataCenter {
+		d.NetworkVolumeTypes, d.Compliance = listIf(true, d.NetworkVolumeTypes), listIf(true, d.Compliance)
+		d.GPUAvailability = listIf(slices.Contains(asked, gpuAvailability), d.GPUAvailability)
+		d.CPUAvailability = listIf(slices.Contains(asked, cpuAvailability), d.CPUAvailability)
+		return d
 	}
 }
 
 type dataCenters struct {
-	Include            types.Set    `tfsdk:"include"`
-	Regions            types.Set    `tfsdk:"regions"`
-	NetworkVolumeTypes types.Set    `tfsdk:"network_volume_types"`
-	Compliance         types.Set    `tfsdk:"compliance"`
-	GlobalNetwork      types.Bool   `tfsdk:"global_network"`
-	DataCenters        []dataCenter `tfsdk:"data_centers"`
+	Include            types.Set  `tfsdk:"include"`
+	Regions            types.Set  `tfsdk:"regions"`
+	NetworkVolumeTypes types.Set  `tfsdk:"network_volume_types"`
+	Compliance         types.Set  `tfsdk:"compliance"`
+	GlobalNetwork      types.Bool `tfsdk:"global_network"`
+}
+
+type dataCentersFound struct {
+	DataCenters []api.DataCenter `tfsdk:"data_centers"`
 }
 
 func (m *dataCenters) values() url.Values {
@@ -95,7 +81,7 @@ func filterSet(description string) schema.SetAttribute {
 }
 
 // DataCenters is gpucloud_data_centers.
-var DataCenters = &kit.DataSource[dataCenters]{
+var DataCenters = &kit.DataSource[dataCenters, dataCentersFound]{
 	Name:    "data_centers",
 	Title:   "data centers",
 	Version: api.V2,
@@ -116,23 +102,22 @@ var DataCenters = &kit.DataSource[dataCenters]{
 		eachOf(c, "network_volume_types", config.NetworkVolumeTypes, volumeTypes...)
 		eachOf(c, "compliance", config.Compliance, compliances...)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *dataCenters) error {
+	Read: func(ctx context.Context, c *api.Client, m *dataCenters) (dataCentersFound, error) {
 		all, err := c.FindDataCenters(ctx, m.values())
 		slices.SortFunc(all, func(a, b api.DataCenter) int { return cmp.Compare(a.ID, b.ID) })
-		m.DataCenters = convert(all, newDataCenter(m.Include))
-		return err
+		return dataCentersFound{convert(all, completed(m.Include))}, err
 	},
 }
 
 type oneDataCenter struct {
 	Include types.Set `tfsdk:"include"`
-	dataCenter
+	entry
 }
 
 var dataCenterLookup = kit.Lookup{Title: "data center", Plural: "data centers"}
 
 // DataCenter is gpucloud_data_center.
-var DataCenter = &kit.DataSource[oneDataCenter]{
+var DataCenter = &kit.DataSource[oneDataCenter, api.DataCenter]{
 	Name:    "data_center",
 	Title:   "data center",
 	Version: api.V2,
@@ -144,14 +129,11 @@ var DataCenter = &kit.DataSource[oneDataCenter]{
 		dataCenterLookup.Validate(c, config.ID, config.Name)
 		eachOf(c, "include", config.Include, gpuAvailability, cpuAvailability)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *oneDataCenter) error {
+	Read: func(ctx context.Context, c *api.Client, m *oneDataCenter) (api.DataCenter, error) {
 		query := url.Values{}
 		setList(query, "include", m.Include)
-		got, err := lookUp(ctx, dataCenterLookup, m.ID.ValueString(), m.Name.ValueString(), query, c.FindDataCenters, c.DataCenter,
+		got, err := lookUp(ctx, dataCenterLookup, m.entry, query, c.FindDataCenters, c.DataCenter,
 			func(d api.DataCenter) api.Named { return api.Named{ID: d.ID, Name: d.Name} })
-		if err == nil {
-			m.dataCenter = newDataCenter(m.Include)(got)
-		}
-		return err
+		return completed(m.Include)(got), err
 	},
 }

@@ -33,12 +33,17 @@ func text(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
+// optionalText is null if the answer has no text or an empty one.
+func optionalText(description string) schema.StringAttribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: description, CustomType: textOrNull{}}
+}
+
 func integer(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }
 
 func number(description string) schema.NumberAttribute {
-	return schema.NumberAttribute{Computed: true, MarkdownDescription: description}
+	return schema.NumberAttribute{Computed: true, MarkdownDescription: description, CustomType: decimal{}}
 }
 
 func boolean(description string) schema.BoolAttribute {
@@ -99,17 +104,12 @@ func fromOne(c diagnostics.Check, attribute string, v types.Int64, high int64) {
 	c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %d.", attribute, expected, n)
 }
 
-// nilIfEmpty makes null of a text that an answer leaves out.
-func nilIfEmpty(s string) *string {
-	if s == "" {
+// listIf returns a list that was asked for, empty if the answer lacks it; nil for any other.
+func listIf[T any](asked bool, list []T) []T {
+	switch {
+	case !asked:
 		return nil
-	}
-	return &s
-}
-
-// some makes an empty list of one that an answer leaves out.
-func some[T any](list []T) []T {
-	if list == nil {
+	case list == nil:
 		return []T{}
 	}
 	return list

@@ -11,38 +11,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-type endpointBuilds struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	Builds     []build      `tfsdk:"builds"`
-}
-
 type endpointBuild struct {
 	EndpointID types.String `tfsdk:"endpoint_id"`
 	ID         types.String `tfsdk:"id"`
-	buildFacts
 }
 
-type build struct {
-	ID string `tfsdk:"id"`
-	buildFacts
-}
-
-// buildFacts are unset in the configuration of a data source, which is read into them too.
-type buildFacts struct {
-	Status        *string `tfsdk:"status"`
-	CommitHash    *string `tfsdk:"commit_hash"`
-	CommitMessage *string `tfsdk:"commit_message"`
-	Branch        *string `tfsdk:"branch"`
-	CommitDate    *string `tfsdk:"commit_date"`
-	ImageName     *string `tfsdk:"image_name"`
-	StartedAt     *string `tfsdk:"started_at"`
-	CompletedAt   *string `tfsdk:"completed_at"`
-	Error         *string `tfsdk:"error"`
+type endpointBuilds struct {
+	Builds []api.Build `tfsdk:"builds"`
 }
 
 // buildAttributes are those of a build beside its id.
 func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
-	all := map[string]schema.Attribute{
+	return with(more, map[string]schema.Attribute{
 		"status":         text("`PENDING`, `BUILDING`, `UPLOADING` or `TESTING`; at the end `COMPLETED`, `FAILED`, `CANCELLED` or `TEST_FAILED`."),
 		"commit_hash":    text("Commit that it builds."),
 		"commit_message": text("Message of the commit."),
@@ -52,19 +32,11 @@ func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribu
 		"started_at":     text("When it started, as RFC 3339."),
 		"completed_at":   text("When it ended, as RFC 3339."),
 		"error":          text("Why it failed."),
-	}
-	for name, a := range more {
-		all[name] = a
-	}
-	return all
-}
-
-func factsOf(b api.Build) buildFacts {
-	return buildFacts{&b.Status, b.CommitHash, b.CommitMessage, b.Branch, b.CommitDate, b.ImageName, b.StartedAt, b.CompletedAt, b.Error}
+	})
 }
 
 // EndpointBuilds is gpucloud_endpoint_builds.
-var EndpointBuilds = &kit.DataSource[endpointBuilds]{
+var EndpointBuilds = &kit.DataSource[ofEndpoint, endpointBuilds]{
 	Name:    "endpoint_builds",
 	Title:   "builds of the endpoint",
 	Version: api.V2,
@@ -75,16 +47,15 @@ var EndpointBuilds = &kit.DataSource[endpointBuilds]{
 			"builds":      objects("The builds, the newest first.", buildAttributes(map[string]schema.Attribute{"id": text("Id of the build.")})),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointBuilds) { validID(c, "endpoint_id", m.EndpointID) },
-	Read: func(ctx context.Context, c *api.Client, m *endpointBuilds) error {
+	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (endpointBuilds, error) {
 		got, err := c.EndpointBuilds(ctx, m.EndpointID.ValueString())
-		m.Builds = convert(got, func(b api.Build) build { return build{b.ID, factsOf(b)} })
-		return err
+		return endpointBuilds{listIf(true, got)}, err
 	},
 }
 
 // EndpointBuild is gpucloud_endpoint_build.
-var EndpointBuild = &kit.DataSource[endpointBuild]{
+var EndpointBuild = &kit.DataSource[endpointBuild, api.Build]{
 	Name:    "endpoint_build",
 	Title:   "build of the endpoint",
 	Version: api.V2,
@@ -99,9 +70,7 @@ var EndpointBuild = &kit.DataSource[endpointBuild]{
 		validID(c, "endpoint_id", m.EndpointID)
 		validID(c, "id", m.ID)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *endpointBuild) error {
-		got, err := c.EndpointBuild(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
-		m.buildFacts = factsOf(got)
-		return err
+	Read: func(ctx context.Context, c *api.Client, m *endpointBuild) (api.Build, error) {
+		return c.EndpointBuild(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},
 }

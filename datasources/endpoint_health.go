@@ -11,31 +11,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-type endpointHealth struct {
-	EndpointID types.String   `tfsdk:"endpoint_id"`
-	Jobs       *healthJobs    `tfsdk:"jobs"`
-	Workers    *healthWorkers `tfsdk:"workers"`
+// ofEndpoint is the endpoint that a configuration asks about.
+type ofEndpoint struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
 }
 
-type healthJobs struct {
-	Completed  int64 `tfsdk:"completed"`
-	Failed     int64 `tfsdk:"failed"`
-	InProgress int64 `tfsdk:"in_progress"`
-	InQueue    int64 `tfsdk:"in_queue"`
-	Retried    int64 `tfsdk:"retried"`
-}
-
-type healthWorkers struct {
-	Idle         int64 `tfsdk:"idle"`
-	Initializing int64 `tfsdk:"initializing"`
-	Ready        int64 `tfsdk:"ready"`
-	Running      int64 `tfsdk:"running"`
-	Throttled    int64 `tfsdk:"throttled"`
-	Unhealthy    int64 `tfsdk:"unhealthy"`
-}
+func (m *ofEndpoint) validate(c diagnostics.Check) { validID(c, "endpoint_id", m.EndpointID) }
 
 // EndpointHealth is gpucloud_endpoint_health.
-var EndpointHealth = &kit.DataSource[endpointHealth]{
+var EndpointHealth = &kit.DataSource[ofEndpoint, api.Health]{
 	Name:  "endpoint_health",
 	Title: "health of the endpoint",
 	Schema: schema.Schema{
@@ -51,16 +35,9 @@ var EndpointHealth = &kit.DataSource[endpointHealth]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointHealth) { validID(c, "endpoint_id", m.EndpointID) },
-	Read: func(ctx context.Context, c *api.Client, m *endpointHealth) error {
-		got, err := c.Jobs.Health(ctx, m.EndpointID.ValueString())
-		if err != nil {
-			return err
-		}
-		j, w := got.Jobs, got.Workers
-		m.Jobs = &healthJobs{int64(j.Completed), int64(j.Failed), int64(j.InProgress), int64(j.InQueue), int64(j.Retried)}
-		m.Workers = &healthWorkers{int64(w.Idle), int64(w.Initializing), int64(w.Ready), int64(w.Running), int64(w.Throttled), int64(w.Unhealthy)}
-		return nil
+	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (api.Health, error) {
+		return c.Jobs.Health(ctx, m.EndpointID.ValueString())
 	},
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
@@ -17,28 +16,13 @@ import (
 )
 
 type endpointReleases struct {
-	EndpointID      types.String `tfsdk:"endpoint_id"`
-	EndpointVersion *int64       `tfsdk:"endpoint_version"`
-	Rollout         *rollout     `tfsdk:"rollout"`
-	Releases        []release    `tfsdk:"releases"`
-}
-
-type rollout struct {
-	InProgress      bool  `tfsdk:"in_progress"`
-	WorkersOnLatest int64 `tfsdk:"workers_on_latest"`
-	WorkersTotal    int64 `tfsdk:"workers_total"`
-	PercentOnLatest int64 `tfsdk:"percent_on_latest"`
+	api.Releases
+	All []release `tfsdk:"releases"`
 }
 
 type release struct {
-	ID              string          `tfsdk:"id"`
-	Version         *int64          `tfsdk:"version"`
-	Source          string          `tfsdk:"source"`
-	BuildID         *string         `tfsdk:"build_id"`
-	CreatedByUserID *string         `tfsdk:"created_by_user_id"`
-	WorkerCount     int64           `tfsdk:"worker_count"`
-	CreatedAt       string          `tfsdk:"created_at"`
-	Diff            []releaseChange `tfsdk:"diff"`
+	api.Release
+	Diff []releaseChange `tfsdk:"diff"`
 }
 
 type releaseChange struct {
@@ -48,7 +32,7 @@ type releaseChange struct {
 }
 
 // EndpointReleases is gpucloud_endpoint_releases.
-var EndpointReleases = &kit.DataSource[endpointReleases]{
+var EndpointReleases = &kit.DataSource[ofEndpoint, endpointReleases]{
 	Name:    "endpoint_releases",
 	Title:   "releases of the endpoint",
 	Version: api.V2,
@@ -77,22 +61,14 @@ var EndpointReleases = &kit.DataSource[endpointReleases]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointReleases) { validID(c, "endpoint_id", m.EndpointID) },
-	Read: func(ctx context.Context, c *api.Client, m *endpointReleases) error {
+	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (endpointReleases, error) {
 		got, err := c.EndpointReleases(ctx, m.EndpointID.ValueString())
-		if err != nil {
-			return err
-		}
-		m.EndpointVersion, m.Rollout = got.EndpointVersion, new(rollout(got.Rollout))
-		m.Releases = convert(got.Releases, func(r api.Release) release {
-			return release{
-				r.ID, r.Version, r.Source, r.BuildID, r.CreatedByUserID, r.WorkerCount, r.CreatedAt,
-				convert(r.Diff, func(d api.ReleaseChange) releaseChange {
-					return releaseChange{d.Field, changedValue(c, d.Field, d.Old), changedValue(c, d.Field, d.New)}
-				}),
-			}
-		})
-		return nil
+		return endpointReleases{got, convert(got.Releases, func(r api.Release) release {
+			return release{r, convert(r.Diff, func(d api.ReleaseChange) releaseChange {
+				return releaseChange{d.Field, changedValue(c, d.Field, d.Old), changedValue(c, d.Field, d.New)}
+			})}
+		})}, err
 	},
 }
 

@@ -6,45 +6,14 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-type endpointWorkers struct {
-	EndpointID      types.String   `tfsdk:"endpoint_id"`
-	EndpointVersion *int64         `tfsdk:"endpoint_version"`
-	Summary         *workerSummary `tfsdk:"summary"`
-	Workers         []worker       `tfsdk:"workers"`
-}
-
-type workerSummary struct {
-	Running      int64 `tfsdk:"running"`
-	Idle         int64 `tfsdk:"idle"`
-	Initializing int64 `tfsdk:"initializing"`
-	Throttled    int64 `tfsdk:"throttled"`
-	Unhealthy    int64 `tfsdk:"unhealthy"`
-	Total        int64 `tfsdk:"total"`
-}
-
-type worker struct {
-	ID            string  `tfsdk:"id"`
-	Status        string  `tfsdk:"status"`
-	IsStale       bool    `tfsdk:"is_stale"`
-	Version       *int64  `tfsdk:"version"`
-	GPUCount      int64   `tfsdk:"gpu_count"`
-	Image         *string `tfsdk:"image"`
-	UptimeSeconds *int64  `tfsdk:"uptime_seconds"`
-	GPUTypeID     *string `tfsdk:"gpu_type_id"`
-	DataCenterID  *string `tfsdk:"data_center_id"`
-	StartedAt     *string `tfsdk:"started_at"`
-	Reason        *string `tfsdk:"reason"`
-}
-
 // EndpointWorkers is gpucloud_endpoint_workers.
-var EndpointWorkers = &kit.DataSource[endpointWorkers]{
+var EndpointWorkers = &kit.DataSource[ofEndpoint, api.EndpointWorkers]{
 	Name:    "endpoint_workers",
 	Title:   "workers of the endpoint",
 	Version: api.V2,
@@ -72,15 +41,11 @@ var EndpointWorkers = &kit.DataSource[endpointWorkers]{
 			}),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *endpointWorkers) { validID(c, "endpoint_id", m.EndpointID) },
-	Read: func(ctx context.Context, c *api.Client, m *endpointWorkers) error {
+	Validate: func(c diagnostics.Check, m *ofEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *ofEndpoint) (api.EndpointWorkers, error) {
 		got, err := c.EndpointWorkers(ctx, m.EndpointID.ValueString())
-		if err != nil {
-			return err
-		}
+		got.Workers = listIf(true, got.Workers)
 		slices.SortFunc(got.Workers, func(a, b api.Worker) int { return cmp.Compare(a.ID, b.ID) })
-		m.EndpointVersion, m.Summary = got.EndpointVersion, new(workerSummary(got.Summary))
-		m.Workers = convert(got.Workers, func(w api.Worker) worker { return worker(w) })
-		return nil
+		return got, err
 	},
 }

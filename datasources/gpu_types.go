@@ -14,7 +14,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // gpuQuery is what the configuration asks for beside which types.
@@ -79,42 +78,11 @@ func (q *gpuQuery) values() url.Values {
 	return query
 }
 
-type gpuType struct {
-	ID           types.String    `tfsdk:"id"`
-	Name         types.String    `tfsdk:"name"`
-	Pool         *string         `tfsdk:"pool"`
-	Manufacturer *string         `tfsdk:"manufacturer"`
-	Memory       *int64          `tfsdk:"memory"`
-	Secure       *bool           `tfsdk:"secure"`
-	Community    *bool           `tfsdk:"community"`
-	Price        *gpuPrice       `tfsdk:"price"`
-	MaxCount     *maxCount       `tfsdk:"max_count"`
-	Availability *string         `tfsdk:"availability"`
-	DataCenters  []available     `tfsdk:"data_centers"`
-	CUDAVersions []cudaAvailable `tfsdk:"cuda_versions"`
-}
-
-type gpuPrice struct {
-	Secure     types.Number `tfsdk:"secure"`
-	Community  types.Number `tfsdk:"community"`
-	Serverless types.Number `tfsdk:"serverless"`
-}
-
-type maxCount struct {
-	Secure    int64 `tfsdk:"secure"`
-	Community int64 `tfsdk:"community"`
-}
-
-type cudaAvailable struct {
-	Version   string `tfsdk:"version"`
-	Available bool   `tfsdk:"available"`
-}
-
 var gpuTypeAttributes = map[string]schema.Attribute{
 	"id":           text("Id of the GPU type, such as `NVIDIA L4`."),
 	"name":         text("Short name, such as `L4`."),
-	"pool":         text("Serverless pool that the type is in; null for none."),
-	"manufacturer": text("`NVIDIA`, `AMD` or `UNKNOWN`."),
+	"pool":         optionalText("Serverless pool that the type is in; null for none."),
+	"manufacturer": optionalText("`NVIDIA`, `AMD` or `UNKNOWN`."),
 	"memory":       integer("Memory in GB."),
 	"secure":       boolean("Whether the secure cloud offers it."),
 	"community":    boolean("Whether the community cloud offers it."),
@@ -125,26 +93,18 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 	"max_count": object("GPUs of the largest machine, which is not the stock.", map[string]schema.Attribute{
 		"secure": integer("In the secure cloud."), "community": integer("In the community cloud."),
 	}),
-	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
+	"availability": optionalText("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
 	"data_centers": availableIn("the type", "each data center that has it; null without `product`"),
 	"cuda_versions": objects("CUDA versions of the machines; null without `product`.", map[string]schema.Attribute{
 		"version": text("As `major.minor`."), "available": boolean("Whether a machine with it is available."),
 	}),
 }
 
-func newGPUType(withAvailability bool) func(api.GPUType) gpuType {
-	return func(t api.GPUType) gpuType {
-		out := gpuType{
-			ID: types.StringValue(t.ID), Name: types.StringValue(t.Name), Pool: nilIfEmpty(t.Pool), Manufacturer: nilIfEmpty(t.Manufacturer), Memory: &t.Memory,
-			Secure: &t.Secure, Community: &t.Community, MaxCount: new(maxCount(t.MaxCount)), Availability: nilIfEmpty(t.Availability),
-			Price: &gpuPrice{value.Number(t.Price.Secure), value.Number(t.Price.Community), value.Number(t.Price.Serverless)},
-		}
-		if withAvailability {
-			out.DataCenters = some(convert(t.DataCenters, newAvailable))
-			out.CUDAVersions = some(convert(t.CUDAVersions, func(v api.CUDAAvailable) cudaAvailable { return cudaAvailable(v) }))
-		}
-		return out
-	}
+// gpuType completes an entry: lists that were asked for and not returned are empty.
+func (q *gpuQuery) gpuType(t api.GPUType) api.GPUType {
+	asked := !q.Product.IsNull()
+	t.DataCenters, t.CUDAVersions = listIf(asked, t.DataCenters), listIf(asked, t.CUDAVersions)
+	return t
 }
 
 type gpuTypes struct {
@@ -153,11 +113,14 @@ type gpuTypes struct {
 	Manufacturer    types.String `tfsdk:"manufacturer"`
 	MinMemory       types.Int64  `tfsdk:"min_memory"`
 	MinAvailability types.String `tfsdk:"min_availability"`
-	GPUTypes        []gpuType    `tfsdk:"gpu_types"`
+}
+
+type gpuTypesFound struct {
+	GPUTypes []api.GPUType `tfsdk:"gpu_types"`
 }
 
 // GPUTypes is gpucloud_gpu_types.
-var GPUTypes = &kit.DataSource[gpuTypes]{
+var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 	Name:    "gpu_types",
 	Title:   "GPU types",
 	Version: api.V2,
@@ -176,11 +139,8 @@ var GPUTypes = &kit.DataSource[gpuTypes]{
 		oneOf(c, "min_availability", config.MinAvailability, levels[1:]...)
 		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
 	},
-	Read: func(ctx context.Context, c *api.Client, m *gpuTypes) error {
+	Read: func(ctx context.Context, c *api.Client, m *gpuTypes) (gpuTypesFound, error) {
 		all, err := c.FindGPUTypes(ctx, m.values())
-		if err != nil {
-			return err
-		}
 		all = slices.DeleteFunc(all, func(t api.GPUType) bool {
 			return !m.Pool.IsNull() && t.Pool != m.Pool.ValueString() ||
 				!m.Manufacturer.IsNull() && t.Manufacturer != m.Manufacturer.ValueString() ||
@@ -188,20 +148,19 @@ var GPUTypes = &kit.DataSource[gpuTypes]{
 				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
 		})
 		slices.SortFunc(all, func(a, b api.GPUType) int { return cmp.Compare(a.ID, b.ID) })
-		m.GPUTypes = convert(all, newGPUType(!m.Product.IsNull()))
-		return nil
+		return gpuTypesFound{convert(all, m.gpuType)}, err
 	},
 }
 
 type oneGPUType struct {
 	gpuQuery
-	gpuType
+	entry
 }
 
 var gpuTypeLookup = kit.Lookup{Title: "GPU type", Plural: "GPU types"}
 
 // GPUType is gpucloud_gpu_type.
-var GPUType = &kit.DataSource[oneGPUType]{
+var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
 	Name:    "gpu_type",
 	Title:   "GPU type",
 	Version: api.V2,
@@ -213,17 +172,19 @@ var GPUType = &kit.DataSource[oneGPUType]{
 		gpuTypeLookup.Validate(c, config.ID, config.Name)
 		config.validate(c)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *oneGPUType) error {
-		got, err := lookUp(ctx, gpuTypeLookup, m.ID.ValueString(), m.Name.ValueString(), m.values(), c.FindGPUTypes, c.GPUType,
+	Read: func(ctx context.Context, c *api.Client, m *oneGPUType) (api.GPUType, error) {
+		got, err := lookUp(ctx, gpuTypeLookup, m.entry, m.values(), c.FindGPUTypes, c.GPUType,
 			func(t api.GPUType) api.Named { return api.Named{ID: t.ID, Name: t.Name} })
-		if err == nil {
-			m.gpuType = newGPUType(!m.Product.IsNull())(got)
-		}
-		return err
+		return m.gpuType(got), err
 	},
 }
 
-// keyAttributes are those by which one entry of the catalog is looked up.
+// entry is the id or the name of the entry of the catalog that a configuration asks for.
+type entry struct {
+	ID   types.String `tfsdk:"id"`
+	Name types.String `tfsdk:"name"`
+}
+
 func keyAttributes(title, id, name string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":   schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + title + ", such as `" + id + "`. Either this or `name` is needed."},
@@ -233,34 +194,35 @@ func keyAttributes(title, id, name string) map[string]schema.Attribute {
 
 // lookUp finds one entry of the catalog in the list that is asked for once. An id that
 // the list lacks is asked for by itself: a filter may have left it out.
-func lookUp[T any](ctx context.Context, l kit.Lookup, id, name string, query url.Values,
-	find func(context.Context, url.Values) ([]T, error), get func(context.Context, string, url.Values) (T, error), head func(T) api.Named) (entry T, err error) {
+func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Values,
+	find func(context.Context, url.Values) ([]T, error), get func(context.Context, string, url.Values) (T, error), head func(T) api.Named) (found T, err error) {
 	all, err := find(ctx, query)
 	if err != nil {
-		return entry, err
+		return found, err
 	}
+	id := key.ID.ValueString()
 	if id == "" {
 		names := all
 		if len(query) > 0 { // a filter may leave the name out
 			if names, err = find(ctx, nil); err != nil {
-				return entry, err
+				return found, err
 			}
 		}
-		if id, err = l.ByName(convert(names, head), name); err != nil {
-			return entry, err
+		if id, err = l.ByName(convert(names, head), key.Name.ValueString()); err != nil {
+			return found, err
 		}
 	}
-	for _, entry := range all {
-		if head(entry).ID == id {
-			return entry, nil
+	for _, one := range all {
+		if head(one).ID == id {
+			return one, nil
 		}
 	}
-	entry, err = get(ctx, id, query)
+	found, err = get(ctx, id, query)
 	if api.IsNotFound(err) {
 		names, _ := find(ctx, nil) // without the list nothing similar is known
 		err = l.UnknownID(convert(names, head), id, err)
 	}
-	return entry, err
+	return found, err
 }
 
 // with joins attributes; of two with the same name the later counts.

@@ -18,14 +18,11 @@ type logs struct {
 	Tail    types.Int64  `tfsdk:"tail"`
 	Since   types.String `tfsdk:"since"`
 	Seconds types.Int64  `tfsdk:"seconds"`
-	Entries []logEntry   `tfsdk:"entries"`
-	Lines   []string     `tfsdk:"lines"`
 }
 
-type logEntry struct {
-	Time   string `tfsdk:"ts"`
-	Source string `tfsdk:"source"`
-	Line   string `tfsdk:"line"`
+type logLines struct {
+	Entries []api.LogLine `tfsdk:"entries"`
+	Lines   []string      `tfsdk:"lines"`
 }
 
 // Bounds of a log that is read.
@@ -74,10 +71,8 @@ func orDefault(v types.Int64, value int64) int64 {
 	return v.ValueInt64()
 }
 
-func (l *logs) take(lines []api.LogLine, err error) error {
-	l.Entries = convert(lines, func(line api.LogLine) logEntry { return logEntry{line.Time, line.Source, line.Text} })
-	l.Lines = convert(lines, func(line api.LogLine) string { return line.Text })
-	return err
+func newLogLines(lines []api.LogLine, err error) (logLines, error) {
+	return logLines{listIf(true, lines), convert(lines, func(line api.LogLine) string { return line.Text })}, err
 }
 
 type workerLogs struct {
@@ -87,7 +82,7 @@ type workerLogs struct {
 }
 
 // WorkerLogs is gpucloud_worker_logs.
-var WorkerLogs = &kit.DataSource[workerLogs]{
+var WorkerLogs = &kit.DataSource[workerLogs, logLines]{
 	Name:    "worker_logs",
 	Title:   "log of the worker",
 	Version: api.V2,
@@ -103,8 +98,8 @@ var WorkerLogs = &kit.DataSource[workerLogs]{
 		validID(c, "worker_id", m.WorkerID)
 		m.validate(c)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *workerLogs) error {
-		return m.take(c.WorkerLog(ctx, m.EndpointID.ValueString(), m.WorkerID.ValueString(), m.query()))
+	Read: func(ctx context.Context, c *api.Client, m *workerLogs) (logLines, error) {
+		return newLogLines(c.WorkerLog(ctx, m.EndpointID.ValueString(), m.WorkerID.ValueString(), m.query()))
 	},
 }
 
@@ -114,7 +109,7 @@ type podLogs struct {
 }
 
 // PodLogs is gpucloud_pod_logs.
-var PodLogs = &kit.DataSource[podLogs]{
+var PodLogs = &kit.DataSource[podLogs, logLines]{
 	Name:    "pod_logs",
 	Title:   "log of the pod",
 	Version: api.V2,
@@ -126,7 +121,7 @@ var PodLogs = &kit.DataSource[podLogs]{
 		validID(c, "pod_id", m.PodID)
 		m.validate(c)
 	},
-	Read: func(ctx context.Context, c *api.Client, m *podLogs) error {
-		return m.take(c.PodLog(ctx, m.PodID.ValueString(), m.query()))
+	Read: func(ctx context.Context, c *api.Client, m *podLogs) (logLines, error) {
+		return newLogLines(c.PodLog(ctx, m.PodID.ValueString(), m.query()))
 	},
 }

@@ -24,9 +24,9 @@ type Bill struct {
 
 // BillPeriod is the period that the records are of. API v1 does not return it.
 type BillPeriod struct {
-	StartTime  string `json:"startTime"`
-	EndTime    string `json:"endTime"`
-	BucketSize string `json:"bucketSize"`
+	StartTime  string `json:"startTime" tfsdk:"start_time"`
+	EndTime    string `json:"endTime" tfsdk:"end_time"`
+	BucketSize string `json:"bucketSize" tfsdk:"bucket_size"`
 }
 
 // BillRecord is what one object, or all, cost in one bucket of time.

@@ -11,16 +11,16 @@ import (
 
 // Build is a build of an endpoint's image from its repository.
 type Build struct {
-	ID            string  `json:"id"`
-	Status        string  `json:"status"`
-	CommitHash    *string `json:"commitHash"`
-	CommitMessage *string `json:"commitMessage"`
-	Branch        *string `json:"branch"`
-	CommitDate    *string `json:"commitDate"` // RFC 3339
-	ImageName     *string `json:"imageName"`
-	StartedAt     *string `json:"startedAt"`   // RFC 3339
-	CompletedAt   *string `json:"completedAt"` // RFC 3339
-	Error         *string `json:"error"`
+	ID            string  `json:"id" tfsdk:"id"`
+	Status        string  `json:"status" tfsdk:"status"`
+	CommitHash    *string `json:"commitHash" tfsdk:"commit_hash"`
+	CommitMessage *string `json:"commitMessage" tfsdk:"commit_message"`
+	Branch        *string `json:"branch" tfsdk:"branch"`
+	CommitDate    *string `json:"commitDate" tfsdk:"commit_date"` // RFC 3339
+	ImageName     *string `json:"imageName" tfsdk:"image_name"`
+	StartedAt     *string `json:"startedAt" tfsdk:"started_at"`     // RFC 3339
+	CompletedAt   *string `json:"completedAt" tfsdk:"completed_at"` // RFC 3339
+	Error         *string `json:"error" tfsdk:"error"`
 }
 
 // EndpointBuilds lists the builds of an endpoint, the newest first (v2 only).

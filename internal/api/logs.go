@@ -17,11 +17,11 @@ import (
 
 // LogLine is a line of the log of a worker or pod.
 type LogLine struct {
-	Time   string `json:"ts"`     // RFC 3339
-	Source string `json:"source"` // container or system
-	Text   string `json:"line"`
-	Job    string `json:"jobId,omitempty"` // a jobrunner's: the job that wrote it, if that is known
-	ID     string `json:"-"`               // of its event
+	Time   string `json:"ts" tfsdk:"ts"`         // RFC 3339
+	Source string `json:"source" tfsdk:"source"` // container or system
+	Text   string `json:"line" tfsdk:"line"`
+	Job    string `json:"jobId,omitempty" tfsdk:"-"` // a jobrunner's: the job that wrote it, if that is known
+	ID     string `json:"-" tfsdk:"-"`               // of its event
 }
 
 // Number counts a worker's lines from 0, as a jobrunner does at the end of an id; other

@@ -108,10 +108,10 @@ type PodSSH struct {
 
 // SSHEndpoint is an address of an SSH server.
 type SSHEndpoint struct {
-	Host     string `json:"host"`
-	Port     int64  `json:"port"`
-	Username string `json:"username"`
-	Command  string `json:"command"`
+	Host     string `json:"host" tfsdk:"host"`
+	Port     int64  `json:"port" tfsdk:"port"`
+	Username string `json:"username" tfsdk:"username"`
+	Command  string `json:"command" tfsdk:"-"`
 }
 
 // PodCluster is a pod's place in a cluster.

@@ -3,10 +3,12 @@ package kit
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -14,42 +16,63 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// DataSource is a data source that is not derived from a kind. M is its model.
-type DataSource[M any] struct {
+// DataSource is a data source that is not derived from a kind. Config has the
+// attributes that a configuration sets, and Result those that Read returns, mostly as a
+// type of the client: fields have the attributes' names in tfsdk tags.
+type DataSource[Config, Result any] struct {
 	Name    string      // of the type, without the provider's prefix
 	Title   string      // in messages: "GPU types"
 	Version api.Version // the only one that has it; "" for both
 	Schema  schema.Schema
 	Only    []planrule.Only
 	// Validate checks what the configuration alone tells.
-	Validate func(c diagnostics.Check, config *M)
-	// Read fills in what the configuration leaves out.
-	Read func(ctx context.Context, c *api.Client, m *M) error
+	Validate func(c diagnostics.Check, config *Config)
+	Read     func(ctx context.Context, c *api.Client, config *Config) (Result, error)
 }
 
 // New is the framework's constructor.
-func (d *DataSource[M]) New() datasource.DataSource {
+func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	return &dataSource{
 		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, only: d.Only,
 		validate: func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
-			m := new(M)
-			diags.Append(config.Get(ctx, m)...)
+			m := configured[Config](ctx, config, diags)
 			if d.Validate != nil && !diags.HasError() {
 				d.Validate(diagnostics.Check{Diagnostics: diags}, m)
 			}
 		},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
-			m := new(M)
-			diags.Append(config.Get(ctx, m)...)
+			m := configured[Config](ctx, config, diags)
 			if diags.HasError() {
 				return nil
 			}
-			if err := d.Read(ctx, c, m); err != nil {
+			got, err := d.Read(ctx, c, m)
+			if err != nil {
 				return err
 			}
-			diags.Append(state.Set(ctx, m)...)
+			state.Raw = config.Raw
+			attributes(&got, func(name string, field reflect.Value) {
+				diags.Append(state.SetAttribute(ctx, path.Root(name), field.Interface())...)
+			})
 			return nil
 		},
+	}
+}
+
+func configured[Config any](ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) *Config {
+	m := new(Config)
+	attributes(m, func(name string, field reflect.Value) {
+		diags.Append(config.GetAttribute(ctx, path.Root(name), field.Addr().Interface())...)
+	})
+	return m
+}
+
+// attributes visits the fields of a struct that have the name of an attribute, those of
+// embedded structs too.
+func attributes[T any](of *T, visit func(name string, field reflect.Value)) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name := f.Tag.Get("tfsdk"); name != "" && name != "-" {
+			visit(name, reflect.ValueOf(of).Elem().FieldByIndex(f.Index))
+		}
 	}
 }
 
