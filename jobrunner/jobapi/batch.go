@@ -20,7 +20,8 @@ import (
 
 // Pages of batches and of requests.
 const (
-	defaultPage = 50
+	// DefaultPage is how many a page has unless a limit is given.
+	DefaultPage = 50
 	maxPage     = 1000
 	// pageOutput is the most bytes of an output that a page has without asking for memory.
 	pageOutput = 4 << 10
@@ -29,8 +30,8 @@ const (
 // maxBatchName bounds the name of a batch, in characters.
 const maxBatchName = 255
 
-// batchSummary is a batch on the wire.
-type batchSummary struct {
+// BatchSummary is a batch on the wire.
+type BatchSummary struct {
 	ID         string            `json:"id"`
 	EndpointID string            `json:"endpointId"`
 	Name       string            `json:"name,omitempty"`
@@ -43,8 +44,9 @@ type batchSummary struct {
 	RequestIDs []string          `json:"requestIds,omitempty"`
 }
 
-func summarize(b engine.Batch) batchSummary {
-	return batchSummary{b.ID, b.Endpoint, b.Name, b.State, b.Total, b.InProgress, b.Completed, b.Failed, b.Created.UnixMilli(), nil}
+// Summarize returns a batch as it is on the wire.
+func Summarize(b engine.Batch) BatchSummary {
+	return BatchSummary{b.ID, b.Endpoint, b.Name, b.State, b.Total, b.InProgress, b.Completed, b.Failed, b.Created.UnixMilli(), nil}
 }
 
 // createBatch answers {id, status} of a DRAFT (page of August 2026: batch jobs).
@@ -101,7 +103,7 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 	if err != nil {
 		return err
 	}
-	answer := summarize(b)
+	answer := Summarize(b)
 	answer.RequestIDs = ids
 	httpanswer.JSON(w, http.StatusOK, answer)
 	return nil
@@ -135,7 +137,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 // answerBatch answers what a call made of a batch.
 func answerBatch(w http.ResponseWriter, b engine.Batch, err error) error {
 	if err == nil {
-		httpanswer.JSON(w, http.StatusOK, summarize(b))
+		httpanswer.JSON(w, http.StatusOK, Summarize(b))
 	}
 	return err
 }
@@ -188,7 +190,7 @@ type page struct {
 
 func readPage(r *http.Request) (p page, err error) {
 	if p.Offset, err = queryInteger(r, "offset", 0, 0, math.MaxInt32); err == nil {
-		p.Limit, err = queryInteger(r, "limit", defaultPage, 1, maxPage)
+		p.Limit, err = queryInteger(r, "limit", DefaultPage, 1, maxPage)
 	}
 	return p, err
 }
@@ -219,12 +221,12 @@ func (a *api) batches(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	p.complete(len(all), total)
-	shown := make([]batchSummary, len(all))
+	shown := make([]BatchSummary, len(all))
 	for i, b := range all {
-		shown[i] = summarize(b)
+		shown[i] = Summarize(b)
 	}
 	httpanswer.JSON(w, http.StatusOK, struct {
-		Batches []batchSummary `json:"batches"`
+		Batches []BatchSummary `json:"batches"`
 		page
 	}{shown, p})
 	return nil

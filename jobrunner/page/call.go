@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// idForm is what the id of an endpoint, a job or a pod may be: nothing in it
+// idForm is what the id of an endpoint, a job, a batch or a pod may be: nothing in it
 // changes which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
@@ -27,6 +27,8 @@ var callOperations = map[string]operation{
 	"retry":       {http.MethodPost, "/live/v2/{endpoint}/retry/{id}", ""},
 	"status":      {http.MethodGet, "/live/v2/{endpoint}/status/{id}", ""},
 	"stream":      {http.MethodGet, "/live/v2/{endpoint}/stream/{id}", ""},
+
+	"cancel-batch": {http.MethodPost, "/v2/{endpoint}/batch/{id}/cancel", ""},
 
 	"stop-endpoint": {http.MethodPatch, "/v2/serverless/{endpoint}", `{"workers":{"min":0,"max":0}}`},
 
@@ -48,7 +50,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	endpoint, id := query.Get("endpoint"), query.Get("id")
 	op, ok := callOperations[query.Get("op")]
 	if p.API == nil || !ok || !op.fits("{endpoint}", endpoint) || !op.fits("{id}", id) {
-		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel and retry endpoint and id; start-pod, stop-pod and restart-pod id.")
+		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel, retry and cancel-batch endpoint and id; start-pod, stop-pod and restart-pod id.")
 	}
 	inner := r.Clone(r.Context())
 	inner.Method, inner.URL.RawPath, inner.URL.RawQuery = op.method, "", ""

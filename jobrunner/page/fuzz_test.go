@@ -38,8 +38,8 @@ func FuzzHost(f *testing.F) {
 	)
 }
 
-// What the page passes on to an API is one operation on one endpoint, one job or one
-// pod: nothing in an id changes the path.
+// What the page passes on to an API is one operation on one endpoint, one job, one
+// batch or one pod: nothing in an id changes the path.
 func FuzzCall(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, query string) {
 		var called *http.Request
@@ -66,6 +66,8 @@ func FuzzCall(f *testing.F) {
 		switch {
 		case strings.HasSuffix(op, "-pod"):
 			want = "/v2/pods/" + q.Get("id") + "/action"
+		case op == "cancel-batch":
+			want = "/v2/" + q.Get("endpoint") + "/batch/" + q.Get("id") + "/cancel"
 		case op == "stop-endpoint":
 			want, method = "/v2/serverless/"+q.Get("endpoint"), http.MethodPatch
 		case op == "status", op == "stream":
@@ -76,6 +78,6 @@ func FuzzCall(f *testing.F) {
 		}
 	},
 		fuzz.Seed{"endpoint=ep&op=run"}, fuzz.Seed{"endpoint=ep&op=status&id=0558ca0f-q1"}, fuzz.Seed{"endpoint=ep%2F..&op=cancel&id=x"}, fuzz.Seed{"endpoint=ep&op=stream&id=a%0Ab"}, fuzz.Seed{"op=runsync&endpoint=a_b-c&id="},
-		fuzz.Seed{"op=stop-pod&id=p"}, fuzz.Seed{"op=restart-pod&id=p&endpoint=ep"}, fuzz.Seed{"op=stop-endpoint&endpoint=ep"}, fuzz.Seed{"op=purge-queue&endpoint=ep"}, fuzz.Seed{"op=start-pod&id=p%2F.."},
+		fuzz.Seed{"op=stop-pod&id=p"}, fuzz.Seed{"op=restart-pod&id=p&endpoint=ep"}, fuzz.Seed{"op=stop-endpoint&endpoint=ep"}, fuzz.Seed{"op=purge-queue&endpoint=ep"}, fuzz.Seed{"op=start-pod&id=p%2F.."}, fuzz.Seed{"op=cancel-batch&endpoint=ep&id=b"},
 	)
 }

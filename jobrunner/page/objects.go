@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
 
 // Objects are what a deployment has beside its endpoints.
@@ -218,4 +220,15 @@ func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]
 	return new(first(all, maxReleases, func(r Release) releaseJSON {
 		return releaseJSON{r.Version, r.Created.UnixMilli(), append([]string{}, r.Changes...), workers[r.Version]}
 	})), nil
+}
+
+// batches are the first page of those of an endpoint, as the job API lists them.
+func (p *Page) batches(ctx context.Context, endpoint string) (*some[jobapi.BatchSummary], error) {
+	list, total, err := p.Source.Batches(ctx, endpoint, jobapi.DefaultPage)
+	if err != nil {
+		return nil, err
+	}
+	out := first(list, len(list), jobapi.Summarize)
+	out.Total = total
+	return &out, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
@@ -52,7 +53,10 @@ type (
 		Clusters *some[clusterJSON] `json:"clusters,omitempty"`
 		Volumes  *some[volumeJSON]  `json:"volumes,omitempty"`
 		Keys     *keysJSON          `json:"keys,omitempty"`
-		Releases *some[releaseJSON] `json:"releases,omitempty"` // of one endpoint alone
+
+		// Of one endpoint alone.
+		Releases *some[releaseJSON]         `json:"releases,omitempty"`
+		Batches  *some[jobapi.BatchSummary] `json:"batches,omitempty"`
 	}
 	endpointJSON struct {
 		ID        string         `json:"id"`
@@ -172,8 +176,8 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	s.Who = describeCaller(p.caller(r))
 	if only == "" {
 		err = p.addObjects(&s, r)
-	} else {
-		s.Releases, err = p.releases(r.Context(), only, running)
+	} else if s.Releases, err = p.releases(r.Context(), only, running); err == nil {
+		s.Batches, err = p.batches(r.Context(), only)
 	}
 	if err != nil {
 		return p.failed(r, err)

@@ -29,6 +29,8 @@ type Source interface {
 	Objects(ctx context.Context) (Objects, error)
 	// Releases are those of an endpoint, the newest first, without their workers.
 	Releases(ctx context.Context, endpoint string) ([]Release, error)
+	// Batches are the newest n batches of an endpoint, the newest first, and how many it has.
+	Batches(ctx context.Context, endpoint string, n int) (list []engine.Batch, total int, err error)
 	GPUs() GPUs
 	// Costs are today's, the dearest endpoint first.
 	Costs(ctx context.Context) (Costs, error)

@@ -65,6 +65,10 @@ func (v *View) Job(ctx context.Context, endpoint, id string) (engine.Job, error)
 	return v.Engine.Get(ctx, endpoint, id)
 }
 
+func (v *View) Batches(ctx context.Context, endpoint string, n int) ([]engine.Batch, int, error) {
+	return v.Engine.Batches(ctx, endpoint, 0, n)
+}
+
 func (v *View) Workers(endpoint string) (out []page.Worker) {
 	for _, w := range v.Pools.Workers(endpoint) {
 		shown := page.Worker{

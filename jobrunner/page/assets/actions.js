@@ -5,10 +5,11 @@ import { call } from './call.js';
 import { confirm } from './confirm.js';
 import { count, words } from './format.js';
 
-const jobs = (n) => (n === 1 ? '1 job' : `${count(n)} jobs`);
+const things = (n, thing) => (n === 1 ? `1 ${thing}` : `${count(n)} ${thing}s`);
+const jobs = (n) => things(n, 'job');
 
-// agree is a number of jobs with a verb that agrees with it.
-const agree = (n, one, many) => `${jobs(n)} ${n === 1 ? one : many}`;
+// agree is a number of jobs, or other things, with a verb that agrees with it.
+const agree = (n, one, many, thing = 'job') => `${things(n, thing)} ${n === 1 ? one : many}`;
 
 const podSays = {
   start: (p) => [`It starts as soon as this machine has what it asks for (${p.compute}).`, 'Its disk is new; its volume, if it has one, is as it was.'],
@@ -83,6 +84,29 @@ export function actOnJob(op, j, done, elsewhere) {
       const told = await call(op, { endpoint: j.endpoint, id: j.id });
       done(told);
       return `Job ${j.id} is ${words(told.status)}.`;
+    },
+  });
+}
+
+// mayCancelBatch tells whether something of a batch waits or runs.
+export const mayCancelBatch = (b) => b.status === 'DRAFT' || b.status === 'FINALIZED' && b.requestCompleted + b.requestFailed < b.requestTotal;
+
+// cancelBatch asks whether to cancel a batch. now answers it as it is.
+export function cancelBatch(endpoint, now, elsewhere) {
+  const { id, name } = now();
+  const says = () => {
+    const b = now();
+    const waits = b.requestTotal - b.requestInProgress - b.requestCompleted - b.requestFailed;
+    return [
+      waits ? `${agree(waits, 'waits: it never runs', 'wait: they never run', 'request')}.` : 'No request waits.',
+      b.requestInProgress ? `${agree(b.requestInProgress, 'runs, and ends', 'run, and end', 'request')} before the batch is cancelled.` : 'No request runs.',
+    ];
+  };
+  confirm({
+    title: `Cancel batch ${name || id}?`, verb: 'Cancel batch', says, elsewhere,
+    run: async () => {
+      const told = await call('cancel-batch', { endpoint, id });
+      return told.requestInProgress ? `Batch ${name || id} is cancelled as soon as ${agree(told.requestInProgress, 'has', 'have', 'request')} ended.` : `Batch ${name || id} is ${words(told.status)}.`;
     },
   });
 }

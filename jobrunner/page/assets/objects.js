@@ -1,7 +1,8 @@
-// Network volumes, API keys, and the releases of an endpoint.
+// Network volumes, API keys, and the releases and batches of an endpoint.
 
-import { $, badge, h, keyed, more, row, setState, setText } from './dom.js';
-import { count, date, words } from './format.js';
+import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
+import { cancelBatch, mayCancelBatch } from './actions.js';
+import { ago, count, date, words } from './format.js';
 
 const few = 12; // are shown until the reader wants more
 
@@ -76,10 +77,43 @@ function updateRelease(tr, r) {
   setText(tr.cells[3], r.workers);
 }
 
+const batchColumns = ['State', 'Batch', 'Running', 'Completed', 'Failed', 'Requests', 'Created', 'Actions'];
+
+function makeBatch() {
+  const tr = row(batchColumns, ['state', 'main', 'num', 'num', 'num', 'num', 'num', 'wide actions']);
+  tr.badge = badge();
+  tr.name = h('b');
+  tr.sub = h('small', { class: 'mono' });
+  tr.cancel = h('button', { type: 'button', class: 'quiet', onclick: () => cancelBatch(tr.batch.endpointId, () => tr.batch, () => $('main')) }, 'Cancel');
+  tr.cells[0].append(tr.badge);
+  tr.cells[1].append(tr.name, tr.sub);
+  tr.cells[7].append(tr.cancel);
+  return tr;
+}
+
+function updateBatch(tr, b, s) {
+  tr.batch = b;
+  setState(tr.badge, b.status);
+  setText(tr.name, b.name);
+  setText(tr.sub, b.id);
+  [b.requestInProgress, b.requestCompleted, b.requestFailed, b.requestTotal].forEach((n, i) => {
+    setText(tr.cells[2 + i], count(n));
+    setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
+  });
+  setAttr(tr.cells[4], 'data-bad', b.requestFailed ? '' : null);
+  setText(tr.cells[6], ago(s.now - b.createdAt));
+  setAttr(tr.cancel, 'aria-label', `Cancel batch ${b.name || b.id}`);
+  const held = tr.cancel === document.activeElement;
+  tr.cancel.hidden = !mayCancelBatch(b);
+  setAttr(tr.cells[7], 'data-none', tr.cancel.hidden);
+  if (held && tr.cancel.hidden) $('main').focus();
+}
+
 // showObjects brings the sections up to date.
 export function showObjects(s, again) {
   section('volumes', s.volumes, again, (v) => v.id, makeVolume, updateVolume);
   setText($('keys-fault'), s.keys?.fault);
   section('keys', s.keys, again, (k) => k.name, makeKey, updateKey);
   section('releases', s.releases, again, (r) => r.version, makeRelease, updateRelease);
+  section('batches', s.batches, again, (b) => b.id, makeBatch, (tr, b) => updateBatch(tr, b, s));
 }

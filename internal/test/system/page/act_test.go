@@ -106,7 +106,7 @@ func (d *deployment) key(k apikey.Key) string {
 func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	d := deploy(t)
 	work := d.endpoint("work", "nobody/runs-this", 1)
-	job := d.job(work, `{}`)
+	job, batch := d.job(work, `{}`), d.batch(work, "", `{}`)
 	pod := d.pod("p")
 	d.awaitPod(pod, "RUNNING")
 	operations := []struct {
@@ -120,6 +120,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 		{"cancel", "endpoint=" + work + "&id=" + job, "POST", "/v2/" + work + "/cancel/" + job, "", false},
 		{"retry", "endpoint=" + work + "&id=" + job, "POST", "/v2/" + work + "/retry/" + job, "", false},
 		{"purge-queue", "endpoint=" + work, "POST", "/v2/" + work + "/purge-queue", "", false},
+		{"cancel-batch", "endpoint=" + work + "&id=" + batch, "POST", "/v2/" + work + "/batch/" + batch + "/cancel", "", false},
 	}
 	scopes := []apikey.Scope{apikey.None, apikey.Read, apikey.All}
 	for _, management := range scopes {
@@ -172,6 +173,8 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 		{user, "op=retry&endpoint=" + work + "&id=" + job, 400, ""},
 		{user, "op=purge-queue&endpoint=" + work, 200, "removed:1"},
 		{user, "op=cancel&endpoint=" + work + "&id=" + job, 404, ""},
+		{user, "op=cancel-batch&endpoint=" + work + "&id=" + batch, 200, "CANCELLED"},
+		{user, "op=cancel-batch&endpoint=" + work + "&id=nothing", 404, "no such batch"},
 	} {
 		if resp, body := d.send(http.MethodPost, "/ui/call?"+c.query, "", bearer(c.key)); resp.StatusCode != c.status || !strings.Contains(fmt.Sprint(body), c.told) {
 			t.Errorf("%s: %d %v, expected %d with %q", c.query, resp.StatusCode, body, c.status, c.told)
@@ -183,7 +186,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 func TestOnlyThePageCanAct(t *testing.T) {
 	d := deploy(t)
 	pod, work := d.pod("p"), d.endpoint("work", "nobody/runs-this", 1)
-	job := d.job(work, `{}`)
+	job, batch := d.job(work, `{}`), d.batch(work, "", `{}`)
 	d.awaitPod(pod, "RUNNING")
 	signedIn := func(body string) string {
 		resp, _ := d.send(http.MethodPost, "/ui/session", body, nil)
@@ -192,7 +195,7 @@ func TestOnlyThePageCanAct(t *testing.T) {
 	}
 	link := signedIn(`{"code":"` + d.code + `"}`)
 	reader := signedIn(`{"key":"` + d.key(apikey.Key{Name: "reader", Management: apikey.Read, Jobs: apikey.Read}) + `"}`)
-	for _, query := range []string{"op=stop-pod&id=" + pod, "op=restart-pod&id=" + pod, "op=stop-endpoint&endpoint=" + work, "op=purge-queue&endpoint=" + work, "op=cancel&endpoint=" + work + "&id=" + job} {
+	for _, query := range []string{"op=stop-pod&id=" + pod, "op=restart-pod&id=" + pod, "op=stop-endpoint&endpoint=" + work, "op=purge-queue&endpoint=" + work, "op=cancel&endpoint=" + work + "&id=" + job, "op=cancel-batch&endpoint=" + work + "&id=" + batch} {
 		for _, c := range []struct {
 			method string
 			header map[string]string

@@ -54,6 +54,7 @@ func TestAccessibility(t *testing.T) {
 			tab.Press(kb.Escape)
 			tab.Click("#endpoints tbody a")
 			tab.Shows("#releases tbody", "env: HF_TOKEN")
+			tab.Shows("#batches tbody", "nightly-embeddings")
 			tab.Eval(`document.querySelector('#outcome').textContent = 'Endpoint x is stopped.'`, nil)
 			axe.Check(tab, "endpoint")
 		})

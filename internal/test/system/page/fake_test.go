@@ -115,6 +115,22 @@ func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) 
 	return []page.Release{{Version: 2, Created: b.clock.Now(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour)}}, nil
 }
 
+// Batches are one that runs, and one in each state in which it has ended.
+func (b *busyMachine) Batches(_ context.Context, endpoint string, n int) ([]engine.Batch, int, error) {
+	var list []engine.Batch
+	for i, one := range []engine.Batch{
+		{State: engine.BatchDraft, Total: 40},
+		{Name: "nightly-embeddings", State: engine.BatchFinalized, Total: 5000, InProgress: 2, Completed: 3127, Failed: 4},
+		{Name: "yesterday", State: engine.BatchFinalized, Total: 5000, Completed: 5000},
+		{Name: "too slow", State: engine.BatchFailed, Total: 900, Completed: 512, Failed: 1},
+		{Name: "by mistake", State: engine.BatchCancelled, Total: 900},
+	} {
+		one.Endpoint, one.ID, one.Created = endpoint, fmt.Sprintf("01a20ee2-b476-7200-b70b-92030390656%d", i), b.clock.Now().Add(-time.Duration(i)*9*time.Hour)
+		list = append(list, one)
+	}
+	return list[:min(n, len(list))], 61, nil
+}
+
 func newBusyMachine(c *clock.Clock) *busyMachine {
 	b := &busyMachine{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]page.Line{}}
 	now := c.Now()

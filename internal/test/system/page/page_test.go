@@ -81,6 +81,26 @@ func (d *deployment) job(endpoint, input string) string {
 	return job.ID
 }
 
+// batch makes a draft with requests, given by their inputs.
+func (d *deployment) batch(endpoint, name string, inputs ...string) string {
+	d.t.Helper()
+	requests := make([]json.RawMessage, len(inputs))
+	for i, input := range inputs {
+		requests[i] = json.RawMessage(input)
+	}
+	b, err := d.Jobs.CreateBatch(d.t.Context(), endpoint)
+	if err == nil {
+		_, err = d.Jobs.AddRequests(d.t.Context(), endpoint, b.ID, requests)
+	}
+	if err == nil {
+		_, err = d.Jobs.RenameBatch(d.t.Context(), endpoint, b.ID, name)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return b.ID
+}
+
 const hostile = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 
 func quoted(s string) string {
