@@ -12,7 +12,7 @@ comma := ,
 # NVML is loaded at run time: its functions must not be looked for before.
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
-# The packages whose tests drive a command line.
+# The packages whose tests drive a CLI.
 ACCEPTANCE := ./resources/... ./datasources/... ./provider/... ./internal/test/scale/... ./conformance/client/...
 
 # go test shows results in the order of the packages: first those that compile in
@@ -184,7 +184,7 @@ site: ## The documentation as a website, in bin/site, with mkdocs (Debian: apt-g
 	mkdocs build --strict
 	@echo "Open bin/site/index.html, or run: mkdocs serve"
 
-# Where both command lines look before they ask a registry.
+# Where both CLIs look before they ask a registry.
 PLUGINS := $(HOME)/.terraform.d/plugins
 INSTALLED := gpucloud/gpucloud/0.0.1/$(shell go env GOOS)_$(shell go env GOARCH)
 

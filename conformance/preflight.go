@@ -49,17 +49,17 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		case x.Status == 0:
 			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, unreachableReason(ctx, x.Err))), nil
 		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
-			faults = append(faults, fmt.Sprintf("the key is refused: GET %s answers %d", p.url, x.Status))
+			faults = append(faults, fmt.Sprintf("the key is refused: GET %s returned %d", p.url, x.Status))
 		case x.Status/100 != 2:
-			faults = append(faults, fmt.Sprintf("GET %s answers %d, not %s", p.url, x.Status, p.what))
+			faults = append(faults, fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.what))
 		case x.Err != nil || err != nil:
-			faults = append(faults, fmt.Sprintf("GET %s answers no JSON, not %s", p.url, p.what))
+			faults = append(faults, fmt.Sprintf("GET %s returned no JSON instead of %s", p.url, p.what))
 		case !p.looks(body):
-			faults = append(faults, fmt.Sprintf("GET %s answers something else than %s", p.url, p.what))
+			faults = append(faults, fmt.Sprintf("GET %s returned something else than %s", p.url, p.what))
 		default:
 			nowhere := reachableBase(t) + "/conf-nothing-is-here"
 			if x := get(nowhere, t.Key); x.Status/100 == 2 {
-				return e.Secrets.Redact(fmt.Sprintf("not this API: whatever is asked for is answered %d, GET %s too", x.Status, nowhere)), nil
+				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, nowhere)), nil
 			}
 			return "", append(notes, noteClockSkew(x)...)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// With each command line: what is known is read in the plan, what is not in the apply,
+// With each CLI: what is known is read in the plan, what is not in the apply,
 // an error stands in the plan, and nothing is written.
 func TestDataSourcesWithEachCLI(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {

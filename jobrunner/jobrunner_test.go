@@ -154,11 +154,10 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 	}
 }
 
-// A change of the endpoint counts at once, and a change of a template reaches
-// the endpoint that is linked to it.
-func TestChangesCountAtOnce(t *testing.T) { onEach(t, testChangesCountAtOnce) }
+// A change of a template takes effect at once at the endpoint that is linked to it.
+func TestTemplateChangesReachEndpoints(t *testing.T) { onEach(t, testTemplateChangesReachEndpoints) }
 
-func testChangesCountAtOnce(t *testing.T, c jobrunner.Config) {
+func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	v1, v2 := d.client(api.V1), d.client(api.V2)
 	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "nobody/runs-this", Disk: 5, Category: "CPU", Serverless: true})

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// cliGuide is the guide with the table of what works with which command line.
+// cliGuide is the guide with the table of what works with which CLI.
 const cliGuide = "../docs/reference/terraform-versions.md"
 
 const (
@@ -23,7 +23,7 @@ const (
 	no  = "no"
 )
 
-// cliFeature is a row of the table: what a command line does, in the words of
+// cliFeature is a row of the table: what a CLI does, in the words of
 // its cell.
 type cliFeature struct {
 	title string
@@ -320,7 +320,7 @@ resource "gpucloud_network_volume" "v" {
 	}},
 }
 
-// The guide's table says of each command line on this machine what it does.
+// The guide's table says of each CLI on this machine what it does.
 func TestCommandLines(t *testing.T) {
 	text, columns, rows := readGuide(t)
 	for _, release := range tfcli.Releases {
@@ -357,7 +357,7 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// series is a command line as the table's columns name it.
+// series is a CLI as the table's columns name it.
 func series(cli tfcli.CLI) string {
 	text := cli.String()
 	return text[:strings.LastIndex(text, ".")]
@@ -426,7 +426,7 @@ func unchanged(t *testing.T, w *acctest.Workspace) string {
 	return expect(t, w.MustRun("plan"), "No changes.")
 }
 
-// expect is for what works with every command line.
+// expect is for what works with every CLI.
 func expect(t *testing.T, output, want string) string {
 	t.Helper()
 	if !strings.Contains(output, want) {
@@ -435,7 +435,7 @@ func expect(t *testing.T, output, want string) string {
 	return yes
 }
 
-// refusal is for what a command line may not know: the reason must be that.
+// refusal is for what a CLI may not know: the reason must be that.
 func refusal(t *testing.T, output, reason string) string {
 	t.Helper()
 	if !strings.Contains(output, reason) {
@@ -459,7 +459,7 @@ func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
 	return yes
 }
 
-// whereItPoints says at which line the command line shows an error.
+// whereItPoints says at which line the CLI shows an error.
 func whereItPoints(t *testing.T, w *acctest.Workspace, text, attribute string) string {
 	t.Helper()
 	out, err := w.Run("plan")

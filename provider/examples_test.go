@@ -121,7 +121,7 @@ func TestEphemeralExample(t *testing.T) {
 	})
 }
 
-// The examples of actions, on objects that exist, with each command line that knows
+// The examples of actions, on objects that exist, with each CLI that knows
 // actions.
 func TestActionExamples(t *testing.T) {
 	files, err := filepath.Glob("../examples/actions/*/action.tf")
@@ -134,7 +134,7 @@ func TestActionExamples(t *testing.T) {
 	}
 	i := slices.IndexFunc(clis, func(c tfcli.CLI) bool { return c.Has(tfcli.Actions) })
 	if i < 0 {
-		t.Skip("no command line on this machine knows actions: make clis builds one")
+		t.Skip("no CLI on this machine knows actions: make clis builds one")
 	}
 	for _, file := range files {
 		name := filepath.Base(filepath.Dir(file))

@@ -10,7 +10,7 @@ import (
 // Server is the provider over the plugin protocol, as a given release.
 func Server(version string) tfprotov6.ProviderServer { return pluginserver.New(New(version)()) }
 
-// Serve serves it to the command line that started this process, or with
+// Serve serves it to the CLI that started this process, or with
 // debugging to one that TF_REATTACH_PROVIDERS tells how to find it.
 func Serve(version string, debugging bool) error {
 	var options []tf6server.ServeOpt

@@ -54,9 +54,9 @@ var unreported = []string{
 	"globalNetworking", "computeType", "gpuCount", "volumeInGb/create", "flashboot", "templateId", "registry", "containerRegistryAuthId", "dockerEntrypoint",
 }
 
-// A server that stores another value than it was sent, or answers an update with the
-// object from before, is told apart from a bug of the provider: of every kind and member.
-// A create is not tainted, and no secret is shown.
+// If a server stores another value than it was sent, or answers an update with the object
+// from before, the error blames the server and not the provider: for every member of every
+// kind. A create is not tainted, and no secret is shown.
 func TestAnswerOtherThanSent(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		liar := lieTo(t, d)
@@ -81,7 +81,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 						config = with(config, map[string]any{"name": d.Name("lie-" + member)})
 					}
 					planned := p.Walk().Plan(typeName, tfdrive.State{}, config)
-					liar.about(member)
+					liar.lieAbout(member)
 					state, diags := p.Apply(planned)
 					if liar.lied() && !slices.Contains(unreported, name) && !slices.Contains(unreported, name+"/create") && !strings.Contains(diags.Warnings(), "The deployment answered") {
 						t.Errorf("a create whose answer has another %s: %s", name, diags)
@@ -92,7 +92,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					}
 					checkNoSecret(t, diags)
 					if c.change != nil {
-						liar.old(t, p, state, with(config, c.change), typeName)
+						liar.checkStale(t, p, state, with(config, c.change), typeName)
 					}
 					if err := p.Walk().Destroy(state).Err(); err != nil {
 						t.Error(err)
@@ -203,7 +203,7 @@ func (l *liar) sent(f func()) []string {
 	return slices.Sorted(maps.Keys(l.members))
 }
 
-func (l *liar) about(member string) {
+func (l *liar) lieAbout(member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.member, l.done = member, false
@@ -216,14 +216,14 @@ func (l *liar) lied() bool {
 	return l.done
 }
 
-// old expects an error of an update that is answered with the object from before, and
-// that the same update succeeds once it is not.
-func (l *liar) old(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
+// checkStale expects an error of an update that is answered with the object from before, and
+// that the next plan contains the same update.
+func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
 	t.Helper()
 	state, _ = p.Walk().Read(state)
 	planned := p.Plan(typeName, state, config)
 	if planned.Action != "update" {
-		return // the lie was stored as far as the plan goes
+		return // the plan can't see the difference
 	}
 	l.mu.Lock()
 	l.stale, l.done = true, false

@@ -308,9 +308,9 @@ func TestPlanCost(t *testing.T) {
 	findings := []finding{
 		{endpointType, labEndpoint(join(big, workers(3))), "gpu.pools",
 			"Above the cost ceiling: gpu.pools: It may cost 19.999999998 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 3.333333333 USD (serverless price of a GPU) × 2 (gpu.count) × 3 (workers.max). ", false},
-		{endpointType, labEndpoint(join(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the dearest of 3 that it may get: 3.333333333", false},
+		{endpointType, labEndpoint(join(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the most expensive of 3 that it may get: 3.333333333", false},
 		{endpointType, labEndpoint(join(gpus(map[string]any{"type_ids": []any{"LAB Small"}}), own(1.4))), "max_hourly_cost", "1.5 USD an hour, and max_hourly_cost is 1.4 USD (max_hourly_cost of this resource)", false}, // workers.max is 3
-		{endpointType, labEndpoint(join(cpus("cpuX", 16), own(1.4))), "max_hourly_cost", "Compared: cpuX with 16 vCPUs, the dearest of 2 that it may get: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
+		{endpointType, labEndpoint(join(cpus("cpuX", 16), own(1.4))), "max_hourly_cost", "Compared: cpuX with 16 vCPUs, the most expensive of 2 that it may get: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
 		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 3})), "gpu.id", "6.3 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 2.1 USD (secure price of a GPU) × 3 (gpu.count). Ask for less", false},
 		{podType, labPod(join(gpus(map[string]any{"id": "LAB Small"}), map[string]any{"cloud": "COMMUNITY"}, own(0.05))), "max_hourly_cost", "0.1 USD (community price of a GPU)", false},
 		{podType, labPod(join(podCPU("cpuX", 8), own(0.3))), "max_hourly_cost", "0.32 USD an hour", false},

@@ -34,7 +34,7 @@ func TestForeignAddress(t *testing.T) {
 		"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
 		"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, as no list of the management API can be read there"},
 	}
-	withOneCLI := map[string]server{ // no command line treats these differently
+	withOneCLI := map[string]server{ // no CLI treats these differently
 		"default backend": {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},
 		"without a body":  {page(404, "", ""), "a server that answers without a body"},
 		"a page for all":  {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
@@ -88,7 +88,7 @@ func TestFirstPlanAsks(t *testing.T) {
 		"wrong key":       {"GPUCLOUD_API_KEY=wrong", "The API key from GPUCLOUD_API_KEY is wrong or was revoked"},
 		"nothing answers": {"GPUCLOUD_BASE_URL=" + closed.URL, "connection refused"},
 	}
-	// No command line treats these differently, and provider.TestProviderSettings has them all.
+	// No CLI treats these differently, and provider.TestProviderSettings has them all.
 	withOneCLI := map[string]struct{ env, says string }{
 		"not an address":    {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
 		"no such host":      {"GPUCLOUD_BASE_URL=http://gpucloud.invalid", "Check that the deployment is running and that its address is right"},
@@ -146,7 +146,7 @@ resource "gpucloud_network_volume" "v" {
 }
 
 // At another deployment of the same API the objects of a state do not exist: a plan says
-// where they were. (In a plan of a destroy the command lines drop such warnings.)
+// where they were. (In a plan of a destroy the CLIs drop such warnings.)
 func TestAnotherDeployment(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `

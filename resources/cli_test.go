@@ -9,11 +9,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The tests in cli_*_test.go run the provider as a process of each command line
+// The tests in cli_*_test.go run the provider as a process of each CLI
 // of this machine.
 
-// eachCLIAndVersion runs a test with the default command line on each version, and with
-// each other one on one of them, by turns: a command line does not know of versions. A
+// eachCLIAndVersion runs a test with the default CLI on each version, and with
+// each other one on one of them, by turns: no CLI knows the versions of the API. A
 // short run has the default one alone.
 func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
 	t.Helper()

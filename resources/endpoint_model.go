@@ -325,8 +325,8 @@ func (m *endpoint) flattenURLs(ctx context.Context, c *api.Client, got api.Endpo
 }
 
 func sameCPU(a, b []api.CPU) bool {
-	recordRead := func(a, b api.CPU) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.VCPUCount, b.VCPUCount)) }
-	return slices.Equal(slices.SortedFunc(slices.Values(a), recordRead), slices.SortedFunc(slices.Values(b), recordRead))
+	compare := func(a, b api.CPU) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.VCPUCount, b.VCPUCount)) }
+	return slices.Equal(slices.SortedFunc(slices.Values(a), compare), slices.SortedFunc(slices.Values(b), compare))
 }
 
 func sameElements(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }

@@ -152,7 +152,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 	Attributes: map[string]schema.Attribute{
 		"min":          ofEndpoint.integer("workers.min", "Workers that always run."),
 		"max":          ofEndpoint.integer("workers.max", "Most workers at a time."),
-		"idle_timeout": leftOut(ofEndpoint.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 null with `REQUEST_COUNT`, where it is {default} s."), true),
+		"idle_timeout": leftOut(ofEndpoint.integer("workers.idleTimeout", "Seconds, {min} to {max}, before an idle worker ends. Defaults to {default}. On API v2 a queue with `REQUEST_COUNT` takes none: the value is null, and {default} s apply."), true),
 	},
 }
 

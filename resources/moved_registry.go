@@ -9,7 +9,7 @@ import (
 )
 
 // movedRegistryAuth takes over the user name. The password stays in the other provider's
-// state: the API keeps it, and a configuration that says password_wo_version = 1 means it.
+// state: the API keeps it, and password_wo_version = 1 in a configuration stands for that password.
 var movedRegistryAuth = migrate.Table[registryAuth]{
 	migrate.Official1: moveRegistryAuth,
 	migrate.Official2: moveRegistryAuth,

@@ -137,7 +137,6 @@ func movedCases() []movedCase {
 	}
 	workspace := map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}
 	listed := map[string]any{"MODE": "lab", "URL": "https://x.example.com/?a=b"}
-	// On v1 no configuration can have start_ssh: there the first apply records that.
 	templated := pod(map[string]any{"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
 	return []movedCase{
 		{file: "official-1.0.8", address: "runpod_template.worker", id: "tpl108", kind: "template", config: worker("tpl108")},
@@ -276,9 +275,9 @@ func makeReferred(t *testing.T, d *acctest.Deployment) map[string]string {
 	return made
 }
 
-// The word of another provider is not a reason to replace a pod or a cluster: what no
-// answer tells is recorded, once. What the API does tell, and what a configuration of ours
-// has recorded, replaces as ever.
+// The state of another provider is no reason to replace a pod or a cluster: settings that the
+// API doesn't return are recorded once. A difference from what the API returns, or from what
+// this provider has recorded, replaces the object as usual.
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)

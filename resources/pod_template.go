@@ -17,11 +17,11 @@ import (
 
 // A pod copies its template's settings when it is created, and follows no later change of
 // the template. from_template shows the pod's copy, less what the pod sets itself. If
-// somebody changes the copy, a plan restores it from the template.
+// somebody changes the copy, the next apply restores it from the template.
 
 var podFromTemplate = schema.SingleNestedAttribute{
 	Computed:            true,
-	MarkdownDescription: "Settings that the pod copied from the template. If somebody changes them, a plan restores them. Null without `template_id`, and after an import until the next update.",
+	MarkdownDescription: "Settings that the pod copied from the template. If somebody changes them, the next apply restores them. Null without `template_id`, and after an import until the next update.",
 	Attributes:          fromTemplateMembers(),
 }
 
@@ -48,8 +48,8 @@ var podFromTemplateTypes = objectType(podFromTemplate)
 type podCopy struct {
 	Key     string            // stands for the API key that the digests are made with
 	Applied map[string]string // digests of the members of from_template, by name
-	// Template has the settings of the template if the copy has changed since: what a plan
-	// restores. It is nil if the template can't be read.
+	// Template has the settings of the template if the copy has changed since; the next apply
+	// restores them. It is nil if the template can't be read.
 	Template *templateSettings
 }
 
@@ -94,8 +94,9 @@ func (m *pod) ownVariables() map[string]bool {
 	return own
 }
 
-// recordCopy sets from_template to what an answer has. It is what was applied after a
-// create or update, and if nothing is known of that.
+// recordCopy sets from_template to the settings in an answer. It records them as applied,
+// which later drift is compared with, after a create or update, and if nothing is recorded
+// for this API key.
 func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	if m.TemplateID.IsNull() || got.Container == nil || m.Private.Imported {
 		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
@@ -167,7 +168,7 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	had := p.State.ownSettings()
 	for name, own := range p.Plan.ownSettings() {
 		switch {
-		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // given up: the template's
+		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // no longer set: the template's applies
 			members[name] = memberOf(name, tftypes.UnknownValue)
 		case !own.IsNull():
 			members[name] = memberOf(name, nil)

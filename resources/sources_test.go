@@ -66,7 +66,7 @@ var sourcesOf = map[string]sourceOf{
 		config: map[string]any{"image": "i", "args": "-u x", "disk": 7, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"80/http"},
 			"public": true, "category": "AMD", "mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}},
 		v2:      map[string]any{"start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"}},
-		differs: []string{"env", "cmd"}, // args has the resource
+		differs: []string{"env", "cmd"}, // the resource has args instead
 		filters: map[string]any{"category": "AMD", "image": "i", "public": true, "serverless": false},
 		misses:  map[string]any{"category": "CPU", "image": "I", "public": false, "serverless": true},
 	},
@@ -95,7 +95,7 @@ var sourcesOf = map[string]sourceOf{
 		config:  map[string]any{"workers": map[string]any{"min": 1, "max": 4, "idle_timeout": 60}, "scaling": map[string]any{"queue_delay": 9}, "timeout": 5000, "data_center_ids": []any{"EU-RO-1"}},
 		v2:      map[string]any{"image": "i", "args": "-x", "disk": 9, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"81/http"}, "gpu": map[string]any{"pools": []any{"ADA_24"}}, "flashboot": "FLASHBOOT"},
 		omits:   []string{"from_template"},
-		differs: []string{"env", "cmd"}, // args has the resource
+		differs: []string{"env", "cmd"}, // the resource has args instead
 		filters: map[string]any{"type": "QUEUE"},
 		misses:  map[string]any{"type": "LOAD_BALANCER"},
 	},
@@ -155,7 +155,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 				continue
 			}
 			want, got := state.Get(a.Name), byID.Get(a.Name)
-			if got == nil && isBeyond(only[typeName], a.Name, v) { // TestOneVersionTellsNoLie has the others
+			if got == nil && isBeyond(only[typeName], a.Name, v) { // the others are in TestOneVersionTellsNoLie
 				want = nil
 			}
 			if slices.Contains(s.differs, a.Name) {
@@ -177,7 +177,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 	})
 }
 
-// A masked variable has the digest of its name and value: equal settings can be told.
+// A masked variable has the digest of its name and value: equal values have equal digests.
 func TestSourceMasksVariables(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -540,7 +540,7 @@ func TestCatalogTemplates(t *testing.T) {
 	})
 }
 
-// Delegations and SSH keys are of API v2 alone.
+// These data sources exist on API v2 only.
 func TestSourcesOfV2Alone(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)

@@ -22,7 +22,7 @@ import (
 // SSHKeys is gpucloud_ssh_keys: the account's SSH public keys, which are one document.
 var SSHKeys = &kit.Kind[sshKeys]{
 	Name:    "ssh_keys",
-	Title:   "account's SSH keys",
+	Title:   "list of SSH keys",
 	Schema:  sshKeysSchema,
 	ID:      func(m *sshKeys) *types.String { return &m.ID },
 	Version: api.V2,

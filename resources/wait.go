@@ -62,37 +62,38 @@ func waitTime(ctx context.Context, from types.Object, creating bool) time.Durati
 	return defaultWait
 }
 
-// progress is what a look at an object found.
+// progress is what a poll of an object found.
 type progress struct {
-	done, hopeless bool
-	failing        bool   // it ends with an error: more time alone doesn't help
-	text           string // "it is PROVISIONING: no GPU is free"
+	done     bool
+	hopeless bool   // it can't become done any more
+	failing  bool   // it can, but more time alone doesn't help
+	text     string // "it is PROVISIONING: no GPU is free"
 }
 
 const (
-	firstLook = 200 * time.Millisecond
-	slowLook  = 5 * time.Second
+	firstPause = 200 * time.Millisecond
+	maxPause   = 5 * time.Second
 )
 
-// await looks until it is done. A look that fails is repeated, also if the deployment can't
-// be reached for a while. The error says what the last complete look found to be missing,
-// and ends with what last says of the log: the first look is always completed.
-func await(ctx context.Context, c *api.Client, what string, limit time.Duration, look func(context.Context) (progress, error), last func(context.Context) string) error {
+// await polls until the object is done. It repeats a poll that fails, also while the
+// deployment can't be reached. Its error has the text of the last complete poll, and
+// what logTail returns. The limit doesn't cut the first poll short.
+func await(ctx context.Context, c *api.Client, what string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var before string
+	var previous string
 	failing := false
-	looking := ctx
-	for pause := firstLook; ; pause = min(2*pause, slowLook) {
-		found, err := look(looking)
-		looking, failing = bounded, failing || found.failing
+	pollCtx := ctx
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		found, err := poll(pollCtx)
+		pollCtx, failing = bounded, failing || found.failing
 		switch {
 		case api.IsNotFound(err):
 			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", what, err)
 		case isRefused(err):
 			return fmt.Errorf("waiting for %s: %w", what, err)
-		case err != nil && bounded.Err() != nil && before != "": // cut short
-			found.text = before
+		case err != nil && bounded.Err() != nil && previous != "": // cut short
+			found.text = previous
 		case err != nil:
 			found.text = err.Error()
 			c.EndOutage()
@@ -100,11 +101,11 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 			tflog.Info(ctx, "waited for "+what, map[string]any{"outcome": "done"})
 			return nil
 		case found.hopeless:
-			return fmt.Errorf("%s can't be reached: %s.%s", what, found.text, last(ctx))
+			return fmt.Errorf("waiting for %s: more time would not help: %s.%s", what, found.text, logTail(ctx))
 		}
-		if found.text != before {
+		if found.text != previous {
 			tflog.Info(ctx, "waiting for "+what, map[string]any{"progress": found.text})
-			before = found.text
+			previous = found.text
 		}
 		if httpclient.Sleep(bounded, pause) == nil {
 			continue
@@ -116,12 +117,12 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 		if failing {
 			advice = "Look at why it fails: more time alone does not help."
 		}
-		return fmt.Errorf("waiting for %s: not reached within %s: %s. %s%s", what, limit, strings.TrimSuffix(found.text, "."), advice, last(ctx))
+		return fmt.Errorf("waiting for %s: not reached within %s: %s. %s%s", what, limit, strings.TrimSuffix(found.text, "."), advice, logTail(ctx))
 	}
 }
 
-// isRefused reports whether the whole deployment answers with an error, as opposed to not
-// being reached.
+// isRefused reports whether the deployment answers each request with the same error, such
+// as 401. A deployment that can't be reached doesn't.
 func isRefused(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && e.DeploymentWide && e.Status != 0
@@ -204,7 +205,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 	return err
 }
 
-// podProgress tells how far a pod is. API v1 tells of one that runs where its ports are.
+// podProgress tells how far a pod is. On API v1 a pod that runs shows its ports.
 func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 	text := "it is " + got.Status
 	if got.Reason != nil && *got.Reason != "" {
@@ -334,7 +335,10 @@ func lastOfWorkers(ctx context.Context, c *api.Client, id string, shown api.Work
 		}
 	}
 	w, err := c.EndpointWorkers(ctx, id)
-	if err != nil || len(w.Workers) == 0 {
+	switch {
+	case err != nil:
+		return " The endpoint's workers could not be read: " + err.Error() + "."
+	case len(w.Workers) == 0:
 		return " The endpoint has no worker."
 	}
 	worker := workerToShow(w.Workers)

@@ -54,7 +54,7 @@ func TestPodWaitsInVain(t *testing.T) {
 		"no GPU is there": {gpuPod(waits(map[string]any{"running": true}, "300ms")), []string{"not reached within 300ms", "it is PROVISIONING: "}},
 		"it ends": {
 			cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET env WRITTEN exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}, "env_wo": map[string]any{"WRITTEN": "a-planted-secret-too"}, "env_wo_version": 1})),
-			[]string{"can't be reached: it is ERROR", "The last lines of the pod:", "the model is not there", "[redacted]"},
+			[]string{"more time would not help: it is ERROR", "The last lines of the pod:", "the model is not there", "[redacted]"},
 		},
 		"its port is not published": {
 			cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})),
@@ -255,7 +255,7 @@ func TestClusterWaitsInVain(t *testing.T) {
 		},
 		"its pods end": {
 			with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}}),
-			[]string{"can't be reached: ", "it is ERROR", "The last lines of pod ", "the model is not there", "[redacted]"},
+			[]string{"more time would not help: ", "it is ERROR", "The last lines of pod ", "the model is not there", "[redacted]"},
 		},
 	} {
 		for range 20 { // pods that end may all have run for a moment when they are looked at first

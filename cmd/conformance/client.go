@@ -38,17 +38,17 @@ func (*clients) Help() string {
 		"  conformance client -- terraform apply -auto-approve\n" +
 		"  conformance client --select retry-after --keep-dirs -- python3 client.py {base_url}\n" +
 		"  conformance client --api-version v1 --report junit=report.xml -- tofu apply -auto-approve\n\n" +
-		"The command is run once for each scenario, against a jobrunner of its own behind faults. " +
+		"The command is run once for each scenario, against a jobrunner of its own, behind a proxy that injects faults. " +
 		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
 		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
 		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
-		"The copy has no Terraform state (*.tfstate). Links to your own files take the place of .git, node_modules and virtual environments, of files above 1 MiB, " +
-		"of other file systems, and of what exceeds 1000 files or 32 MiB; and next to the copy, of what is next to the directory. " +
+		"The copy has no Terraform state (*.tfstate). These are not copied, but linked: .git, node_modules and virtual environments, files above 1 MiB, " +
+		"other file systems, and everything beyond 1000 files or 32 MiB. What is next to the directory is linked next to the copy. " +
 		"The home has links to your Terraform CLI configuration, tools and packages, and nothing else of yours. " +
 		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 where you set neither.\n\n" +
-		"A clause that the client gives no occasion to judge is not judged: it is named at the end, and not counted as kept. " +
-		"A client that fails in the scenario works is not conformant, whatever else it keeps.\n\n" +
-		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is not kept (with --strict, a SHOULD), or the client fails in the scenario works; " +
+		"A clause that the client gives no occasion to judge is named at the end, and doesn't count as fulfilled. " +
+		"A client that fails the scenario \"works\" is not conformant, whatever else it fulfils.\n\n" +
+		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is violated (with --strict, a SHOULD), or the client fails the scenario \"works\"; " +
 		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range client.Scenarios() {

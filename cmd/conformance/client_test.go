@@ -24,7 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// roles are the clients that this test binary can be.
+// roles runs this test binary as one of the clients.
 func roles(args []string) int {
 	switch args[0] {
 	case "get": // reads a path, and prints what a client for terminals would
@@ -62,7 +62,8 @@ func roles(args []string) int {
 	return 0
 }
 
-// client judges a client that is a shell script; get PATH is a client, too.
+// client returns the command that judges a client, a shell script. The script can call
+// "get PATH".
 func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -192,8 +193,8 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 	}
 }
 
-// A client that fails, asks nothing or gets nothing in the scenario in which
-// nothing fails is not conformant, whatever else it keeps.
+// A client that fails, sends no request or gets no answer in the scenario without faults is
+// not conformant, whatever else it fulfils.
 func TestClientThatFailsWhereNothingFails(t *testing.T) {
 	for _, c := range []struct{ script, want, timeout string }{
 		{
@@ -251,7 +252,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// A client that asks nothing is not judged, whatever it ends with.
+// A client that sends no request is not judged, whatever its exit status.
 func TestClientThatDoesNothing(t *testing.T) {
 	for _, script := range []string{"true", "exit 4", "echo conformant"} {
 		said := ends(t, client(t, script), 3)
@@ -352,8 +353,8 @@ func TestClientThatCannotStart(t *testing.T) {
 	}
 }
 
-// An interrupted run ends the client with all that it started, removes the
-// directories, and says of nothing that it failed.
+// An interrupted run ends the client with all that it started, removes the directories, and
+// reports no failure.
 func TestClientIsInterrupted(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -479,7 +480,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 	}
 }
 
-// The README's line, with a real Terraform and the provider, in the directory of
+// The line of docs/start/tools.md, with a real Terraform and the provider, in the directory of
 // the quickstart as it is, twice.
 func TestClientIsTerraform(t *testing.T) {
 	t.Parallel()

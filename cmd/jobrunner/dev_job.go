@@ -19,7 +19,7 @@ const (
 	exitFailed     = 1 // the job FAILED
 	exitNotStarted = 2 // no worker can start, or the input is invalid
 	exitTimedOut   = 3
-	exitNoResult   = 4 // the job was cancelled, or has expired
+	exitNoResult   = 4 // cancelled or expired, or any other failure
 )
 
 // exitError ends the process with a status.

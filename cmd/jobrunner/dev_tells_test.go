@@ -16,7 +16,7 @@ import (
 // runURL is where a jobrunner dev takes jobs.
 func (s *transcript) runURL() string { return s.until(`http://\S+/runsync`) }
 
-// The jobs of clients are told of when they end, those of dev itself once.
+// dev shows the end of each job that a client sent, and of its own job once.
 func TestDevTellsOfEnds(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
@@ -88,7 +88,7 @@ runpod.serverless.start({"handler": handler})
 	}
 }
 
-// A single job needs no port of its own choice; what is no verdict on it has the status 4.
+// A single job needs no port of its own choice; a failure other than the job's has the status 4.
 func TestDevOnceListens(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.sh")

@@ -9,9 +9,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever is printed: no character in it is one that a terminal obeys, and text
-// without such characters is printed as it is.
-func FuzzVisible(f *testing.F) {
+// No printed character controls a terminal, and text without such characters is printed
+// unchanged.
+func FuzzEscapeControls(f *testing.F) {
 	obeyed := func(r rune) bool {
 		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Keys that are added or removed count at all nodes within moments, and those that a
-// node had in its folder before. A key that was removed stays so, whatever a folder has.
+// All nodes soon know added and removed keys, also those that a node had in its data folder
+// before it used the database. A removed key stays removed, even if a folder has it.
 func TestKeysOfNodes(t *testing.T) {
 	t.Parallel()
 	c := startNodes(t, 1)
@@ -26,7 +26,7 @@ func TestKeysOfNodes(t *testing.T) {
 	added := strings.TrimSpace(prints(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
-	// A key is known at once, where it was asked for before, too; that it is removed, within a second.
+	// A new key is accepted at once, also by a node that has just refused it.
 	expect := func(key string, want int) {
 		t.Helper()
 		for i := range c.all {
@@ -67,7 +67,7 @@ func TestKeysOfNodes(t *testing.T) {
 	if err := c.query(&stored, "SELECT string_agg(content || sha256, '') FROM api_keys"); err != nil || strings.Contains(stored, added) || strings.Contains(stored, old) {
 		t.Errorf("the database has %s, %v", stored, err)
 	}
-	// Without the note the folder's keys count again: that is for its owner to decide.
+	// Without the file keys.json.moved, the folder's keys count again: that is for its owner to decide.
 	if err := os.Remove(filepath.Join(dir, "keys.json.moved")); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 // on nothing else.
 type Clock interface {
 	Now() time.Time
-	// Latest is Now or, while the clock is being advanced, the time to which it is: what
-	// the target does meanwhile occurs between the two.
+	// Latest is Now or, while the clock is being advanced, the time that it is advanced to:
+	// what the target does meanwhile occurs between the two.
 	Latest() time.Time
 	// Until waits until a time of the clock. A case that waits lets others run.
 	Until(ctx context.Context, t time.Time) error
@@ -160,8 +160,8 @@ func (s *Shared) Now() time.Time {
 	return s.now()
 }
 
-// Latest implements Clock. Where time stands still, cases stop the clock where they have
-// to know when something occurred, and Now is more exact.
+// Latest implements Clock. A clock that moves only when it is advanced is exact, so that
+// Latest is Now.
 func (s *Shared) Latest() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -168,9 +168,9 @@ func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 // Unread reads only the beginning of the body of a 200.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
-// Streamed reads the status and the header only, since the body may never end. If a proxy
+// SkipBody reads the status and the header only, since the body may never end. If a proxy
 // waits for its end, the answer has the code 0.
-func Streamed() Option { return func(r *Request) { r.Streamed = true } }
+func SkipBody() Option { return func(r *Request) { r.SkipBody = true } }
 
 // MayHangUp accepts that the target closes the connection while the body is sent:
 // the answer then has the code 0.
@@ -239,7 +239,7 @@ func (c *C) send(r Request) *Answer {
 
 // sendInTime waits for the answer, for requestTimeout at most.
 func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
-	if r.Streamed {
+	if r.SkipBody {
 		ctx, cancel := context.WithTimeout(c.ctx, streamPatience)
 		defer cancel()
 		return c.exchange(ctx, index, r), false
@@ -287,7 +287,7 @@ const streamPatience = 5 * time.Second
 
 // isHeldStream tells whether a stream did not begin in time.
 func isHeldStream(x *wire.Exchange) bool {
-	return x.Request.Streamed && x.Status == 0 && errors.Is(x.Err, context.DeadlineExceeded)
+	return x.Request.SkipBody && x.Status == 0 && errors.Is(x.Err, context.DeadlineExceeded)
 }
 
 // answerPatience is how long, in real time, an answer may take before the target's

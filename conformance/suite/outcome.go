@@ -26,8 +26,8 @@ type stop struct{ Outcome }
 func (c *C) stop(o Outcome) { panic(stop{o}) }
 
 // failWith fails the case: the actual behaviour is not among the accepted ones.
-func (c *C) failWith(x *wire.Exchange, failWith string, accepted ...string) {
-	f := &report.Failure{Accepted: accepted, Actual: failWith, Steps: c.describeSteps(x), Curl: c.scriptSoFar(x)}
+func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
+	f := &report.Failure{Accepted: accepted, Actual: actual, Steps: c.describeSteps(x), Curl: c.scriptSoFar(x)}
 	f.Actual = c.env.Secrets.Redact(f.Actual)
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
 }

@@ -27,18 +27,18 @@ type Request struct {
 	// Unread leaves all but the beginning of the answer's body unread until the request
 	// is cancelled: a long body keeps the request in flight, and a short one does not.
 	Unread bool
-	// Streamed reads no body of a 2xx.
-	Streamed bool
-	// MayHangUp says that the target may close the connection in place of an
-	// answer: to a body that is too large.
+	// SkipBody reads no body of a 2xx.
+	SkipBody bool
+	// MayHangUp says that the target may close the connection instead of answering, since
+	// the body is too large.
 	MayHangUp bool
 	// Quiet keeps the exchange out of traces, for loads of hundreds of requests.
 	Quiet bool
 }
 
-// maxBeginning is what of an Unread body is read, in bytes: much less than a connection
+// unreadPrefix is how many bytes of an Unread body are read: much less than a connection
 // buffers.
-const maxBeginning = 4 << 10
+const unreadPrefix = 4 << 10
 
 // Exchange is a request and its answer, or the error.
 type Exchange struct {
@@ -82,9 +82,9 @@ func (x *Exchange) Forget() {
 	x.parsed, x.json, x.bad = false, nil, nil
 }
 
-// largeBody is the size from which on a body is only sent once the target has not
-// refused it, as curl does: one that is refused half way may be answered by a
-// connection that breaks before the answer was read.
+// largeBody is the size, in bytes, above which a request is sent with Expect: 100-continue,
+// as curl does: a target that refuses a body half way may close the connection before its
+// answer is read.
 const largeBody = 1 << 20
 
 // MaxBody bounds the bytes that are read of an answer.
@@ -136,13 +136,13 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 		most := int64(MaxBody + 1)
 		switch {
 		case x.Status/100 != 2:
-		case r.Streamed:
+		case r.SkipBody:
 			most = 0
 		case r.Unread:
-			most = maxBeginning
+			most = unreadPrefix
 		}
 		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, most))
-		if err == nil && most == maxBeginning && len(x.Body) == maxBeginning {
+		if err == nil && most == unreadPrefix && len(x.Body) == unreadPrefix {
 			<-ctx.Done()
 			err = ctx.Err()
 		}

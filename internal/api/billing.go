@@ -13,16 +13,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Bill is what something cost in a period. It has no records of zeros, which some
-// deployments return for every object and bucket. Amounts are USD, as the texts of the answer:
-// nothing is rounded.
+// Bill is what something cost in a period. Records with only zeros, which some deployments
+// return for every object and bucket, are dropped. Amounts are USD, in the decimal text of the
+// answer: nothing is rounded.
 type Bill struct {
 	Records []BillRecord
 	Period  BillPeriod
 	Totals  map[string]json.Number // by the name of an amount
 }
 
-// BillPeriod is the period that the records are of. API v1 does not return it.
+// BillPeriod is the period of the records. API v1 doesn't return it.
 type BillPeriod struct {
 	StartTime  string `json:"startTime" tfsdk:"start_time"`
 	EndTime    string `json:"endTime" tfsdk:"end_time"`
@@ -38,8 +38,8 @@ type BillRecord struct {
 	Counts    map[string]int64       // by member, of API v1: timeBilledMs, diskSpaceBilledGb, …
 }
 
-// BillQuery chooses the period and the objects. Its parameters have the names of the
-// version's own.
+// BillQuery chooses the period and the objects. The parameters have the names of the API
+// version.
 type BillQuery struct {
 	Path   string // after /v1/billing or /v2/billing: "/pods"
 	Values url.Values
@@ -122,7 +122,7 @@ func (r *BillRecord) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// isCount are the members of API v1's records that are no money.
+// isCount has the members of API v1's records that are counts and not amounts.
 var isCount = map[string]bool{"timeBilledMs": true, "diskSpaceBilledGb": true, "highPerformanceStorageDiskSpaceBilledGb": true}
 
 // sumAmounts adds up decimal numbers without rounding.

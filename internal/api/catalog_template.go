@@ -8,15 +8,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// CatalogTemplate is a public template. Source is official, verified or community; ""
-// for one that the lists of the catalog lack, which have a hundred at most.
+// CatalogTemplate is a public template. Source is official, verified or community, or
+// "" if it isn't in the catalog's lists, which hold at most 100.
 type CatalogTemplate struct {
 	Template
 	Source string
 }
 
-// CatalogTemplates lists the public templates of all sources. Each list is asked for
-// once. API v1 tells verified ones and those of the community not apart.
+// CatalogTemplates lists the public templates of all sources. It reads each list
+// once. API v1 doesn't distinguish verified from community templates.
 func (c *Client) CatalogTemplates(ctx context.Context) (all []CatalogTemplate, err error) {
 	if c.Version == V1 {
 		return c.catalogTemplatesV1(ctx)

@@ -36,19 +36,19 @@ type Client struct {
 // BaseURL is the address of the deployment, before /v1 or /v2.
 func (c *Client) BaseURL() string { return c.deployment.settings.BaseURL }
 
-// deployment is what the kinds share.
+// deployment is the connection that all collections share.
 type deployment struct {
 	*httpclient.Client
 	settings     Settings
 	verification verification
 }
 
-// RestoreCreateTime takes the time of a create from an earlier run: for a while a
-// 404 about the object is asked again.
+// RestoreCreateTime takes over the time of a create from an earlier run. For a while after
+// a create, a request about the object that is answered 404 is repeated.
 func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
-// EndOutage sends the next request although the deployment could not be reached a moment
-// ago.
+// EndOutage lets the next request be sent even though the deployment couldn't be reached a
+// moment ago.
 func (c *Client) EndOutage() { c.deployment.EndOutage() }
 
 // New makes a client. It sends nothing. An error is a *SettingError.
@@ -63,7 +63,7 @@ func New(s Settings) (*Client, error) {
 		BeforeWrite: d.beforeWrite, IsAPIError: d.isAPIError, Log: s.Log,
 	}
 	c := &Client{Version: s.Version, deployment: d}
-	// A write changes what is answered about the kinds that refer to it.
+	// A write to a collection also changes answers about the collections that refer to it.
 	endpoints := &listCache{shared: s.SharedReads}
 	templates := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
 	pods := &listCache{shared: s.SharedReads}
@@ -98,8 +98,8 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// Digest stands for a text that may be a secret: equal texts have equal digests,
-// and who does not have the API key can't try texts out.
+// Digest returns a text to show instead of one that may be a secret. Equal texts have equal
+// digests, and without the API key nobody can guess the text by trying.
 func (c *Client) Digest(text string) string {
 	sum := hmac.New(sha256.New, []byte(c.deployment.settings.APIKey))
 	sum.Write([]byte(text))

@@ -42,7 +42,7 @@ type price struct {
 
 // CheckCost refuses a new or changed object that may cost more in an hour than its
 // ceiling: own where it has one, else that of the provider. Of several GPU types or CPU
-// configurations the dearest counts.
+// configurations the most expensive counts.
 func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request, own types.Number) {
 	if c == nil || c.Cost == Off || own.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
 		return
@@ -62,22 +62,22 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 	if !ok {
 		return
 	}
-	var dearest price
+	var highest price
 	var missing []string
 	for _, p := range prices {
 		switch {
 		case p.unit == nil:
 			missing = append(missing, p.of)
-		case dearest.unit == nil || p.unit.Cmp(dearest.unit) > 0:
-			dearest = p
+		case highest.unit == nil || p.unit.Cmp(highest.unit) > 0:
+			highest = p
 		}
 	}
-	if dearest.unit != nil && dearest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
+	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
 		to.WarnAt(at, "The catalog has no prices but 0", "max_hourly_cost of %s USD (%s) is compared with prices of 0 alone, and refuses nothing: the catalog says that all costs 0 that may be got here. A jobrunner has the prices of its catalog file (--catalog).", decimal(ceiling.USD), ceiling.Source)
 	}
-	if dearest.unit != nil {
+	if highest.unit != nil {
 		factor := r.Machines
-		text := dearest.text
+		text := highest.text
 		if r.GPU != nil {
 			factor *= r.GPU.Count
 			text += fmt.Sprintf(" × %d (%s)", r.GPU.Count, diagnostics.Name(r.GPU.CountAt))
@@ -85,13 +85,13 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		if r.MachinesIn != "" {
 			text += fmt.Sprintf(" × %d (%s)", r.Machines, r.MachinesIn)
 		}
-		if cost := new(big.Rat).Mul(dearest.unit, new(big.Rat).SetInt64(factor)); cost.Cmp(ceiling.USD) > 0 {
+		if cost := new(big.Rat).Mul(highest.unit, new(big.Rat).SetInt64(factor)); cost.Cmp(ceiling.USD) > 0 {
 			among := ""
 			if len(prices) > 1 {
-				among = fmt.Sprintf(", the dearest of %d that it may get", len(prices))
+				among = fmt.Sprintf(", the most expensive of %d that it may get", len(prices))
 			}
 			c.Cost.report(to, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Compared: %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
-				decimal(cost), decimal(ceiling.USD), ceiling.Source, dearest.of, among, text)
+				decimal(cost), decimal(ceiling.USD), ceiling.Source, highest.of, among, text)
 			return
 		}
 	}

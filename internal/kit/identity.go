@@ -28,7 +28,7 @@ func (r *kindResource[M]) IdentitySchema(_ context.Context, _ resource.IdentityS
 	}}
 }
 
-// identify sets an object's identity: its id. A command line without identities has none.
+// identify sets an object's identity: its id. A CLI without identities has none.
 func (k *Kind[M]) identify(ctx context.Context, m *M, identity *tfsdk.ResourceIdentity, diags *diag.Diagnostics) {
 	if identity != nil {
 		diags.Append(identity.SetAttribute(ctx, idPath, *k.ID(m))...)

@@ -44,8 +44,8 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	if v := r.kind.Version; v != "" && p.Version != "" && p.Version != v {
-		resp.Diagnostics.AddError(fmt.Sprintf("API %s has no %ss", p.Version, r.kind.Title),
-			fmt.Sprintf("A %s exists in management API %s only. Remove the resource, or set api_version = %q in the provider block.", r.kind.Title, v, string(v)))
+		resp.Diagnostics.AddError(fmt.Sprintf("API %s has no %s", p.Version, r.kind.Title),
+			fmt.Sprintf("The %s exists in management API %s only. Remove the resource, or set api_version = %q in the provider block.", r.kind.Title, v, string(v)))
 		return
 	}
 	for _, o := range r.kind.Only {
@@ -57,7 +57,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	p.SettleUnknowns(r.kind.Volatile)
 	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.ID, r.kind.Loss)
-	if !r.kind.ID(p.Plan).IsUnknown() { // no command line can show or store a plan with an unknown identity
+	if !r.kind.ID(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
 	if p.State != nil && len(resp.RequiresReplace) > 0 {

@@ -211,8 +211,8 @@ func TestWhatWouldBeLost(t *testing.T) {
   {"mode": "managed", "type": "runpod_global_volume", "name": "g", "provider_name": "registry.terraform.io/runpod/runpod", "values": {"id": "g"}}]}}}`
 	for name, state := range map[string]string{"pulled": pulled, "shown": shown} {
 		for imports, texts := range map[bool][]string{
-			false: {`terraform untaint 'runpod_network_volume.v["a"]'`, `runpod_network_volume.v has the deposed object "v0", which the first apply deletes`, "runpod_savings_plan.s has no counterpart", "runpod_global_volume.g has no counterpart"},
-			true:  {`the deposed object "v0", which is forgotten`, "runpod_savings_plan.s has no counterpart", "runpod_global_volume.g has no counterpart"},
+			false: {`terraform untaint 'runpod_network_volume.v["a"]'`, `runpod_network_volume.v has the deposed object "v0", which the first apply deletes`, "runpod_savings_plan.s has no counterpart", "runpod_global_volume.g can't be moved: use gpucloud_global_volume"},
+			true:  {`the deposed object "v0", which is forgotten`, "runpod_savings_plan.s has no counterpart", "runpod_global_volume.g can't be moved: use gpucloud_global_volume"},
 		} {
 			got, err := migrate.Blocks([]byte(state), imports)
 			for _, text := range texts {

@@ -84,12 +84,13 @@ type writer struct {
 	commented bool            // in the line before
 }
 
-// withoutCounterpart are the types of the official provider that have none, with what to
-// use instead.
-var withoutCounterpart = map[string]string{
+// alternatives says what to use instead of types of the official provider that can't be
+// moved.
+var alternatives = map[string]string{
 	"runpod_pod_action":      "the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod",
 	"runpod_endpoint_job":    "the action gpucloud_job_run, or the ephemeral resource gpucloud_job",
 	"runpod_endpoint_worker": "the data source gpucloud_endpoint_workers",
+	"runpod_global_volume":   "gpucloud_global_volume, with an import block",
 	"runpod_machine":         "a tool of the operator, as machines are not part of the management API",
 }
 
@@ -100,8 +101,8 @@ func isKnownProvider(provider string) bool {
 
 // withoutCounterpart says of a resource of another provider that it is not taken over.
 func (w *writer) withoutCounterpart(address string, i instance) {
-	if instead, ok := withoutCounterpart[i.typeName]; ok {
-		w.comment("%s has no counterpart: use %s.", address, instead)
+	if instead, ok := alternatives[i.typeName]; ok {
+		w.comment("%s can't be moved: use %s.", address, instead)
 	} else if isKnownProvider(i.provider) {
 		w.comment("%s has no counterpart: it stays with the old provider. Keep that provider, or run terraform state rm to leave the object unmanaged.", address)
 	}

@@ -7,15 +7,16 @@ import (
 	"sync"
 )
 
-// The provider is a child process of the command line. Before it destroys, Terraform plans the configuration as ever, to refresh the state, and
-// an error in that plan ends the command. -replace is planned as an update first. The
-// protocol tells neither from any other plan; the parent's arguments do.
+// The provider is a child process of the CLI. Before a destroy, the CLI plans the
+// configuration as usual, to refresh the state, and an error in that plan ends the command.
+// It plans -replace as an update first. The protocol doesn't say so; the arguments of the
+// parent process do.
 
-// Destroys tells whether the command line deletes everything: terraform destroy, or
-// -destroy. It is false where the arguments can't be read.
+// Destroys reports whether the command deletes everything: terraform destroy, or -destroy.
+// It is false if the arguments can't be read.
 func Destroys() bool { return command().destroys }
 
-// Replaces tells whether the command line has -replace.
+// Replaces reports whether the command has -replace.
 func Replaces() bool { return command().replaces }
 
 type options struct{ destroys, replaces bool }
@@ -28,7 +29,7 @@ var command = sync.OnceValue(func() options {
 	return parse(arguments, os.Getenv)
 })
 
-// parse reads the arguments of a command line, its program's name first, and the
+// parse reads the arguments of a process, its program's name first, and the
 // variables that add to them.
 func parse(arguments []string, env func(string) string) (o options) {
 	name := ""

@@ -77,7 +77,7 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
 }
 
-// ErrorInPlace refuses a change that only a new object can have. If the command line has
+// ErrorInPlace refuses a change that only a new object can have. If the CLI has
 // -replace, this may become one, and the error is a warning: an update refuses the change.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 	if Replaces() {

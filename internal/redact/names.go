@@ -24,8 +24,8 @@ func canonical(name string) string { return strings.ToLower(strings.ReplaceAll(n
 // IsSecret tells whether the values of an attribute or member may be secrets.
 func IsSecret(name string) bool { return secretNames[canonical(name)] }
 
-// Values are the secrets of a text that an attribute or member has. Of a start command these
-// are the words that may be secrets by themselves, in each of its forms.
+// Values returns the secrets in the value of an attribute or member. In a start command,
+// these are the words that may be secrets by themselves, in each form of quoting.
 func Values(name, text string) []string {
 	switch canonical(name) {
 	case "args", "dockerargs":
@@ -85,7 +85,7 @@ func walk(v any, visit func(string)) {
 const maxBody = 16 << 10 // characters of a body in a log
 
 // Body is the body of a request or an answer for a log: without the values of secret
-// members and of payloads. Of what is not JSON it tells the size alone.
+// members and of payloads. A body that isn't JSON becomes "[not JSON]".
 func (s *Set) Body(body []byte) string {
 	if len(body) == 0 {
 		return ""

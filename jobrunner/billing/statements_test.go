@@ -14,16 +14,16 @@ import (
 // seconds.
 var byIndex = map[string]string{"checkpoint": checkpoint, "endSpan": endSpan, "readSpan": readSpan, "openSpans": openSpans}
 
-// What runs is noted every few seconds by an index: it costs the same after a day and
-// after years of spans that have ended.
+// Open spans are updated every few seconds, through an index: that costs the same after a
+// day and after years of spans that have ended.
 func TestStatementsUseIndexes(t *testing.T) {
 	testPlans(t, sqldb.Config{}, "SEARCH billing_spans USING", func(tx *sqldb.Tx, statement string) (string, error) {
 		return readPlan(tx, 4, "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
 	})
 }
 
-// The same on PostgreSQL, which is kept from reading the whole table only because it is
-// small.
+// The same on PostgreSQL. Sequential scans are disabled, because the planner would choose one
+// for a table this small.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	testPlans(t, sqldb.Config{URL: pgtest.Start(t)}, "Index Cond:", func(tx *sqldb.Tx, statement string) (string, error) {
 		// A plan for any arguments: that for none would read nothing.

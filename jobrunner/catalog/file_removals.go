@@ -24,7 +24,7 @@ func (f *file) remove(c *Catalog) (err error) {
 	return nil
 }
 
-// leavePool takes a type from its pool. A pool that is left empty is none.
+// leavePool removes a type from its pool, and a pool that is then empty.
 func (c *Catalog) leavePool(gpu string) {
 	for i, p := range c.Pools {
 		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == gpu })
@@ -44,7 +44,8 @@ func idsOf[T any](list []T, id func(T) string) (ids []string) {
 	return ids
 }
 
-// without removes what is named, and notes it where it is asked to.
+// without returns the list without the named elements, and adds their ids to removed unless
+// that is nil.
 func without[T any](f *file, list []T, remove []text, what string, id func(T) string, removed map[string]bool) ([]T, error) {
 	known := idsOf(list, id)
 	gone := map[string]bool{}

@@ -57,7 +57,7 @@ func TestAnswerOfACommitIsLost(t *testing.T) {
 		if err := n.Delivered(t.Context(), job.Ref); err != nil {
 			t.Error(err)
 		}
-		if job := n.is(id, engine.Completed); string(job.Output) != `"output"` {
+		if job := n.expectState(id, engine.Completed); string(job.Output) != `"output"` {
 			t.Errorf("output %s", job.Output)
 		}
 		proxy.LoseCommit()

@@ -25,15 +25,14 @@ type delivery struct {
 	err    error     // its error
 }
 
-// errKept says that something was kept that a transaction did not know of: while
-// it waited for the database, so did a report.
-var errKept = errors.New("a report was kept meanwhile")
+// errSpooled says that a report was spooled while a transaction waited for the database: the
+// transaction doesn't know of it.
+var errSpooled = errors.New("a report was spooled meanwhile")
 
-// checkNothingKept answers errKept where more was kept than there was before the last
-// delivery.
-func (e *Engine) checkNothingKept(kept int64) error {
+// checkNothingSpooled returns errSpooled if more was spooled than before the last delivery.
+func (e *Engine) checkNothingSpooled(kept int64) error {
 	if e.spool.kept.Load() != kept {
-		return errKept
+		return errSpooled
 	}
 	return nil
 }
@@ -130,8 +129,8 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	return err
 }
 
-// Return puts a job back into the queue that its worker can't go on with, which is not
-// the job's fault and uses up no retry. If the database is not available it does so later.
+// Return queues a job again that its worker can't continue. That is not the job's fault and
+// uses up no retry. If the database is not available, the return is spooled.
 func (e *Engine) Return(ctx context.Context, ref Ref) error {
 	if !e.spool.has(ref) {
 		if err := e.returnJob(ctx, ref, e.now()); !sqldb.Temporary(err) {
@@ -142,8 +141,8 @@ func (e *Engine) Return(ctx context.Context, ref Ref) error {
 	return err
 }
 
-// returnJob puts a job back into the queue that may have been handed out, and
-// never reached the worker: IN_PROGRESS → IN_QUEUE.
+// returnJob queues a job again that may have been handed out but never reached the worker:
+// IN_PROGRESS → IN_QUEUE.
 func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {
 	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		// The transaction that handed it out may still be under way.

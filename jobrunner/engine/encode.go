@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// AppendJSON appends the job as the API shows it (service description, Job;
-// field notes, fields). What is there depends on the state. The output is
-// spliced in as the bytes that the worker sent: encoding it anew would cost
-// more than all the rest.
+// AppendJSON appends the job in the API's form (service description, Job). Its members
+// depend on the state. The output is copied as the worker sent it: encoding it again would
+// cost more than all the rest.
 func (j Job) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	if j.Worker != "" {

@@ -18,7 +18,7 @@ const (
 	MaxWait     = 5 * time.Minute
 
 	asyncRetention   = 30 * time.Minute // of a result, from completion
-	syncRetention    = time.Minute      // at least; with a wait setting as long as that
+	syncRetention    = time.Minute      // or the submission's wait, if that is longer
 	maxSyncRetention = 5 * time.Minute
 )
 
@@ -35,14 +35,14 @@ const maxDrain = 8 << 20
 // maxChunkRow bounds a row that has several chunks, in bytes.
 const maxChunkRow = 64 << 10
 
-// What a list of an endpoint's newest jobs holds: so many, and of their outputs
-// those of at most so many bytes.
+// A list of an endpoint's newest jobs has at most maxRecent jobs, and leaves out outputs of
+// more than maxRecentOutput bytes.
 const (
 	maxRecent       = 100
 	maxRecentOutput = 64 << 10
 	maxLatestError  = 200 // characters, in an overview
 )
 
-// maxSlice bounds the jobs that one transaction changes of a great number, so that it
-// never holds up the others for long; see slice.
+// maxSlice bounds how many jobs one transaction changes, so that it never holds up the
+// others for long; see slice.
 const maxSlice = 500

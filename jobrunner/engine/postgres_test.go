@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// The whole suite in virtual time: it stands still while a statement is on its
-// way to the server and back. A connection that listens would hold it up for
+// The whole suite in virtual time, which stands still while a statement is on its way to
+// the server and back. A connection that listens would hold it up for
 // good, and polls would be many in seven days, so both are left to the tests
 // below, in real time.
 func TestPostgres(t *testing.T) {
@@ -129,14 +129,14 @@ func (n *node) take(lease time.Duration) engine.Taken {
 	return jobs[0]
 }
 
-func (n *node) report(ref engine.Ref, want engine.Directive) {
+func (n *node) expectReport(ref engine.Ref, want engine.Directive) {
 	n.t.Helper()
 	if got, err := n.Report(n.t.Context(), ref, engine.Done(nil)); err != nil || got != want {
 		n.t.Errorf("a report was answered %v, %v; want %v", got, err, want)
 	}
 }
 
-func (n *node) is(id string, want engine.State) engine.Job {
+func (n *node) expectState(id string, want engine.State) engine.Job {
 	n.t.Helper()
 	job, err := n.Get(n.t.Context(), "ep", id)
 	if err != nil || job.State != want {
@@ -145,8 +145,8 @@ func (n *node) is(id string, want engine.State) engine.Job {
 	return job
 }
 
-// finished waits for the end of a job.
-func (n *node) finished(id string) {
+// awaitCompleted waits for the end of a job.
+func (n *node) awaitCompleted(id string) {
 	n.t.Helper()
 	watch := n.Watch("ep", id)
 	defer watch.Stop()
@@ -197,14 +197,14 @@ func TestSharedQueue(t *testing.T) {
 					mu.Lock()
 					takes[job.ID]++
 					mu.Unlock()
-					nodes[w%2].report(job.Ref, engine.Accepted) // to either of them
+					nodes[w%2].expectReport(job.Ref, engine.Accepted) // to either of them
 				})
 			})
 		}
 		submitting.Go(func() {
 			for j := range jobs / 2 {
 				id, other := n.submit(), nodes[1-i]
-				other.finished(id)
+				other.awaitCompleted(id)
 				if got := other.Counts("ep"); got.Completed <= j {
 					t.Errorf("counts are %+v after %d jobs", got, j+1)
 				}
@@ -229,8 +229,8 @@ func TestSharedQueue(t *testing.T) {
 	}
 }
 
-// A job wakes by a hint who waits for one on another process, and the end of a
-// job who waits for that: here nothing else would.
+// A submission wakes, by a hint, a worker that waits on another process, and a job's end
+// wakes those who wait for it there. Nothing polls here, so nothing else could.
 func TestHintsBetweenProcesses(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t)}
 	a, b := startNode(t, c, never), startNode(t, c, never)
@@ -239,12 +239,12 @@ func TestHintsBetweenProcesses(t *testing.T) {
 	ctx, done := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() {
-		b.work(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}, func(job engine.Taken) { b.report(job.Ref, engine.Accepted) })
+		b.work(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}, func(job engine.Taken) { b.expectReport(job.Ref, engine.Accepted) })
 	})
 	var ways []time.Duration
 	for range 20 {
 		start := time.Now()
-		a.finished(a.submit())
+		a.awaitCompleted(a.submit())
 		ways = append(ways, time.Since(start))
 	}
 	slices.Sort(ways)
@@ -280,7 +280,7 @@ func TestPolls(t *testing.T) {
 		for w := range 3 {
 			working.Go(func() {
 				b.work(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(w), Max: 1}, func(job engine.Taken) {
-					b.report(job.Ref, engine.Accepted)
+					b.expectReport(job.Ref, engine.Accepted)
 				})
 			})
 		}
@@ -289,7 +289,7 @@ func TestPolls(t *testing.T) {
 			start := time.Now()
 			ids := []string{a.submit(), a.submit(), a.submit()}
 			for _, id := range ids {
-				a.finished(id)
+				a.awaitCompleted(id)
 			}
 			if d := time.Since(start); d > time.Second { // one poll to take, one to see the end
 				t.Errorf("there and back took %s", d)
@@ -336,13 +336,13 @@ func TestSharedStops(t *testing.T) {
 		third := startNode(t, c, 0)
 		all := func(wantB engine.State) {
 			t.Helper()
-			third.is(ofA, engine.InProgress)
-			third.is(leased, engine.InProgress) // its worker may report to any process
+			third.expectState(ofA, engine.InProgress)
+			third.expectState(leased, engine.InProgress) // its worker may report to any process
 			want := 0
 			if wantB == engine.InQueue {
 				want = 1
 			}
-			if job := third.is(ofB, wantB); job.Retries != want {
+			if job := third.expectState(ofB, wantB); job.Retries != want {
 				t.Errorf("%d retries were used up, want %d", job.Retries, want)
 			}
 		}
@@ -359,20 +359,20 @@ func TestSharedStops(t *testing.T) {
 
 		// The process was alive, only away: it learns that the job is another's.
 		proxy.Mend(t)
-		b.report(jobB.Ref, engine.Stale)
-		a.report(jobLeased.Ref, engine.Accepted)
-		third.is(ofB, engine.InProgress)
+		b.expectReport(jobB.Ref, engine.Stale)
+		a.expectReport(jobLeased.Ref, engine.Accepted)
+		third.expectState(ofB, engine.InProgress)
 
 		a.stop()
-		if job := third.is(ofA, engine.InQueue); job.Retries != 0 {
+		if job := third.expectState(ofA, engine.InQueue); job.Retries != 0 {
 			t.Errorf("a process that stopped used up %d retries", job.Retries)
 		}
 		third.stop()
-		b.is(ofB, engine.InQueue)
+		b.expectState(ofB, engine.InQueue)
 	})
 }
 
-// A time in which the database serves nobody counts against nobody.
+// An outage of the database makes no process count as dead.
 func TestSharedOutage(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
 	c := sqldb.Config{URL: through, NoHints: true}
@@ -390,7 +390,7 @@ func TestSharedOutage(t *testing.T) {
 			proxy.Mend(t)
 		}
 		time.Sleep(10 * time.Second)
-		b.is(id, engine.InProgress)
-		b.report(job.Ref, engine.Accepted)
+		b.expectState(id, engine.InProgress)
+		b.expectReport(job.Ref, engine.Accepted)
 	})
 }

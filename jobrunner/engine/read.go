@@ -29,7 +29,7 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, most int) (Jo
 			job, size, _, err = e.read(ctx, endpoint, id, most)
 			break
 		}
-		if errors.Is(err, errKept) {
+		if errors.Is(err, errSpooled) {
 			err = nil
 		}
 	}
@@ -111,7 +111,7 @@ func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job
 // IN_PROGRESS → TIMED_OUT.
 func (e *Engine) expireOverdue(ctx context.Context, endpoint, id string, kept int64) error {
 	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		if err := e.checkNothingKept(kept); err != nil {
+		if err := e.checkNothingSpooled(kept); err != nil {
 			return nil, err
 		}
 		now := e.now()

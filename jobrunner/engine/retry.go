@@ -7,19 +7,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// NotRetryable refuses the retry of a job that did not fail.
+// NotRetryable says that a job can't be retried, since it is neither FAILED nor TIMED_OUT.
 type NotRetryable struct{ State State }
 
 func (e *NotRetryable) Error() string {
 	return fmt.Sprintf("only a job that is %s or %s can be retried; this one is %s", Failed, TimedOut, e.State)
 }
 
-// Retry puts a job that failed or timed out back into the queue, with its id
-// and its input, while its result is kept: FAILED, TIMED_OUT → IN_QUEUE. What
-// it left is gone, and so is a call of its webhook that was still to be made.
-// A job in another state is *NotRetryable.
+// Retry queues a job that failed or timed out again, with its id and its input, as long as
+// its result is kept: FAILED, TIMED_OUT → IN_QUEUE. It deletes the result, and a webhook call
+// that wasn't made yet. For a job in another state it returns *NotRetryable.
 func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
-	if _, err := e.Get(ctx, endpoint, id); err != nil { // also notes that its time is over
+	if _, err := e.Get(ctx, endpoint, id); err != nil { // which also expires a job that is due
 		return Job{}, err
 	}
 	var now int64
@@ -32,7 +31,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 			}
 			if len(changes) > 0 {
 				changes[0].from = from
-				return changes, anew(tx, changes[0])
+				return changes, deleteResults(tx, changes[0])
 			}
 		}
 		return nil, nil
@@ -53,8 +52,8 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 	return Job{Endpoint: endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
-// anew takes away what the former runs left.
-func anew(tx *sqldb.Tx, c change) error {
+// deleteResults deletes what the previous runs left.
+func deleteResults(tx *sqldb.Tx, c change) error {
 	for _, statement := range []string{deleteOutput, deleteChunks, deleteWebhook} {
 		if _, err := tx.Exec(statement, c.k); err != nil {
 			return err

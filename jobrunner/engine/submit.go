@@ -72,10 +72,10 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 // Take is a request for jobs.
 type Take struct {
 	Endpoint string
-	Worker   string        // who asks, unique among the workers of the endpoint
+	Worker   string        // unique among the workers of the endpoint
 	Max      int           // at most so many jobs
 	Timeout  time.Duration // the endpoint's execution time-out, for jobs that have none; 0 is DefaultTimeout
-	Lead     Lead          // of the process that the worker belongs to, without which it has no jobs; the zero one asks nobody
+	Lead     Lead          // of the worker's process: it gets no job of an endpoint that another process leads; the zero Lead isn't checked
 	Lease    time.Duration // the worker counts as dead unless it reports within this time; 0 where it is watched by other means
 
 	committed bool // no job is handed out ahead of the commit of its take

@@ -84,7 +84,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err := e.settleBatches(ctx); err != nil {
 			return time.Time{}, err
 		}
-		if err := e.sweepSome(ctx, kept, &part); err != nil && !errors.Is(err, errKept) {
+		if err := e.sweepSome(ctx, kept, &part); err != nil && !errors.Is(err, errSpooled) {
 			return time.Time{}, err
 		}
 	}
@@ -132,7 +132,7 @@ var dueSteps = []func(tx *sqldb.Tx, now int64, most int) ([]change, error){
 func (e *Engine) sweepSome(ctx context.Context, kept int64, part *slice) error {
 	var took time.Duration
 	changes, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
-		if err := e.checkNothingKept(kept); err != nil {
+		if err := e.checkNothingSpooled(kept); err != nil {
 			return nil, err
 		}
 		now, begin := e.now(), time.Now()

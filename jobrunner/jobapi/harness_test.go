@@ -34,8 +34,7 @@ type deployment struct {
 
 const key = "the-key"
 
-// bubble runs a test on an engine in memory; endpoint "ep" has no time-out of
-// its own, endpoint "short" one of 7 s.
+// bubble runs a test on an engine in memory, in virtual time, with the endpoints "ep" and "short".
 func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...func(*jobapi.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 // or returns another answer than it describes panics, which the tests find.
 type description struct {
 	body    reflect.Type // nil: the request has none
-	use     contract.Use // of the body
+	use     contract.Use // operation that the body is for
 	answer  reflect.Type // nil: the answer has no body
-	member  string       // of the object that has the answer in it; "": there is no such object
+	member  string       // name under which an object wraps the answer; "": none does
 	media   string       // content type of the answer; "": JSON
 	empty   bool         // the answer may also be 204
-	state   bool         // a refusal for the object's state is 409
+	state   bool         // a request that the object's state forbids is refused with 409
 	public  bool         // needs no API key
 	maxBody int64        // bytes, of a body that is refused before authentication; 0: none
 	queries []func(*server, *call)
@@ -89,7 +89,7 @@ func (d description) mustTake(body reflect.Type, u contract.Use) {
 	}
 }
 
-// declare notes a parameter that a handler reads, where the call is one of parameters.
+// declare records a parameter that a handler reads, if description.parameters calls it.
 func (c *call) declare(p openapi.Parameter) {
 	if c.declared != nil {
 		*c.declared = append(*c.declared, p)

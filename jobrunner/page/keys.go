@@ -10,15 +10,15 @@ import (
 const maxKeys = 50 // that one answer holds
 
 type (
-	// callerJSON is who is signed in.
+	// callerJSON is the caller: who sends the request, by key or session.
 	callerJSON struct {
 		Owner      string       `json:"owner"`
 		Management apikey.Scope `json:"management"`
 		Jobs       apikey.Scope `json:"jobs"`
 	}
 	keysJSON struct {
-		some[keyJSON]
-		Fault string `json:"fault"` // why there are not all
+		beginning[keyJSON]
+		Fault string `json:"fault"` // why the list is incomplete
 	}
 	// keyJSON is a key without anything from which it could be found out.
 	keyJSON struct {
@@ -33,8 +33,8 @@ type (
 	}
 )
 
-// caller is who is signed in; without a key, somebody who used the printed link and
-// may do everything.
+// caller returns who sends a request. Without a key it is somebody who used the printed
+// link, and may do everything.
 func (p *Page) caller(r *http.Request) apikey.Identity {
 	if r.Header.Get("Authorization") == "" {
 		return apikey.Own
@@ -50,15 +50,15 @@ func describeCaller(who apikey.Identity) callerJSON {
 	return callerJSON{who.Owner, who.Management, who.Jobs}
 }
 
-// keys are the keys that who is signed in may see: all of them where they may do
-// everything, and otherwise those of the same owner.
+// keys returns the keys that the caller may see: all if the caller may do everything, and
+// otherwise those of the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
 	who := p.caller(r)
 	everything := who.MayManage() && who.MayUse("", apikey.All)
 	out, shown := new(keysJSON), []keyJSON{}
 	all, err := p.Keys.List()
 	if err != nil { // the log says why
-		out.Fault = "The file of the further keys can’t be read: they are refused until it is repaired."
+		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
 	if everything || who.Owner == apikey.Default {
 		shown = append(shown, keyJSON{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All, Endpoints: []string{}})
@@ -76,6 +76,6 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 		}
 		shown = append(shown, one)
 	}
-	out.some = first(shown, maxKeys, func(k keyJSON) keyJSON { return k })
+	out.beginning = beginningOf(shown, maxKeys, func(k keyJSON) keyJSON { return k })
 	return out
 }

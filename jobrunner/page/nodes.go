@@ -17,13 +17,13 @@ import (
 // alone is a parameter of requests that a jobrunner answers for itself.
 const alone = "alone"
 
-// Answer is another jobrunner's.
+// Answer is the response of another jobrunner.
 type Answer struct {
-	Node string // the URL at which the others reach it
-	Body []byte // nil: it has not what was asked for
+	Node string // its URL for other jobrunners
+	Body []byte // nil: 404
 }
 
-// nodeJSON is what a jobrunner has of its own: GET /ui/node?endpoint=ID.
+// nodeJSON is the state of one jobrunner: GET /ui/node?endpoint=ID.
 type nodeJSON struct {
 	Name    string                    `json:"-"`
 	States  map[string]map[string]int `json:"states"`  // numbers of workers by endpoint and state
@@ -41,7 +41,7 @@ func (p *Page) node(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 	return nil
 }
 
-// own is what this jobrunner has.
+// own returns the state of this jobrunner.
 func (p *Page) own(endpoints []Endpoint, only string) nodeJSON {
 	out := nodeJSON{Name: p.Node, States: map[string]map[string]int{}, Events: p.history.events(only)}
 	for _, e := range endpoints {
@@ -56,38 +56,38 @@ func (p *Page) own(endpoints []Endpoint, only string) nodeJSON {
 	return out
 }
 
-// withOthers adds what the other jobrunners have, and names those that do not answer.
-func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, silent []string) {
+// withOthers adds the state of the other jobrunners, and names those that don't answer.
+func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, unreachable []string) {
 	query := url.Values{}
 	if only := r.URL.Query().Get("endpoint"); only != "" {
 		query.Set("endpoint", only)
 	}
 	all = []nodeJSON{own}
-	answers, silent := p.ask(r, "/ui/node", query)
+	answers, unreachable := p.ask(r, "/ui/node", query)
 	for _, a := range answers {
 		one := nodeJSON{Name: a.Node}
 		if a.Body == nil || json.Unmarshal(a.Body, &one) != nil { // it is of another version
-			silent = append(silent, a.Node)
+			unreachable = append(unreachable, a.Node)
 			continue
 		}
 		all = append(all, one)
 	}
-	if silent == nil {
-		silent = []string{}
+	if unreachable == nil {
+		unreachable = []string{}
 	}
-	return all, silent
+	return all, unreachable
 }
 
-// ask asks the other jobrunners, with the authority of who is signed in.
-func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []Answer, silent []string) {
+// ask sends a request to the other jobrunners, with the caller's authority.
+func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []Answer, unreachable []string) {
 	if p.Others == nil || r.URL.Query().Has(alone) {
 		return nil, nil
 	}
 	query.Set(alone, "true")
-	answers, silent = p.Others(r, path+"?"+query.Encode())
+	answers, unreachable = p.Others(r, path+"?"+query.Encode())
 	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
-	slices.Sort(silent)
-	return answers, silent
+	slices.Sort(unreachable)
+	return answers, unreachable
 }
 
 // statesOf adds up an endpoint's workers.
@@ -101,7 +101,7 @@ func statesOf(endpoint string, nodes []nodeJSON) map[string]int {
 	return out
 }
 
-// addNode adds workers and GPUs of a jobrunner. Where there is one alone they name none.
+// addNode adds workers and GPUs of a jobrunner. A single jobrunner has no name.
 func (s *snapshot) addNode(one nodeJSON) {
 	for i := range one.Workers {
 		one.Workers[i].Node = one.Name

@@ -76,13 +76,13 @@ const (
 var podActions = []string{"start", "stop", "restart"}
 
 type (
-	// some are the first of a list, and how long all of it is.
-	some[T any] struct {
+	// beginning is the first elements of a list, and how many the list has.
+	beginning[T any] struct {
 		Total int `json:"total"`
 		List  []T `json:"list"`
 	}
 	podsJSON struct {
-		some[podJSON]
+		beginning[podJSON]
 		Find   string         `json:"find"`   // what the list was filtered by
 		Found  int            `json:"found"`  // so many have it
 		States map[string]int `json:"states"` // of all
@@ -103,12 +103,12 @@ type (
 		IP      string   `json:"ip"`
 	}
 	clusterJSON struct {
-		ID      string        `json:"id"`
-		Name    string        `json:"name"`
-		Type    string        `json:"type"`
-		Compute string        `json:"compute"`
-		Network string        `json:"network"`
-		Pods    some[podJSON] `json:"pods"` // by rank
+		ID      string             `json:"id"`
+		Name    string             `json:"name"`
+		Type    string             `json:"type"`
+		Compute string             `json:"compute"`
+		Network string             `json:"network"`
+		Pods    beginning[podJSON] `json:"pods"` // by rank
 	}
 	volumeJSON struct {
 		ID         string `json:"id"`
@@ -125,9 +125,9 @@ type (
 	}
 )
 
-// first shows the first of a list.
-func first[T, U any](list []T, most int, show func(T) U) some[U] {
-	out := some[U]{len(list), make([]U, 0, min(len(list), most))}
+// beginningOf converts the first elements of a list.
+func beginningOf[T, U any](list []T, most int, show func(T) U) beginning[U] {
+	out := beginning[U]{len(list), make([]U, 0, min(len(list), most))}
 	for _, one := range list[:min(len(list), most)] {
 		out.List = append(out.List, show(one))
 	}
@@ -163,13 +163,13 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 			found = append(found, one)
 		}
 	}
-	pods.some = first(newest(found, func(one Pod) time.Time { return one.Created }), maxPods, describePod)
+	pods.beginning = beginningOf(newest(found, func(one Pod) time.Time { return one.Created }), maxPods, describePod)
 	pods.Found, pods.Total = len(found), len(single)
 	s.Pods = &pods
-	s.Clusters = new(first(newest(all.Clusters, func(c Cluster) time.Time { return c.Created }), maxClusters, func(c Cluster) clusterJSON {
+	s.Clusters = new(beginningOf(newest(all.Clusters, func(c Cluster) time.Time { return c.Created }), maxClusters, func(c Cluster) clusterJSON {
 		return describeCluster(c, members[c.ID])
 	}))
-	s.Volumes = new(first(newest(all.Volumes, func(v Volume) time.Time { return v.Created }), maxVolumes, func(v Volume) volumeJSON {
+	s.Volumes = new(beginningOf(newest(all.Volumes, func(v Volume) time.Time { return v.Created }), maxVolumes, func(v Volume) volumeJSON {
 		return volumeJSON{v.ID, v.Name, v.Size, v.DataCenter, v.Type}
 	}))
 	s.Keys = p.keys(r)
@@ -208,27 +208,27 @@ func describeCluster(c Cluster, members []Pod) clusterJSON {
 		return *p.Cluster.Rank
 	}
 	slices.SortStableFunc(members, func(a, b Pod) int { return cmp.Compare(rank(a), rank(b)) })
-	return clusterJSON{c.ID, c.Name, c.Type, c.Compute, c.Network, first(members, maxMembers, describePod)}
+	return clusterJSON{c.ID, c.Name, c.Type, c.Compute, c.Network, beginningOf(members, maxMembers, describePod)}
 }
 
 // releases are those of an endpoint, the newest first, with their workers.
-func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*some[releaseJSON], error) {
+func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*beginning[releaseJSON], error) {
 	all, err := p.Source.Releases(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return new(first(all, maxReleases, func(r Release) releaseJSON {
+	return new(beginningOf(all, maxReleases, func(r Release) releaseJSON {
 		return releaseJSON{r.Version, r.Created.UnixMilli(), append([]string{}, r.Changes...), workers[r.Version]}
 	})), nil
 }
 
 // batches are the first page of those of an endpoint, as the job API lists them.
-func (p *Page) batches(ctx context.Context, endpoint string) (*some[jobapi.BatchSummary], error) {
+func (p *Page) batches(ctx context.Context, endpoint string) (*beginning[jobapi.BatchSummary], error) {
 	list, total, err := p.Source.Batches(ctx, endpoint, jobapi.DefaultPage)
 	if err != nil {
 		return nil, err
 	}
-	out := first(list, len(list), jobapi.Summarize)
+	out := beginningOf(list, len(list), jobapi.Summarize)
 	out.Total = total
 	return &out, nil
 }

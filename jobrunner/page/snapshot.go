@@ -49,14 +49,14 @@ type (
 		Silent    []string       `json:"silent"` // the others
 
 		// Of the overview alone.
-		Pods     *podsJSON          `json:"pods,omitempty"`
-		Clusters *some[clusterJSON] `json:"clusters,omitempty"`
-		Volumes  *some[volumeJSON]  `json:"volumes,omitempty"`
-		Keys     *keysJSON          `json:"keys,omitempty"`
+		Pods     *podsJSON               `json:"pods,omitempty"`
+		Clusters *beginning[clusterJSON] `json:"clusters,omitempty"`
+		Volumes  *beginning[volumeJSON]  `json:"volumes,omitempty"`
+		Keys     *keysJSON               `json:"keys,omitempty"`
 
 		// Of one endpoint alone.
-		Releases *some[releaseJSON]         `json:"releases,omitempty"`
-		Batches  *some[jobapi.BatchSummary] `json:"batches,omitempty"`
+		Releases *beginning[releaseJSON]         `json:"releases,omitempty"`
+		Batches  *beginning[jobapi.BatchSummary] `json:"batches,omitempty"`
 	}
 	endpointJSON struct {
 		ID        string         `json:"id"`

@@ -32,7 +32,7 @@ type Source interface {
 	// Batches are the newest n batches of an endpoint, the newest first, and how many it has.
 	Batches(ctx context.Context, endpoint string, n int) (list []engine.Batch, total int, err error)
 	GPUs() GPUs
-	// Costs are today's, the dearest endpoint first.
+	// Costs are today's, the most expensive endpoint first.
 	Costs(ctx context.Context) (Costs, error)
 }
 

@@ -189,29 +189,28 @@ type Tx struct {
 // Batch is what writes have in common that are committed together, or written behind
 // together.
 type Batch struct {
-	// Value is for those who put something off until the hook of DB.BeforeCommit: it is
-	// nil at first, and is dropped where the batch is undone. A hook that is called again
-	// because the transaction failed finds it as it was: it replaces it, and changes nothing
-	// in it.
+	// Value passes what callers put off to the hook of DB.BeforeCommit. It is nil at first,
+	// and dropped if the batch is undone. If the transaction fails, the hook is called again
+	// with the same Value: the hook may replace it, and must not change it.
 	Value any
-	// Due says that there is enough to be written. A write behind sets it.
+	// Due says that enough has been put off to be written now.
 	Due bool
-	// Rest allows the hook to leave something in Value: what more is expected of.
+	// Rest lets the hook keep Value for the next batch, because more is expected soon.
 	Rest bool
 }
 
-// Batch is that of the transaction; nil where a write shares it with no other, or
-// may have to be undone alone.
+// Batch returns the batch of the transaction. It is nil if the write shares its transaction
+// with no other, or may have to be undone alone.
 func (tx *Tx) Batch() *Batch { return tx.batch }
 
 // Note leaves word for the hook of DB.BeforeCommit.
 func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
 
-// Ahead has fn called when the write has run without an error: where one writer
-// commits many callers' changes together, ahead of that commit, so that a write
-// that comes of fn is in it, too. Otherwise that is after the commit. It is called
-// from another goroutine, once for all runs of the write, or on PostgreSQL once for each;
-// the outcome of Write may be an error nevertheless. fn must be quick.
+// Ahead calls fn when the write has run without an error. If one writer commits the changes
+// of many callers together, that is before the commit, so that a write that fn causes
+// can be part of it; otherwise it is after the commit. Another goroutine calls fn, once for
+// all runs of the write, or on PostgreSQL once for each. Write may return an error
+// nevertheless. fn must be quick.
 func (tx *Tx) Ahead(fn func()) { tx.ahead = fn }
 
 // Insert runs a statement that inserts a row into a table with a {key} k and ends

@@ -40,11 +40,11 @@ type Head struct {
 
 func (h *Head) head() *Head { return h }
 
-// record is a pointer to a record.
+// record is implemented by pointers to the stored types, such as *Endpoint.
 type record interface {
 	head() *Head
 	kind() kind
-	refs() []string // ids of the records that it names
+	refs() []string // ids of the records that it refers to
 }
 
 func load(q sqldb.Querier, r record, id string) error {
@@ -169,14 +169,14 @@ func (tx *Tx) save(r record) error {
 func nameConflict(r record, err error) error {
 	switch {
 	case sqldb.IsUnique(err) && r.kind() == secrets:
-		return Conflict(fmt.Sprintf("the name %q is taken by another secret: names of secrets are unique in any case", r.head().Name))
+		return Conflict(fmt.Sprintf("the name %q is taken by another secret: names of secrets differ in more than upper and lower case", r.head().Name))
 	case sqldb.IsUnique(err):
 		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
 	}
 	return err
 }
 
-// saveRefs stores which records r names, for the deletion of those.
+// saveRefs stores which records r refers to, so that deleting one of them can find r.
 func (tx *Tx) saveRefs(r record) error {
 	for _, target := range r.refs() {
 		_, err := tx.tx.Exec("INSERT INTO refs (target, owner) VALUES (?, ?) ON CONFLICT (target, owner) DO NOTHING", target, r.head().ID)

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Secret is an account secret without its value. Its name is unique in any case and never
+// Secret is an account secret without its value. Its name is unique, ignoring case, and never
 // changes.
 type Secret struct {
 	Head

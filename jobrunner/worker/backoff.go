@@ -9,7 +9,7 @@ import (
 )
 
 // backoff delays the start of workers after failures. What workers of another
-// version report is ignored. It locks itself, and calls nobody.
+// version report is ignored. It is safe for concurrent use.
 type backoff struct {
 	mu       sync.Mutex
 	version  int64     // of the endpoint
@@ -19,8 +19,8 @@ type backoff struct {
 	logged   []string  // the failures that the log has, as signatures
 }
 
-// fail records that a worker failed, and reports whether to log it. Workers that
-// fail together count once.
+// fail records that a worker failed, and reports whether to log it. Failures during a pause
+// don't lengthen it.
 func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool
 	return isNew
 }
 
-// pause is how long no worker is started yet. One that is over is forgotten.
+// pause returns the time until workers may be started again.
 func (b *backoff) pause(now time.Time) (left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

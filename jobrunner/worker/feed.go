@@ -76,7 +76,7 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 	switch {
 	case crashed:
 		report = engine.Lost()
-	case failure != nil && stopping: // by one who knows what becomes of the job
+	case failure != nil && stopping: // whoever stopped it decides what happens to the job
 		letGo(stopped)
 		return true, nil
 	case failure != nil:
@@ -86,7 +86,7 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 		outcome := report.Outcome()
 		switch {
 		case err != nil:
-			w.pool.logger.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
+			w.pool.logger.Error("a result could not be stored; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
 		case got == engine.Stale:
 			outcome = stopped
 		case report.Result():
@@ -110,13 +110,12 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 }
 
 var (
-	errRevoked      = errors.New("the job is not this worker's any more")
-	errChunkNotKept = errors.New("the deployment could not keep a chunk: its log says why")
+	errRevoked      = errors.New("the job is no longer this worker's")
+	errChunkNotKept = errors.New("the deployment could not store a chunk: its log says why")
 )
 
-// report reports until that is recorded or kept, or ctx ends; once in any case.
-// While there is no room for what the database can't take the worker does
-// nothing else.
+// report reports once, and again until the report is in the database or the spool, or ctx
+// ends. While neither has room for it, the worker does nothing else.
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
 	for {
 		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)

@@ -36,7 +36,7 @@ moved {
   to   = gpucloud_pod.lab
 }
 
-# runpod_pod_action.stop has no counterpart: use the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod.
+# runpod_pod_action.stop can't be moved: use the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod.
 
 moved {
   from = runpod_template.worker

@@ -58,7 +58,7 @@ import {
   id = "podt200"
 }
 
-# runpod_pod_action.stop has no counterpart: use the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod.
+# runpod_pod_action.stop can't be moved: use the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod.
 
 removed {
   from = runpod_registry.ci

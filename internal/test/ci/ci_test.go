@@ -44,7 +44,7 @@ type machine struct {
 	t     *testing.T
 	repo  string // the example's copy
 	tree  string // the project, absolute
-	tools string // the folder of the command line
+	tools string // the folder of the CLI
 	home  string
 	env   []string
 }

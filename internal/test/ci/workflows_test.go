@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The project's own workflow tests with the command lines that `make clis` builds, and runs
+// The project's own workflow tests with the CLIs that `make clis` builds, and runs
 // targets of the Makefile that exist.
 func TestOwnWorkflow(t *testing.T) {
 	t.Parallel()

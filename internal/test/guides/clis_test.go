@@ -9,11 +9,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// What the guides say of other command lines is so: the first endpoint, the secrets and
+// What the guides say of other CLIs is so: the first endpoint, the secrets and
 // the tests of the module work with each of this machine.
 func TestOtherCommandLines(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a short run follows the first guide with one command line")
+		t.Skip("a short run follows the first guide with one CLI")
 	}
 	python.Need(t)
 	bin := t.TempDir()

@@ -21,7 +21,7 @@ import (
 const patience = 2 * time.Minute
 
 // session is a reader of one document, who has a clone of the project, a home and a
-// command line.
+// CLI.
 type session struct {
 	t     *testing.T
 	cli   tfcli.CLI

@@ -116,7 +116,7 @@ func kindOf(typeName string) string {
 	return ""
 }
 
-// The example of the guide can be applied, and is written as the command line formats it.
+// The example of the guide can be applied, and is written as the CLI formats it.
 func TestGuideExample(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package migrate_test takes over the objects of another provider with a real command line:
+// Package migrate_test takes over the objects of another provider with a real CLI:
 // it prints the state, the blocks are written from that, and a plan with them and the
 // configuration that says the same changes nothing.
 package migrate_test

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// stub stands in for another provider, which a command line has to be able to start while
+// stub stands in for another provider, which a CLI has to be able to start while
 // its objects are in the state. It has a schema for each type of a recorded document, whose
 // attributes have the types of the recorded values, and can do nothing.
 type stub struct {

@@ -21,7 +21,7 @@ import (
 
 var allCLIs = sync.OnceValues(func() ([]tfcli.CLI, error) { return tfcli.All(context.Background()) })
 
-// EachCLI runs a test on every command line of this machine, and skips each
+// EachCLI runs a test on every CLI of this machine, and skips each
 // release of tfcli.Releases that is absent. A short run has the first alone.
 func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
@@ -53,7 +53,7 @@ func LeaveToCI(t *testing.T, others string) {
 	}
 }
 
-// Workspace is a folder with a configuration and a state, where a command line
+// Workspace is a folder with a configuration and a state, where a CLI
 // runs a provider as a process of its own.
 type Workspace struct {
 	CLI tfcli.CLI
@@ -194,7 +194,7 @@ func (w *Workspace) MustRun(args ...string) string {
 	return out
 }
 
-// Shell runs a line of a shell, whose terraform is the workspace's command line.
+// Shell runs a line of a shell, whose terraform is the workspace's CLI.
 func (w *Workspace) Shell(line string) (string, error) {
 	w.t.Helper()
 	if err := os.Symlink(w.CLI.Path, filepath.Join(w.bin, "terraform")); err != nil && !os.IsExist(err) {
@@ -206,7 +206,7 @@ func (w *Workspace) Shell(line string) (string, error) {
 	return string(out), err
 }
 
-// IsProviderProcess says whether a command line started this test binary as
+// IsProviderProcess says whether a CLI started this test binary as
 // the provider of a Workspace.
 func IsProviderProcess() bool { return os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "" }
 

@@ -25,10 +25,10 @@ const (
 	startPoll    = 50 * time.Millisecond // between two attempts to reach it
 )
 
-// Engine is the command line of a container engine that runs here.
+// Engine is the CLI of a container engine that runs here.
 type Engine struct {
 	Name string   // docker or podman
-	Path string   // of the command line
+	Path string   // of the CLI
 	Env  []string // NAME=value; every process that uses the engine needs these variables
 }
 

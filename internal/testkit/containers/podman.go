@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// podmanScript is the command line. It runs where only version 1 of control
+// podmanScript is the CLI. It runs where only version 1 of control
 // groups is seen, if the machine mixes both, which crun does not understand.
 const podmanScript = `#!/bin/sh
 export CONTAINERS_STORAGE_CONF=%[1]s/storage.conf CONTAINERS_CONF=%[1]s/containers.conf CONTAINERS_REGISTRIES_CONF=%[1]s/registries.conf

@@ -38,7 +38,7 @@ func buildCLIs(ctx context.Context) error {
 
 // printPath prints where a release is. It prints nothing but a line on the standard error if
 // the release is absent, so that a caller can skip what needs it. Without a name it prints the
-// command line that the tests use.
+// CLI that the tests use.
 func printPath(ctx context.Context, name string) error {
 	if name == "" {
 		path, err := tfcli.Find(ctx)

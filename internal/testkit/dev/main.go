@@ -14,7 +14,7 @@ import (
 
 const usage = `usage: go run ./internal/testkit/dev COMMAND
   clis           build OpenTofu and a newer Terraform into the user's cache
-  cli [NAME]     print the path of the command line that tests use, or of a built terraform or tofu
+  cli [NAME]     print the path of the CLI that tests use, or of a built terraform or tofu
   kubernetes     build the programs of a Kubernetes cluster into the user's cache
   schema         print all schemas as terraform providers schema -json does`
 

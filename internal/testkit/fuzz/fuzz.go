@@ -1,7 +1,7 @@
-// Package fuzz holds the code that decodes what others send to properties, for
-// any input: under "go test -fuzz" (make fuzz) with the inputs that Go's engine
-// finds, under plain "go test" with the seeds, the kept finds in testdata/fuzz,
-// and a fixed number of pseudo-random variations of the seeds.
+// Package fuzz checks properties of decoders of untrusted input: under "go test -fuzz"
+// (make fuzz) with the inputs that Go's engine finds, under plain "go test" with the seeds,
+// the saved failing inputs in testdata/fuzz, and a fixed number of pseudo-random variations
+// of the seeds.
 package fuzz
 
 import (
@@ -26,12 +26,12 @@ const (
 	variationsShort = 100
 )
 
-// What a property may cost for one input, with all that it does itself: a find
-// is an amplification by orders of magnitude, not by a factor.
+// What a property may cost for one input, with all that it does itself. The bounds find
+// amplification by orders of magnitude, not by a factor.
 const (
-	maxTime        = 20 * time.Second
-	maxBytes       = 64 << 20
-	maxBytesOfByte = 10_000
+	maxTime              = 20 * time.Second
+	maxBytes             = 64 << 20
+	maxBytesPerInputByte = 10_000
 )
 
 // Run checks a property, a func(*testing.T, …) with the arguments of the seeds.
@@ -71,10 +71,10 @@ func expectBounded(property any) any {
 				}
 			}
 			if took := time.Since(started); took > maxTime {
-				t.Errorf("%d bytes took %s, expected at most %s", size, took, maxTime)
+				t.Errorf("%d input bytes took %s, expected at most %s", size, took, maxTime)
 			}
-			if got, limit := allocatedBytes()-before, uint64(maxBytes+size*maxBytesOfByte); got > limit {
-				t.Errorf("%d bytes had %d allocated, expected at most %d", size, got, limit)
+			if got, limit := allocatedBytes()-before, uint64(maxBytes+size*maxBytesPerInputByte); got > limit {
+				t.Errorf("%d input bytes caused %d bytes of allocation, expected at most %d", size, got, limit)
 			}
 			if t.Failed() {
 				t.Logf("to keep the input, put this into testdata/fuzz/%s/NAME:\n%s", target(t), encode(args[1:]))

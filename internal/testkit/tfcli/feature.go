@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/go-version"
 )
 
-// Feature is a part of the plugin protocol that not every command line has.
+// Feature is a part of the plugin protocol that not every CLI has.
 type Feature struct {
 	name      string
 	terraform string // the first release of each with it; "" for none
@@ -25,7 +25,7 @@ var (
 	Actions           = Feature{"actions", "1.14", ""}
 )
 
-// Has says whether a command line has a feature.
+// Has says whether a CLI has a feature.
 func (c CLI) Has(f Feature) bool {
 	since := f.terraform
 	if c.Name == OpenTofu {

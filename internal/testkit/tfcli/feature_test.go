@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What Has says of each command line on this machine is so: the feature works
+// What Has says of each CLI on this machine is so: the feature works
 // exactly where it says yes.
 func TestFeatures(t *testing.T) {
 	const thing = "resource \"probe_thing\" \"one\" {}\n"

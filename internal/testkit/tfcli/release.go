@@ -22,7 +22,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// Release is a command line that is built from its Go module.
+// Release is a CLI that is built from its Go module.
 type Release struct {
 	Name    string // Terraform or OpenTofu
 	Version string
@@ -30,7 +30,7 @@ type Release struct {
 	main    string // the package of its main function
 }
 
-// Releases are what the acceptance tests run on beside the command line of
+// Releases are what the acceptance tests run on beside the CLI of
 // this machine.
 var Releases = []Release{
 	{Name: OpenTofu, Version: "1.12.6", module: "github.com/opentofu/opentofu", main: "./cmd/tofu"},
@@ -39,7 +39,7 @@ var Releases = []Release{
 
 func (r Release) String() string { return productName(r.Name) + " " + r.Version }
 
-// Missing returns the releases that none of the command lines stands for.
+// Missing returns the releases that none of the CLIs stands for.
 func Missing(present []CLI) (missing []Release) {
 	for _, r := range Releases {
 		if !slices.ContainsFunc(present, r.isCoveredBy) {
@@ -49,7 +49,7 @@ func Missing(present []CLI) (missing []Release) {
 	return missing
 }
 
-// Find returns a command line on this machine that stands for the release, and
+// Find returns a CLI on this machine that stands for the release, and
 // whether there is one. It fetches nothing.
 func (r Release) Find(ctx context.Context) (CLI, bool) {
 	for _, path := range installedPaths() {

@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/hc-install/src"
 )
 
-// The commands of the two command lines.
+// The commands of the two CLIs.
 const (
 	Terraform = "terraform"
 	OpenTofu  = "tofu"
@@ -69,7 +69,7 @@ func installedPaths() (paths []string) {
 	return paths
 }
 
-// CLI is a command line on this machine.
+// CLI is a CLI on this machine.
 type CLI struct {
 	Path    string
 	Name    string // Terraform or OpenTofu
@@ -85,7 +85,7 @@ func productName(name string) string {
 	return "Terraform"
 }
 
-// Inspect asks a command line what it is.
+// Inspect asks a CLI what it is.
 func Inspect(ctx context.Context, path string) (CLI, error) {
 	cmd := exec.CommandContext(ctx, path, "version")
 	cmd.Dir = os.TempDir()
@@ -119,7 +119,7 @@ func Default(ctx context.Context) (CLI, error) {
 	return Inspect(ctx, path)
 }
 
-// All returns every command line on this machine, the default first, and
+// All returns every CLI on this machine, the default first, and
 // one of each version.
 func All(ctx context.Context) ([]CLI, error) {
 	first, err := Default(ctx)

@@ -42,7 +42,7 @@ var Unknown = unknown{}
 type unknown struct{}
 
 // Start serves the provider and configures it with a provider block. It skips the test
-// where tfcli.SkipAgain does: no command line is in it.
+// where tfcli.SkipAgain does: no CLI is in it.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
 	tfcli.SkipAgain(t)

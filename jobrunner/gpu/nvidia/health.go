@@ -100,8 +100,8 @@ func (r *reader) register(g *physical) {
 	}
 }
 
-// waitEvent waits for an event up to listenFor, and reports whether one calls for
-// a refresh.
+// waitEvent waits for an event, for at most maxEventWait, and reports whether one calls
+// for a refresh.
 func (r *reader) waitEvent() bool {
 	if r.events == nil {
 		r.waitStopped(maxEventWait)
@@ -142,7 +142,7 @@ func (r *reader) record(event nvml.EventData) {
 		}
 		target := &g.lastReport
 		for i, d := range g.devices {
-			if id, ret := migInstanceID(d); ret && id == event.GpuInstanceId {
+			if id, ok := migInstanceID(d); ok && id == event.GpuInstanceId {
 				target = &g.devices[i].lastReport
 			}
 		}

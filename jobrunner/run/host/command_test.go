@@ -55,7 +55,7 @@ func (o *output) await(t *testing.T, what string) {
 		select {
 		case <-o.more:
 		case <-late:
-			t.Fatalf("no %q within a minute:\n%s", what, o)
+			t.Fatalf("no %q in three minutes:\n%s", what, o)
 		}
 	}
 }

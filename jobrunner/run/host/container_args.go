@@ -137,7 +137,7 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 		case !strings.ContainsAny(value, "\r\n") && len(value) < maxFileLine:
 			file.WriteString(name + "=" + value + "\n")
 		case engineReads(name):
-			return nil, nil, fmt.Errorf("the variable %s can't be given to a container: it means something to the engine's own command line, and with more than one line a file can't carry it", name)
+			return nil, nil, fmt.Errorf("the variable %s can't be given to a container: it means something to the engine's own CLI, and with more than one line a file can't carry it", name)
 		default:
 			inherited = append(inherited, name+"="+value)
 			args = append(args, "--env", name)
@@ -153,7 +153,7 @@ func (c creation) appendEnvironment(args []string, folder string) (_, inherited 
 // maxFileLine is the longest line that engines read from a file of variables.
 const maxFileLine = 60 << 10
 
-// engineReads reports whether a variable could change what the engine's command line does,
+// engineReads reports whether a variable could change what the engine's CLI does,
 // or which code it loads.
 func engineReads(name string) bool {
 	name = strings.ToUpper(name)

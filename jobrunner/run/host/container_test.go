@@ -352,7 +352,7 @@ func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
 	}
 }
 
-// The real command line, where there is one without its daemon.
+// The real CLI, where there is one without its daemon.
 func TestTheRealCommandLine(t *testing.T) {
 	for _, name := range engineNames {
 		path, err := exec.LookPath(name)

@@ -24,12 +24,12 @@ const (
 	reprobeAfter      = 15 * time.Second // an engine that didn't work
 )
 
-// engineNames are the command lines of engines, best first.
+// engineNames are the CLIs of engines, best first.
 var engineNames = []string{"docker", "podman"}
 
 const noEngine = "none"
 
-// containerEngine is the command line of docker or podman.
+// containerEngine is the CLI of docker or podman.
 type containerEngine struct {
 	path     string
 	podman   bool
@@ -62,7 +62,7 @@ func (es *engines) close() {
 	}
 }
 
-// findEngines finds command lines and probes each. The setting is the name or path of one,
+// findEngines finds CLIs and probes each. The setting is the name or path of one,
 // "none", or "" for all.
 func findEngines(ctx context.Context, setting text, register *procgroup.Register) (*engines, error) {
 	if setting.Value == noEngine {
@@ -85,7 +85,7 @@ func findEngines(ctx context.Context, setting text, register *procgroup.Register
 			found.all = append(found.all, newEngine(life, path, register))
 		case setting.Value != "":
 			end()
-			return &engines{}, configErrorf(setting.Line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
+			return &engines{}, configErrorf(setting.Line, "there is no container engine %s: engine is the name or path of docker's or podman's CLI, or %s", name, noEngine)
 		}
 	}
 	var probes sync.WaitGroup

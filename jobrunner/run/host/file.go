@@ -179,7 +179,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 	switch l.Template.Value {
 	case "", templateArgs, templateCommand:
 	default:
-		return configErrorf(l.Template.Line, "template is %s to append a template's arguments, or %s to let its entrypoint replace run too, not %q", templateArgs, templateCommand, l.Template.Value)
+		return configErrorf(l.Template.Line, "invalid template %[3]q: expected %[1]q, which appends a template's arguments, or %[2]q, which also lets its entrypoint replace run", templateArgs, templateCommand, l.Template.Value)
 	}
 	if len(l.Run) == 0 && l.Template.Value != templateCommand {
 		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for that of the template", r.text)
@@ -196,7 +196,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 	}
 	l.Dir.Value = dir
 	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.Missing) {
-		return configErrorf(r.line, "invalid value in the rule for %s: expected a text, got nothing; write '' for an empty one", r.text)
+		return configErrorf(r.line, "invalid value in the rule for %s: expected a string, got nothing; write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		if err := checkName(name); err != nil {
@@ -235,7 +235,7 @@ func (c *containerSettings) check() error {
 	switch c.Pull.Value {
 	case "", pullMissing, pullAlways:
 	default:
-		return configErrorf(c.Pull.Line, "pull is %s or %s, not %q", pullMissing, pullAlways, c.Pull.Value)
+		return configErrorf(c.Pull.Line, "invalid pull %[3]q: expected %[1]q or %[2]q", pullMissing, pullAlways, c.Pull.Value)
 	}
 	for _, option := range c.Options {
 		if !strings.HasPrefix(option.Value, "-") {

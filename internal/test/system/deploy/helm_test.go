@@ -27,15 +27,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// values are those of a release.
+// values are the values of a Helm release.
 type values = map[string]any
 
-// required are the values without which there is no release.
+// required returns the values that a release must have.
 func required() values {
 	return values{"image": values{"repository": "localhost/gpucloud/jobrunner", "tag": "1.2.3"}, "apiKey": values{"secret": "gpucloud"}}
 }
 
-// with are the required values and others.
+// with adds values to the required ones.
 func with(more values) values {
 	all := required()
 	maps.Copy(all, more)
@@ -121,8 +121,8 @@ var combinations = map[string]values{
 		"tolerations": []any{values{"operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "logFormat": "text"}),
 }
 
-// Every combination of values is objects without an unknown member, and what they refer
-// to is there.
+// Every combination of values renders objects without an unknown field, whose Service,
+// files and flags exist.
 func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestChart(t *testing.T) {
 				}
 			}
 			if !services[set.Spec.ServiceName] || len(services) != 2 {
-				t.Errorf("the names of the replicas are those of %s: %v", set.Spec.ServiceName, services)
+				t.Errorf("the StatefulSet's Service %s is missing or not headless: %v", set.Spec.ServiceName, services)
 			}
 			checkFiles(t, set, config)
 			checkServe(t, container)
@@ -181,7 +181,7 @@ func checkServe(t *testing.T, c core.Container) {
 }
 
 // checkMonitor expects a ServiceMonitor in the type of Prometheus's operator, without an
-// unknown member, that finds the scraped Service, and names a port of it.
+// unknown member, with one endpoint that has a key.
 func checkMonitor(t *testing.T, text string) {
 	t.Helper()
 	var monitor monitoring.ServiceMonitor
@@ -222,7 +222,7 @@ func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 		if strings.Contains(text, "executor: kubernetes") && !strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n") {
 			t.Errorf("%s: %s", name, text)
 		}
-		// The jobrunner reads it, and then misses the cluster or starts.
+		// The jobrunner reads the file; then it starts, or fails for lack of a cluster.
 		if strings.Contains(text, "executor: kubernetes") {
 			cmd := exec.Command(program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+writeFile(t, "jobrunner.yaml", text))
 			cmd.Env = []string{"HOME=" + t.TempDir()}
@@ -249,7 +249,7 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 	}
 }
 
-// What the schema refuses, it refuses with the name of the value.
+// An error of the schema names the value.
 func TestChartRefuses(t *testing.T) {
 	for want, v := range map[string]values{
 		"repository":  {"apiKey": values{"secret": "a"}},
@@ -319,7 +319,7 @@ func TestChartHasNoSecrets(t *testing.T) {
 	}
 }
 
-// The values of the guide are a release.
+// The values of the guide render.
 func TestGuideValues(t *testing.T) {
 	found := regexp.MustCompile("(?s)```yaml\n# values.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/operate.md"))
 	if found == nil {
