@@ -81,3 +81,95 @@ func TestBatchSurvivesKill(t *testing.T) {
 		t.Errorf("batch run of no JSON: %d %s", status, errs)
 	}
 }
+
+// A batch goes through the node that doesn't lead its endpoint, and outlives the one that
+// does: either node has each request once, with its own result.
+func TestBatchAcrossNodes(t *testing.T) {
+	c := startNodes(t, 2)
+	e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "batched", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")}, Workers: api.Workers{Max: 2}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 120
+	// begin finalizes a batch at the node that doesn't lead, and waits until so many requests have ended.
+	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
+		t.Helper()
+		if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+e.ID+"/runsync", `{"input":{"op":"echo"}}`); status != 200 {
+			t.Fatalf("runsync: %d %s", status, text)
+		}
+		lead = c.leader(e.ID)
+		other = 1 - lead
+		jobs := c.all[other].client("k").Jobs
+		var inputs []json.RawMessage
+		for i := range n {
+			inputs = append(inputs, json.RawMessage(fmt.Sprintf(`{"op":"sleep","ms":%d,"output":{"n":%d}}`, ms, i)))
+		}
+		b, err := jobs.CreateBatch(t.Context(), e.ID)
+		if err == nil {
+			b, err = jobs.AddRequests(t.Context(), e.ID, b.ID, inputs)
+		}
+		want = map[string]string{}
+		for i, id := range b.RequestIDs {
+			want[id] = fmt.Sprintf(`{"n":%d}`, i)
+		}
+		if err == nil {
+			_, err = jobs.FinalizeBatch(t.Context(), e.ID, b.ID)
+		}
+		for deadline := time.Now().Add(patience); b.Completed < ended && err == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // another process runs the batch, in real time
+			b, err = jobs.Batch(t.Context(), e.ID, b.ID)
+		}
+		if err != nil || b.Completed < ended {
+			t.Fatalf("the batch is %+v, %v", b, err)
+		}
+		return lead, other, b, want
+	}
+	end := func(node int, id string) (b api.Batch) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); !b.Done(); time.Sleep(20 * time.Millisecond) { // as above
+			if b, err = c.all[node].client("k").Jobs.Batch(t.Context(), e.ID, id); err != nil || time.Now().After(deadline) {
+				t.Fatalf("the batch is %+v, %v", b, err)
+			}
+		}
+		return b
+	}
+	// check compares the results that each node has with the batch's numbers.
+	check := func(b api.Batch, want map[string]string) {
+		t.Helper()
+		for i, p := range c.all {
+			states, seen := map[string]int{}, map[string]bool{}
+			err := p.client("k").Jobs.BatchRequests(t.Context(), e.ID, b.ID, func(r api.BatchRequest) error {
+				if seen[r.ID] || want[r.ID] == "" || r.Status == "COMPLETED" && string(r.Output) != want[r.ID] {
+					t.Errorf("node %d has the request %+v, want %s", i, r, want[r.ID])
+				}
+				seen[r.ID] = true
+				states[r.Status]++
+				return nil
+			})
+			if now, err := p.client("k").Jobs.Batch(t.Context(), e.ID, b.ID); err != nil || fmt.Sprint(now) != fmt.Sprint(b) {
+				t.Errorf("node %d has the batch %+v, %v; want %+v", i, now, err, b)
+			}
+			if err != nil || len(seen) != n || states["COMPLETED"] != b.Completed || states["COMPLETED"]+states["CANCELLED"] != n || b.InProgress+b.Failed != 0 || b.Total != n {
+				t.Errorf("node %d has %d requests, by state %v, %v; the batch is %+v", i, len(seen), states, err, b)
+			}
+		}
+	}
+
+	lead, other, b, want := begin(10, 30)
+	c.all[lead].kill()
+	if b = end(other, b.ID); b.Status != "FINALIZED" || b.Completed != n {
+		t.Errorf("after the kill the batch ended as %+v", b)
+	}
+	c.start(lead)
+	check(b, want)
+
+	_, other, b, want = begin(1, 200)
+	if _, err := c.all[other].client("k").Jobs.CancelBatch(t.Context(), e.ID, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if b = end(other, b.ID); b.Status != "CANCELLED" || b.Completed == 0 || b.Completed == n {
+		t.Errorf("after the cancel the batch ended as %+v", b)
+	}
+	check(b, want)
+}

@@ -292,7 +292,7 @@ func (u *unwritten) isLead(tx *sqldb.Tx, t Take) (leads bool, err error) {
 	if known {
 		return leads, nil
 	}
-	err = tx.QueryRow(isLead, t.Endpoint, t.Lead.Process, t.Lead.Epoch).Scan(new(int))
+	err = tx.QueryRow(isLead, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch).Scan(new(int))
 	if leads = err == nil; errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
