@@ -275,20 +275,20 @@ func TestBillingRules(t *testing.T) {
 	f := newFake(t)
 	v2, v1 := f.drive(t, api.V2), f.drive(t, api.V1)
 	for _, name := range bills {
-		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "start_time": "2026-06-01T00:00:00Z"}, "start_time: Two periods")
-		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "end_time": tfdrive.Unknown}, "end_time: Two periods")
-		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 0}, "expected at least 1, got 0")
-		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1.5}, "expected a whole number, got 1.5")
-		refused(t, v2, "gpucloud_"+name, map[string]any{"bucket_size": "minute"}, `expected "hour", "day", "week", "month" or "year", got "minute"`)
-		refused(t, v2, "gpucloud_"+name, map[string]any{"start_time": "yesterday"}, "start_time:", `such as 2026-06-01T00:00:00Z, got "yesterday"`)
-		refused(t, v2, "gpucloud_"+name, map[string]any{"start_time": "2026-06-01T00:00:00Z", "end_time": "2026-06-01T00:00:00Z"}, "expected a time after start_time")
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "start_time": "2026-06-01T00:00:00Z"}, "start_time: Two periods")
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "end_time": tfdrive.Unknown}, "end_time: Two periods")
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"last_n": 0}, "expected at least 1, got 0")
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1.5}, "expected a whole number, got 1.5")
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"bucket_size": "minute"}, `expected "hour", "day", "week", "month" or "year", got "minute"`)
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"start_time": "yesterday"}, "start_time:", `such as 2026-06-01T00:00:00Z, got "yesterday"`)
+		expectErrors(t, v2, "gpucloud_"+name, map[string]any{"start_time": "2026-06-01T00:00:00Z", "end_time": "2026-06-01T00:00:00Z"}, "expected a time after start_time")
 		if _, diags := v2.Data("gpucloud_"+name, map[string]any{"start_time": tfdrive.Unknown}); diags.Err() != nil {
 			t.Errorf("%s: %s", name, diags)
 		}
 	}
-	refused(t, v2, "gpucloud_pod_billing", map[string]any{"bucket_size": "week"}, "Could not look up the bill of the pods", "GET", "/v2/billing/pods: 400", "no weeks here", "req-7")
-	refused(t, v2, "gpucloud_cluster_billing", nil, `it has no member "records"`)
-	refused(t, v2, "gpucloud_pod_billing", map[string]any{"pod_id": ""}, "pod_id:", "at least one character")
+	expectErrors(t, v2, "gpucloud_pod_billing", map[string]any{"bucket_size": "week"}, "Could not look up the bill of the pods", "GET", "/v2/billing/pods: 400", "no weeks here", "req-7")
+	expectErrors(t, v2, "gpucloud_cluster_billing", nil, `it has no member "records"`)
+	expectErrors(t, v2, "gpucloud_pod_billing", map[string]any{"pod_id": ""}, "pod_id:", "at least one character")
 	for _, c := range []struct {
 		name      string
 		attribute string
@@ -297,11 +297,11 @@ func TestBillingRules(t *testing.T) {
 		{"pod_billing", "grouping", "podId"}, {"pod_billing", "gpu_type_id", "g"}, {"serverless_billing", "grouping", "podId"}, {"serverless_billing", "image", "i"},
 		{"serverless_billing", "template_id", "t"}, {"serverless_billing", "gpu_type_ids", []any{"g"}}, {"serverless_billing", "data_center_ids", []any{"d"}},
 	} {
-		refused(t, v2, "gpucloud_"+c.name, map[string]any{c.attribute: c.value}, c.attribute+": API v2 can't express this", `api_version = "v1"`)
+		expectErrors(t, v2, "gpucloud_"+c.name, map[string]any{c.attribute: c.value}, c.attribute+": API v2 can't express this", `api_version = "v1"`)
 	}
-	refused(t, v1, "gpucloud_pod_billing", map[string]any{"last_n": 2}, "last_n: API v1 can't express this", `api_version = "v2"`)
-	refused(t, v1, "gpucloud_network_volume_billing", map[string]any{"network_volume_id": "v"}, "network_volume_id: API v1 can't express this")
+	expectErrors(t, v1, "gpucloud_pod_billing", map[string]any{"last_n": 2}, "last_n: API v1 can't express this", `api_version = "v2"`)
+	expectErrors(t, v1, "gpucloud_network_volume_billing", map[string]any{"network_volume_id": "v"}, "network_volume_id: API v1 can't express this")
 	for _, name := range []string{"billing", "public_endpoint_billing", "cluster_billing"} {
-		refused(t, v1, "gpucloud_"+name, nil, "gpucloud_"+name+" exists in management API v2 only")
+		expectErrors(t, v1, "gpucloud_"+name, nil, "gpucloud_"+name+" exists in management API v2 only")
 	}
 }

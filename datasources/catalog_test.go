@@ -114,10 +114,10 @@ func TestGPUTypeRules(t *testing.T) {
 		{map[string]any{"id": "x", "product": []any{"POD"}, "min_cuda_version": "x"}, []string{`such as 12 or 12.8, got "x"`}},
 		{map[string]any{"id": "x", "product": []any{"POD"}, "min_cuda_version": "12", "with_cuda_versions": []any{"12.8"}}, []string{"min_cuda_version excludes with_cuda_versions"}},
 	} {
-		refused(t, p, "gpucloud_gpu_type", c.config, c.says...)
+		expectErrors(t, p, "gpucloud_gpu_type", c.config, c.says...)
 	}
-	refused(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "LOW"}, "min_availability: Missing product")
-	refused(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "NONE", "product": []any{"POD"}}, `expected "LOW", "MEDIUM" or "HIGH", got "NONE"`)
+	expectErrors(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "LOW"}, "min_availability: Missing product")
+	expectErrors(t, p, "gpucloud_gpu_types", map[string]any{"min_availability": "NONE", "product": []any{"POD"}}, `expected "LOW", "MEDIUM" or "HIGH", got "NONE"`)
 	if _, diags := p.Data("gpucloud_gpu_type", map[string]any{"id": tfdrive.Unknown, "product": tfdrive.Unknown, "gpu_count": 2}); diags.Err() != nil {
 		t.Errorf("unknown values: %s", diags)
 	}
@@ -149,10 +149,10 @@ func TestCPUTypes(t *testing.T) {
 	if one.Get("id") != "cpuX" || one.Get("availability") != "HIGH" || !slices.Equal(column(one.Get("data_centers"), "id"), []any{"LAB-2", "LAB-1"}) {
 		t.Errorf("got %v", one.Value)
 	}
-	refused(t, p, "gpucloud_cpu_type", map[string]any{"id": "cpuY"}, "no CPU type with the id cpuY; similar: cpuA, cpuX", "404")
-	refused(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"CLUSTER"}}, `expected "POD" or "SERVERLESS", got "CLUSTER"`)
-	refused(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"POD"}, "vcpu_count": 3}, "expected a power of two from 2 up, got 3")
-	refused(t, p, "gpucloud_cpu_types", map[string]any{"vcpu_count": 4}, "vcpu_count: Missing product")
+	expectErrors(t, p, "gpucloud_cpu_type", map[string]any{"id": "cpuY"}, "no CPU type with the id cpuY; similar: cpuA, cpuX", "404")
+	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"CLUSTER"}}, `expected "POD" or "SERVERLESS", got "CLUSTER"`)
+	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"product": []any{"POD"}, "vcpu_count": 3}, "expected a power of two from 2 up, got 3")
+	expectErrors(t, p, "gpucloud_cpu_types", map[string]any{"vcpu_count": 4}, "vcpu_count: Missing product")
 }
 
 func TestDataCenters(t *testing.T) {
@@ -184,10 +184,10 @@ func TestDataCenters(t *testing.T) {
 	if got := member(one.Get("gpu_availability"), 2, "availability"); got != "HIGH" {
 		t.Errorf("GPUs: %v", one.Get("gpu_availability"))
 	}
-	refused(t, p, "gpucloud_data_center", map[string]any{"id": "LAB-3"}, "no data center with the id LAB-3; similar: LAB-1, LAB-2", "/v2/catalog/datacenters/LAB-3: 404")
-	refused(t, p, "gpucloud_data_centers", map[string]any{"regions": []any{"MARS"}}, "regions:", `got "MARS"`)
-	refused(t, p, "gpucloud_data_centers", map[string]any{"include": []any{"AVAILABILITY"}}, `expected "GPU_AVAILABILITY" or "CPU_AVAILABILITY"`)
-	refused(t, p, "gpucloud_data_centers", map[string]any{"compliance": []any{nil}}, "compliance:", "an element is null")
+	expectErrors(t, p, "gpucloud_data_center", map[string]any{"id": "LAB-3"}, "no data center with the id LAB-3; similar: LAB-1, LAB-2", "/v2/catalog/datacenters/LAB-3: 404")
+	expectErrors(t, p, "gpucloud_data_centers", map[string]any{"regions": []any{"MARS"}}, "regions:", `got "MARS"`)
+	expectErrors(t, p, "gpucloud_data_centers", map[string]any{"include": []any{"AVAILABILITY"}}, `expected "GPU_AVAILABILITY" or "CPU_AVAILABILITY"`)
+	expectErrors(t, p, "gpucloud_data_centers", map[string]any{"compliance": []any{nil}}, "compliance:", "an element is null")
 }
 
 // The catalog is a part of API v2 alone: on v1 the plan says so, and asks nothing.
@@ -196,8 +196,8 @@ func TestCatalogNeedsV2(t *testing.T) {
 	p := drive(t, d, api.V1)
 	calls := d.Calls(func() {
 		for _, name := range []string{"gpu_type", "cpu_type", "data_center"} {
-			refused(t, p, "gpucloud_"+name, map[string]any{"id": "x"}, "API v1 can't express this", "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
-			refused(t, p, "gpucloud_"+name+"s", nil, "gpucloud_"+name+"s exists in management API v2 only")
+			expectErrors(t, p, "gpucloud_"+name, map[string]any{"id": "x"}, "API v1 can't express this", "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
+			expectErrors(t, p, "gpucloud_"+name+"s", nil, "gpucloud_"+name+"s exists in management API v2 only")
 		}
 	})
 	if len(calls) > 0 {

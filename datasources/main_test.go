@@ -33,8 +33,8 @@ func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 	return got
 }
 
-// refused expects the errors of a data source to hold these texts.
-func refused(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
+// expectErrors expects the errors of a data source to hold these texts.
+func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
 	t.Helper()
 	_, diags := p.Data(typeName, config)
 	err := diags.Err()

@@ -92,10 +92,10 @@ func TestJobAndHealth(t *testing.T) {
 			t.Errorf("workers: %v", health.Get("workers"))
 		}
 		writes := d.Writes()
-		refused(t, p, "gpucloud_job", of("nonesuch"), "Could not look up the job", "GET", "/v2/"+endpoint+"/status/nonesuch", "404", "request id")
-		refused(t, p, "gpucloud_job", of("a/b"), "id: Invalid value of id", `got "a/b"`)
-		refused(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/nonesuch/health: 404")
-		refused(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": ""}, "endpoint_id: Invalid value of endpoint_id")
+		expectErrors(t, p, "gpucloud_job", of("nonesuch"), "Could not look up the job", "GET", "/v2/"+endpoint+"/status/nonesuch", "404", "request id")
+		expectErrors(t, p, "gpucloud_job", of("a/b"), "id: Invalid value of id", `got "a/b"`)
+		expectErrors(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/nonesuch/health: 404")
+		expectErrors(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": ""}, "endpoint_id: Invalid value of endpoint_id")
 		if _, diags := p.Data("gpucloud_job", map[string]any{"endpoint_id": tfdrive.Unknown, "id": tfdrive.Unknown}); diags.Err() != nil {
 			t.Errorf("unknown values: %s", diags)
 		}
@@ -142,8 +142,8 @@ func TestWorkersAndReleases(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"endpoint_workers", "endpoint_releases", "endpoint_builds"} {
-		refused(t, p, "gpucloud_"+name, map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/serverless/nonesuch/", "404", "request id")
-		refused(t, drive(t, d, api.V1), "gpucloud_"+name, of, "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
+		expectErrors(t, p, "gpucloud_"+name, map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/serverless/nonesuch/", "404", "request id")
+		expectErrors(t, drive(t, d, api.V1), "gpucloud_"+name, of, "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
 	}
 }
 
@@ -171,9 +171,9 @@ func TestBuilds(t *testing.T) {
 	if got := len(builds.([]any)); got != 2 {
 		t.Errorf("%d builds", got)
 	}
-	refused(t, p, "gpucloud_endpoint_build", of("nonesuch"), "GET", "/v2/serverless/"+endpoint+"/builds/nonesuch: 404", "request id")
-	refused(t, p, "gpucloud_endpoint_build", of("a/b"), "id: Invalid value of id", `got "a/b"`)
-	refused(t, drive(t, d, api.V1), "gpucloud_endpoint_build", of("b1"), "gpucloud_endpoint_build exists in management API v2 only")
+	expectErrors(t, p, "gpucloud_endpoint_build", of("nonesuch"), "GET", "/v2/serverless/"+endpoint+"/builds/nonesuch: 404", "request id")
+	expectErrors(t, p, "gpucloud_endpoint_build", of("a/b"), "id: Invalid value of id", `got "a/b"`)
+	expectErrors(t, drive(t, d, api.V1), "gpucloud_endpoint_build", of("b1"), "gpucloud_endpoint_build exists in management API v2 only")
 }
 
 // A log is read as far as it has come, within its bounds.
@@ -224,12 +224,12 @@ func TestLogs(t *testing.T) {
 		{of(map[string]any{"source": "kernel"}), []string{`expected "container" or "system", got "kernel"`}},
 		{of(map[string]any{"since": "yesterday"}), []string{"since: ", `such as 2026-06-01T00:00:00Z, got "yesterday"`}},
 	} {
-		refused(t, p, "gpucloud_pod_logs", c.config, c.says...)
+		expectErrors(t, p, "gpucloud_pod_logs", c.config, c.says...)
 	}
-	refused(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "nonesuch"}, "404", "/workers/nonesuch/logs")
+	expectErrors(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "nonesuch"}, "404", "/workers/nonesuch/logs")
 	v1 := drive(t, d, api.V1)
-	refused(t, v1, "gpucloud_pod_logs", of(nil), "gpucloud_pod_logs exists in management API v2 only")
-	refused(t, v1, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "w"}, "gpucloud_worker_logs exists in management API v2 only")
+	expectErrors(t, v1, "gpucloud_pod_logs", of(nil), "gpucloud_pod_logs exists in management API v2 only")
+	expectErrors(t, v1, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "w"}, "gpucloud_worker_logs exists in management API v2 only")
 }
 
 // Through Terraform: a check block judges a job and the health of an endpoint that the

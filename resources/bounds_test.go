@@ -66,7 +66,7 @@ func TestPodTemplateExists(t *testing.T) {
 		p := drive(t, d, v)
 		config := map[string]any{"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}
 		for _, id := range []string{"nope", "gone0123456789"} {
-			refused(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
+			expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
 		}
 		public, err := d.Client(t, v).CatalogTemplates(t.Context())
 		if err != nil {
@@ -82,7 +82,7 @@ func TestPodTemplateExists(t *testing.T) {
 			t.Error("the deployment has no public template")
 		}
 		state := apply(t, p, podType, tfdrive.State{}, with(config, map[string]any{"image": "builtin/echo"}), "create")
-		refused(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
+		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
 	})
 }
 

@@ -442,7 +442,7 @@ func TestPlanReplacesForKnownDataCentersAlone(t *testing.T) {
 	} {
 		state := apply(t, p, kind, tfdrive.State{}, config("LAB-1"), "create")
 		at := map[string]string{volumeType: "data_center"}[kind]
-		refused(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before it is made there`)
+		expectRefusal(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before it is made there`)
 		planned := softer.Plan(kind, state, config("LAB-9"))
 		if planned.Action != "replace" || strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") != 1 {
 			t.Errorf("%s: as a warning it is planned to %s: %s", kind, planned.Action, planned.Diagnostics)

@@ -19,7 +19,7 @@ import (
 // whose GPU type left the catalog must not fail every plan.
 
 // refs are the known ids of an attribute, each with its place; before is what the state
-// has of it, nil for a new object.
+// expectState of it, nil for a new object.
 func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
 	had := map[string]bool{}
 	for _, v := range elementsOf(before) {

@@ -68,7 +68,7 @@ resource "gpucloud_template" "t" {
 				if err == nil || strings.Count(out, "Error: ") != 1 {
 					t.Errorf("%s: %v: %v\n%s", name, command, err, out)
 				}
-				says(t, out, c.says, server.URL)
+				expectOutput(t, out, c.says, server.URL)
 			}
 			server.Close()
 			if now := w.MustRun("state", "pull"); now != state {
@@ -130,7 +130,7 @@ resource "gpucloud_network_volume" "v" {
 					if errors, lines := strings.Count(out, "Error: "), strings.Count(out, "\n"); err == nil || errors != 1 || lines > 40 {
 						t.Errorf("%s, %s: %v: %v, %d errors in %d lines\n%s", name, what, command, err, errors, lines, out)
 					}
-					says(t, out, c.says)
+					expectOutput(t, out, c.says)
 				}
 			}
 		}
@@ -159,10 +159,10 @@ resource "gpucloud_template" "t" {
 		w.MustRun("apply", "-auto-approve")
 		other := acctest.Deploy(t)
 		elsewhere := w.At("GPUCLOUD_BASE_URL="+other.URL, "GPUCLOUD_API_KEY="+other.Key)
-		says(t, elsewhere.MustRun("plan"), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
+		expectOutput(t, elsewhere.MustRun("plan"), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
 		if out := w.MustRun("plan"); strings.Contains(out, "Another deployment") {
 			t.Errorf("at its own deployment: %s", out)
 		}
-		says(t, w.MustRun("destroy", "-auto-approve"), "1 destroyed")
+		expectOutput(t, w.MustRun("destroy", "-auto-approve"), "1 destroyed")
 	})
 }

@@ -85,7 +85,7 @@ resource "gpucloud_template" "t" {
 		w.MustRun("apply", "-auto-approve", "-var=token=old-token")
 		w.MustRun("plan", "-detailed-exitcode") // without the password: nothing needs it
 		config(2)
-		says(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
+		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
 		if out, err := w.Run("plan"); err == nil {
 			t.Errorf("a rotation without the password is planned:\n%s", out)
 		}
@@ -121,12 +121,12 @@ resource "gpucloud_registry_auth" "r" {
 		theirs := d.Workspace(t, w.CLI, v)
 		theirs.Write("main.tf", config)
 		theirs.MustRun("apply", "-auto-approve")
-		says(t, w.MustRun("plan"), "The name of the template is taken", "terraform import gpucloud_template.NAME", "terraform import gpucloud_registry_auth.NAME")
+		expectOutput(t, w.MustRun("plan"), "The name of the template is taken", "terraform import gpucloud_template.NAME", "terraform import gpucloud_registry_auth.NAME")
 		out, err := w.Run("apply", "-auto-approve")
 		if err == nil {
 			t.Errorf("the apply succeeds:\n%s", out)
 		}
-		says(t, out, "another template has the name", "terraform import gpucloud_template.NAME")
+		expectOutput(t, out, "another template has the name", "terraform import gpucloud_template.NAME")
 		w.MustRun("destroy", "-auto-approve")
 		theirs.MustRun("plan", "-detailed-exitcode")
 		theirs.MustRun("destroy", "-auto-approve")

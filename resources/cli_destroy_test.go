@@ -51,9 +51,9 @@ resource "gpucloud_pod" "p" {
 			}
 		}
 		out := w.MustRun("plan")
-		says(t, out, "The network volume is gone", "network_volumes names the network volume "+one)
+		expectOutput(t, out, "The network volume is gone", "network_volumes names the network volume "+one)
 		if v == api.V2 {
-			says(t, out, "The template is gone")
+			expectOutput(t, out, "The template is gone")
 		}
 		if strings.Contains(out, "must be replaced") {
 			t.Errorf("the pod would be replaced, and could not be made again:\n%s", out)
@@ -61,7 +61,7 @@ resource "gpucloud_pod" "p" {
 		if out, err := w.Run("apply", "-auto-approve"); err == nil {
 			t.Errorf("the apply went on without the volumes:\n%s", out)
 		} else {
-			says(t, out, "the network volume "+other+" does not exist any more, and the pod runs without it")
+			expectOutput(t, out, "the network volume "+other+" does not exist any more, and the pod runs without it")
 		}
 		pods, err := c.Pods.List(t.Context())
 		if err != nil || len(pods) != 1 {
@@ -114,15 +114,15 @@ func TestNewReferencesMustExist(t *testing.T) {
 			t.Errorf("twenty plans ask %d × %s", n, call)
 		}
 	}
-	refused(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
-	refused(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
-	refused(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")
+	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
+	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
+	expectRefusal(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")
 
 	// What the configuration gave up is new again.
 	without := with(config, map[string]any{"network_volumes": nil, "registry": nil})
 	state = apply(t, p, endpointType, state, without, "no-op")
 	state = apply(t, p, endpointType, state, with(without, map[string]any{"name": "another"}), "update")
-	refused(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
+	expectRefusal(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
 }
 
 // No rule of a plan stops a destroy, whatever the configuration says by then. With

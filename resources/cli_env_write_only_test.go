@@ -33,7 +33,7 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 		}
 		w.Write("main.tf", text)
 	}
-	has := func(want map[string]string) {
+	expectEnv := func(want map[string]string) {
 		t.Helper()
 		templates, err := c.Templates.List(t.Context())
 		if err != nil || len(templates) != 1 || !maps.Equal(templates[0].Env, want) {
@@ -50,7 +50,7 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 	w.MustRun("plan", "-out=saved", secret("1"))
 	keepsNoSecret(t, w)
 	w.MustRun("apply", secret("1"), "saved")
-	has(map[string]string{"A": "1", "S": "secret-1"})
+	expectEnv(map[string]string{"A": "1", "S": "secret-1"})
 	keepsNoSecret(t, w)
 
 	unchanged := func(args ...string) {
@@ -66,13 +66,13 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 	write("  env = { A = \"2\" }\n  env_wo = { S = var.token }\n  env_wo_version = 2")
 	w.MustRun("plan", "-out=saved", secret("2"))
 	w.MustRun("apply", secret("2"), "saved")
-	has(map[string]string{"A": "2", "S": "secret-2"})
+	expectEnv(map[string]string{"A": "2", "S": "secret-2"})
 	keepsNoSecret(t, w)
 
 	// Without the value, which nothing needs.
 	write("  env = { A = \"3\" }\n  env_wo = var.token == null ? null : { S = var.token }\n  env_wo_version = 2")
 	w.MustRun("apply", "-auto-approve")
-	has(map[string]string{"A": "3", "S": "secret-2"})
+	expectEnv(map[string]string{"A": "3", "S": "secret-2"})
 	unchanged()
 	keepsNoSecret(t, w)
 
@@ -85,7 +85,7 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 	w.MustRun("state", "rm", "gpucloud_template.t")
 	w.MustRun("import", secret("2"), "gpucloud_template.t", templates[0].ID)
 	w.MustRun("apply", "-auto-approve", secret("2"))
-	has(map[string]string{"A": "3", "S": "secret-2"})
+	expectEnv(map[string]string{"A": "3", "S": "secret-2"})
 	unchanged(secret("2"))
 	for _, backup := range []string{"terraform.tfstate.backup", "saved"} {
 		if err := os.Remove(filepath.Join(w.Dir, backup)); err != nil {
@@ -103,7 +103,7 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 
 	write("  env = { A = \"3\" }")
 	w.MustRun("apply", "-auto-approve")
-	has(map[string]string{"A": "3"})
+	expectEnv(map[string]string{"A": "3"})
 	unchanged()
 }
 

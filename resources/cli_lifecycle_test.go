@@ -71,14 +71,14 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 			w.Write("main.tf", strings.NewReplacer("NAME", name, "PREFIX", d.Name("p")).Replace(config)+more)
 		}
 		write("one", "")
-		says(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d added, 0 changed, 0 destroyed", total))
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d added, 0 changed, 0 destroyed", total))
 		w.MustRun("plan", "-detailed-exitcode")
 		write("two", "")
 		changed := total
 		if v == api.V2 {
 			changed-- // a delegation has nothing that changes in place
 		}
-		says(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("0 added, %d changed, 0 destroyed", changed))
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("0 added, %d changed, 0 destroyed", changed))
 
 		ids := stateIDs(t, w)
 		if len(ids) != total || image(t, d, ids["gpucloud_endpoint"]) != "builtin/echo:two" {
@@ -87,7 +87,7 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		if err := d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]); err != nil {
 			t.Fatal(err)
 		}
-		says(t, w.MustRun("plan"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
+		expectOutput(t, w.MustRun("plan"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
 		w.MustRun("apply", "-auto-approve")
 
 		imports := ""
@@ -99,9 +99,9 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		w.MustRun(forget...)
 		write("two", imports)
 		// No response has an auth's password or, on v2, an endpoint's template: the apply records them.
-		says(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d imported, 0 added, ", total), "0 destroyed")
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d imported, 0 added, ", total), "0 destroyed")
 		w.MustRun("plan", "-detailed-exitcode")
-		says(t, w.MustRun("destroy", "-auto-approve"), fmt.Sprintf("%d destroyed", total))
+		expectOutput(t, w.MustRun("destroy", "-auto-approve"), fmt.Sprintf("%d destroyed", total))
 	})
 }
 

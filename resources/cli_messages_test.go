@@ -33,13 +33,13 @@ resource "gpucloud_endpoint" "e" {
 		}
 		config("EU-RO-1", "")
 		w.MustRun("apply", "-auto-approve")
-		says(t, w.MustRun("plan", "-destroy"), "The network volume will be deleted", "with everything on it")
+		expectOutput(t, w.MustRun("plan", "-destroy"), "The network volume will be deleted", "with everything on it")
 		config("EU-CZ-1", `cpu = [{ id = "cpu3c", vcpu_count = 4 }]`)
-		says(t, w.MustRun("plan"), "The network volume will be replaced", "The endpoint will be replaced", "with its queue, jobs and results")
+		expectOutput(t, w.MustRun("plan"), "The network volume will be replaced", "The endpoint will be replaced", "with its queue, jobs and results")
 		config("EU-RO-1", `type = "LOAD_BALANCER"`)
-		says(t, w.MustRun("plan"), "The endpoint will be replaced")
+		expectOutput(t, w.MustRun("plan"), "The endpoint will be replaced")
 		w.Write("main.tf", "")
-		says(t, w.MustRun("apply", "-auto-approve"), "The network volume will be deleted")
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), "The network volume will be deleted")
 	})
 }
 

@@ -131,7 +131,7 @@ func TestSettingOfTheOtherVersion(t *testing.T) {
 		w.MustRun("apply", "-auto-approve")
 		config("")
 		v2 := w.At("GPUCLOUD_API_VERSION=v2")
-		says(t, v2.MustRun("plan"), "must be replaced", "# forces replacement", "The template will be replaced", `apply this change once with api_version = "v1"`)
+		expectOutput(t, v2.MustRun("plan"), "must be replaced", "# forces replacement", "The template will be replaced", `apply this change once with api_version = "v1"`)
 		v2.MustRun("apply", "-auto-approve")
 		got, err := d.Client(t, api.V1).Templates.List(t.Context())
 		if err != nil || len(got) != 1 || len(*got[0].Entrypoint) != 0 || *got[0].Readme != "" {
@@ -185,7 +185,7 @@ run "endpoint_again" {
 }
 `)
 		w.MustRun("get")
-		says(t, w.MustRun("test"), "4 passed, 0 failed")
+		expectOutput(t, w.MustRun("test"), "4 passed, 0 failed")
 	})
 }
 
@@ -213,7 +213,7 @@ resource "gpucloud_endpoint" "e" {
 `)
 		out := w.MustRun("apply", "-auto-approve", "-var=s=hunter2")
 		out += w.MustRun("plan", "-var=s=swordfish", "-out=saved") + w.MustRun("show") + w.MustRun("show", "saved")
-		says(t, out, "~ from_template", "~ args = (sensitive value)", `~ "PIN" = "digest:`)
+		expectOutput(t, out, "~ from_template", "~ args = (sensitive value)", `~ "PIN" = "digest:`)
 		out += w.MustRun("apply", "saved")
 		var state struct {
 			Resources []struct{ Instances []struct{ Private []byte } }

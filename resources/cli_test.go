@@ -33,9 +33,9 @@ func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployme
 	})
 }
 
-// says expects that text appears in what a command printed, whose lines are
+// expectOutput expects that text appears in what a command printed, whose lines are
 // wrapped.
-func says(t *testing.T, out string, texts ...string) {
+func expectOutput(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(unwrapped(out), text) {

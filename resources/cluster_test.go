@@ -26,10 +26,10 @@ func TestCluster(t *testing.T) {
 	config := clusterConfig(map[string]any{"name": "one", "type": "RAY", "disk": 20})
 	more := with(config, map[string]any{"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}})
 	made := apply(t, p, clusterType, tfdrive.State{}, more, "create")
-	has(t, made, map[string]any{"pods.total": 2.0})
+	expectState(t, made, map[string]any{"pods.total": 2.0})
 	importedAs(t, p, made, more, false)
 	state := apply(t, p, clusterType, made, with(more, map[string]any{"name": "two"}), "update")
-	has(t, state, map[string]any{"id": made.Get("id")})
+	expectState(t, state, map[string]any{"id": made.Get("id")})
 	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "two"}), "replace")
 	if diags := p.Destroy(state); diags.Err() != nil {
 		t.Error(diags)
@@ -103,7 +103,7 @@ func TestClusterPlan(t *testing.T) {
 		{map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}, "mounts.persistent.size", "at least 10 GB"},
 		{map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": "v", "path": "/a"}}}}, "mounts.network", "does not exist"},
 	} {
-		refused(t, d, p, tfdrive.State{}, clusterType, clusterConfig(c.changes), c.at, c.text)
+		expectRefusal(t, d, p, tfdrive.State{}, clusterType, clusterConfig(c.changes), c.at, c.text)
 	}
 	refusedOnV1(t, d, clusterType, clusterConfig(nil))
 	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")

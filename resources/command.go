@@ -126,7 +126,7 @@ func (f command) expand(followed bool) (c api.Command) {
 
 // flatten takes over an answer: all of it if the command is the object's own, else what the
 // model says of its own. The model keeps its form. Without one, it gets lists if the answer
-// has an entrypoint or args in the JSON form.
+// expectState an entrypoint or args in the JSON form.
 func (f command) flatten(got api.Command, own bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
 		return

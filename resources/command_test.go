@@ -44,7 +44,7 @@ func TestCommandForms(t *testing.T) {
 			{map[string]any{"args": "", "cmd": []any{}}, "cmd", "cmd conflicts with args"},
 			{map[string]any{"cmd": []any{"a", nil}}, "cmd", "an element is null"},
 		} {
-			refused(t, d, p, tfdrive.State{}, typeName, with(config, c.more), c.at, c.text)
+			expectRefusal(t, d, p, tfdrive.State{}, typeName, with(config, c.more), c.at, c.text)
 		}
 		// The first is created; a change to the next is sent only if it means something else.
 		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words"}}
@@ -142,7 +142,7 @@ func TestCommandBesideATemplate(t *testing.T) {
 			{map[string]any{"cmd": []any{"mine"}}, []string{"e"}, []string{"mine"}, `{"entrypoint":["e"],"cmd":[]}`},
 		} {
 			state = apply(t, p, typeName, state, with(config, step.own), "update")
-			has(t, state, map[string]any{"from_template.args": step.args})
+			expectState(t, state, map[string]any{"from_template.args": step.args})
 			if got := command(typeName, state.Get("id").(string)); !reflect.DeepEqual(got, []any{step.entrypoint, step.cmd, nil}) {
 				t.Errorf("%s with %v: %q", typeName, step.own, got)
 			}

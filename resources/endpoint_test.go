@@ -25,7 +25,7 @@ func TestEndpoint(t *testing.T) {
 			"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}, "network_volumes": []any{volume.Get("id")}, "timeout": 60000, "flashboot": "FLASHBOOT",
 		})
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
-		has(t, state, map[string]any{
+		expectState(t, state, map[string]any{
 			"workers.max": 3.0, "workers.idle_timeout": 10.0, "scaling.type": "QUEUE_DELAY", "scaling.queue_delay": 4.0,
 			"request_urls.run": d.URL + "/v2/" + state.Get("id").(string) + "/run",
 		})
@@ -45,7 +45,7 @@ func TestEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		has(t, restored(t, p, state, most), map[string]any{"workers.max": 5.0})
+		expectState(t, restored(t, p, state, most), map[string]any{"workers.max": 5.0})
 	})
 }
 
@@ -263,10 +263,10 @@ func TestEndpointRules(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		least := map[string]any{"name": "e", "template_id": template.Get("id")}
 		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
-			refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, r.changes), r.at, r.text)
+			expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, r.changes), r.at, r.text)
 		}
 		forPods := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("pods"), "image": "i"}, "create")
-		refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
 	})
 }
 
@@ -287,7 +287,7 @@ func TestEndpointExcludesAll(t *testing.T) {
 	config := func(excluded []any) map[string]any {
 		return map[string]any{"name": "e", "image": "i", "gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": excluded}}
 	}
-	refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", config(all), "gpu.excluded_types", "names every GPU type of the pools ADA_24")
+	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_endpoint", config(all), "gpu.excluded_types", "names every GPU type of the pools ADA_24")
 	if len(all) > 1 {
 		apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config(all[1:]), "create")
 	}

@@ -139,10 +139,10 @@ func (o *envOwner) config(plain, writeOnly, version any) map[string]any {
 func (o *envOwner) apply(config map[string]any, action string, want map[string]string) {
 	o.Helper()
 	o.state = apply(o.T, o.p, o.typeName, o.state, config, action)
-	o.has(want)
+	o.expectEnv(want)
 }
 
-func (o *envOwner) has(want map[string]string) {
+func (o *envOwner) expectEnv(want map[string]string) {
 	o.Helper()
 	if got := o.get(o.state.Get("id").(string)); !maps.Equal(got, want) {
 		o.Errorf("the server has %v, expected %v", got, want)
@@ -223,7 +223,7 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere"})
 		o.refresh()
 		o.state = apply(t, o.p, o.typeName, o.state, o.config(env{"A": "2"}, nil, 1), "update")
-		o.has(map[string]string{"A": "2", "S": "secret-elsewhere"})
+		o.expectEnv(map[string]string{"A": "2", "S": "secret-elsewhere"})
 
 		o.set(id, map[string]string{"A": "1", "S": "secret-1", "T": "secret-2", "N": "new"})
 		o.refresh()
@@ -284,7 +284,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
 	plan(second, null("1"), "no-op", incomparable)
 	update(second, null("2"), incomparable)
-	o.has(map[string]string{"A": "2", "S": "secret-elsewhere", "T": "secret-2"})
+	o.expectEnv(map[string]string{"A": "2", "S": "secret-elsewhere", "T": "secret-2"})
 	plan(first, null("2"), "no-op", elsewhere)
 
 	// What is gone any key can see.
@@ -294,7 +294,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	// Values that are sent make the second key the one that can compare.
 	renewed := o.config(env{"A": "2"}, env{"S": "secret-3", "T": "secret-4"}, 2)
 	update(second, renewed)
-	o.has(map[string]string{"A": "2", "S": "secret-3", "T": "secret-4"})
+	o.expectEnv(map[string]string{"A": "2", "S": "secret-3", "T": "secret-4"})
 	plan(second, o.config(env{"A": "2"}, nil, 2), "no-op")
 	plan(first, o.config(env{"A": "2"}, nil, 2), "no-op", incomparable)
 }
@@ -312,15 +312,15 @@ func TestEnvWriteOnlyRefusals(t *testing.T) {
 			{o.config(nil, env{"A": "secret-\x00"}, 1), "env_wo.A", "without NUL characters."},
 			{o.config(nil, env{"A": nil}, 1), "env_wo.A", `"A" is null`},
 		} {
-			refused(t, o.d, o.p, tfdrive.State{}, o.typeName, c.config, c.at, c.text)
+			expectRefusal(t, o.d, o.p, tfdrive.State{}, o.typeName, c.config, c.at, c.text)
 		}
 		o.apply(o.config(nil, env{"A": "secret-1"}, 1), "create", map[string]string{"A": "secret-1"})
-		refused(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
-		refused(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
+		expectRefusal(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
+		expectRefusal(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
 	})
 	t.Run("endpoint on v1", func(t *testing.T) {
 		d := acctest.Deploy(t)
-		refused(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
+		expectRefusal(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
 			map[string]any{"name": "e", "template_id": "t", "env_wo": env{"A": "secret-1"}, "env_wo_version": 1}, "env_wo", "exists in management API v2 only")
 	})
 }
@@ -341,7 +341,7 @@ func TestEnvWriteOnlyUnknown(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.state = state
-			o.has(map[string]string{"S": "secret-1"})
+			o.expectEnv(map[string]string{"S": "secret-1"})
 			if err := o.p.Destroy(state).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -376,7 +376,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	followed := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create")
 	config := map[string]any{"name": d.Name("wo"), "template_id": followed.Get("id"), "env_wo": env{"T": "secret-own"}, "env_wo_version": 1}
 	e := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	has := func(want map[string]string) {
+	expectEnv := func(want map[string]string) {
 		t.Helper()
 		got, err := c.Endpoints.Get(t.Context(), e.Get("id").(string))
 		if err != nil || !maps.Equal(got.Container.Env, want) {
@@ -386,7 +386,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 			t.Error("a secret is kept")
 		}
 	}
-	has(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
+	expectEnv(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
 	if shown := e.Get("from_template.env").(map[string]any); len(shown) != 2 {
 		t.Errorf("from_template.env has A and S alone: %v", shown)
 	}
@@ -408,7 +408,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		}
 		followed = settled(t, p, followed, template)
 		e = settled(t, p, e, config)
-		has(want)
+		expectEnv(want)
 	}
 	template = with(template, map[string]any{"env_wo": env{"S": "secret-3", "T": "secret-3"}, "env_wo_version": 2})
 	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})

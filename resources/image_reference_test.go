@@ -22,7 +22,7 @@ func TestImageReferences(t *testing.T) {
 	}
 	for kind, config := range kinds {
 		for _, image := range []string{"my image:1", " worker:1", "worker:1\n", "worker:", "https://ghcr.io/acme/worker", "worker@sha256:12", "a//b"} {
-			refused(t, d, p, tfdrive.State{}, kind, with(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
+			expectRefusal(t, d, p, tfdrive.State{}, kind, with(config, map[string]any{"image": image}), "image", "Invalid image: expected the reference of a container image, such as ghcr.io/acme/worker:1.2, got ")
 		}
 		for _, image := range []string{
 			"nginx", "ghcr.io/acme/worker:1.2", "localhost:5000/a/b/c_d__e-f.g:Tag_1.x-y", "registry.example.com:443/Team/App:V1", "10.0.0.1:5000/x",

@@ -78,8 +78,8 @@ func restored(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map
 	return apply(t, p, state.Type, read, config, "update")
 }
 
-// has expects attributes of a state.
-func has(t *testing.T, state tfdrive.State, want map[string]any) {
+// expectState expects attributes of a state.
+func expectState(t *testing.T, state tfdrive.State, want map[string]any) {
 	t.Helper()
 	for attribute, value := range want {
 		if got := state.Get(attribute); got != value {
@@ -88,9 +88,9 @@ func has(t *testing.T, state tfdrive.State, want map[string]any) {
 	}
 }
 
-// refused expects a plan error at an attribute with this text, and that
+// expectRefusal expects a plan error at an attribute with this text, and that
 // nothing was sent.
-func refused(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, at, text string) {
+func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, at, text string) {
 	t.Helper()
 	writes := d.Writes()
 	err := p.Plan(typeName, prior, config).Diagnostics.Err()

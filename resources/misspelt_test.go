@@ -39,7 +39,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 	if err == nil {
 		t.Error("an empty gpu is planned")
 	}
-	says(t, out, "drops a misspelt attribute")
+	expectOutput(t, out, "drops a misspelt attribute")
 
 	// So it is with every object of which each attribute may be left out.
 	p := drive(t, d, api.V2)

@@ -11,7 +11,7 @@ import (
 )
 
 // movedEndpoint takes over the template, which API v2 does not return, what the endpoint
-// says of its own beside it, and the GPU types, which API v2 returns as pools.
+// expectOutput of its own beside it, and the GPU types, which API v2 returns as pools.
 var movedEndpoint = migrate.Table[endpoint]{
 	migrate.Official1:     moveEndpointV1,
 	migrate.Decentralized: moveEndpointV1,

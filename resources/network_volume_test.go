@@ -24,7 +24,7 @@ func TestNetworkVolume(t *testing.T) {
 		}
 		made := apply(t, p, volumeType, tfdrive.State{}, config("models", 20, "EU-RO-1"), "create")
 		state := apply(t, p, volumeType, made, config("weights", 25, "EU-RO-1"), "update")
-		has(t, state, map[string]any{"id": made.Get("id"), "size": 25.0})
+		expectState(t, state, map[string]any{"id": made.Get("id"), "size": 25.0})
 		// Smaller is fine if the volume is a new one anyway.
 		state = apply(t, p, volumeType, state, config("weights", 10, "US-TX-3"), "replace")
 		// Grown behind Terraform's back: not to be shrunk.
@@ -38,7 +38,7 @@ func TestNetworkVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		read, _ := p.Walk().Read(state)
-		refused(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
+		expectRefusal(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
 		apply(t, p, volumeType, read, config("weights", 12, "US-TX-3"), "no-op")
 	})
 }
@@ -67,7 +67,7 @@ func TestNetworkVolumeSizes(t *testing.T) {
 				}
 			}
 			for want := max(low, have-60); want < have; want++ {
-				refused(t, d, p, state, state.Type, with(config, map[string]any{"size": want}), "size",
+				expectRefusal(t, d, p, state, state.Type, with(config, map[string]any{"size": want}), "size",
 					fmt.Sprintf("has %d GB and the configuration asks for %d GB", have, want))
 			}
 		}
@@ -103,7 +103,7 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 				without := with(config, map[string]any{attribute: nil})
 				config[attribute] = c.a
 				if c.only != "" && c.only != v {
-					refused(t, d, p, tfdrive.State{}, volumeType, config, attribute, fmt.Sprintf("exists in management API %s only", c.only))
+					expectRefusal(t, d, p, tfdrive.State{}, volumeType, config, attribute, fmt.Sprintf("exists in management API %s only", c.only))
 					return
 				}
 				state := apply(t, p, volumeType, tfdrive.State{}, config, "create")
@@ -132,7 +132,7 @@ func TestNetworkVolumeRules(t *testing.T) {
 		"type":        {"FAST", `Invalid type: expected "STANDARD" or "HIGH_PERFORMANCE", got "FAST".`},
 	} {
 		config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", attribute: c.value}
-		refused(t, d, p, tfdrive.State{}, "gpucloud_network_volume", config, attribute, c.says)
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_network_volume", config, attribute, c.says)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestNetworkVolumeTier(t *testing.T) {
 	if read := settled(t, v1, state, config); read.Get("type") != "STANDARD" {
 		t.Errorf("v1 lost the tier: %v", read.Get("type"))
 	}
-	refused(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
+	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
 	born := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	read := settled(t, v2, born, config)

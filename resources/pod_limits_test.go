@@ -21,12 +21,12 @@ func TestPodMachine(t *testing.T) {
 		return map[string]any{"name": d.Name("p"), "image": "builtin/echo", "gpu": with(map[string]any{"id": "NVIDIA L4", "count": 2}, more)}
 	}
 	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, gpu(map[string]any{"min_ram_per_gpu": 3000, "min_vcpu_count_per_gpu": 5000}), "create")
-	has(t, state, map[string]any{"gpu.memory": 6000.0, "gpu.vcpu_count": 10000.0})
+	expectState(t, state, map[string]any{"gpu.memory": 6000.0, "gpu.vcpu_count": 10000.0})
 	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 5000}), "replace")
 	state = apply(t, p, state.Type, state, gpu(map[string]any{"min_ram_per_gpu": 3500, "min_vcpu_count_per_gpu": 6000}), "replace")
-	has(t, state, map[string]any{"gpu.memory": 7000.0, "gpu.vcpu_count": 12000.0})
+	expectState(t, state, map[string]any{"gpu.memory": 7000.0, "gpu.vcpu_count": 12000.0})
 	for name, low := range map[string]any{"min_ram_per_gpu": 0, "min_vcpu_count_per_gpu": -1} {
-		refused(t, d, p, tfdrive.State{}, "gpucloud_pod", gpu(map[string]any{name: low}), "gpu."+name, "at least 1")
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", gpu(map[string]any{name: low}), "gpu."+name, "at least 1")
 	}
 }
 
@@ -43,13 +43,13 @@ func TestPodTooLarge(t *testing.T) {
 	for attribute, changes := range map[string]map[string]any{
 		"env": {"env": map[string]any{"A": long}}, "args": {"args": long, "env": map[string]any{"A": "b"}}, "env_wo": {"env_wo": map[string]any{"A": long}, "env_wo_version": 1},
 	} {
-		refused(t, d, p, tfdrive.State{}, "gpucloud_pod", config(changes), attribute, limit)
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(changes), attribute, limit)
 	}
 	half := strings.Repeat("x", contract.MaxPodBody/2)
-	refused(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
+	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
 	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, config(map[string]any{"env": map[string]any{"A": half}}), "create")
 	state = apply(t, p, state.Type, state, config(map[string]any{"env": map[string]any{"A": long}}), "update") // only a create is bounded
-	refused(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
+	expectRefusal(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
 }
 
 func TestClusterOfATemplate(t *testing.T) {
@@ -67,7 +67,7 @@ func TestClusterOfATemplate(t *testing.T) {
 	one, other, serverless := make("one", false), make("other", false), make("serverless", true)
 	config := func(id string) map[string]any { return clusterConfig(map[string]any{"image": nil, "template_id": id}) }
 	state := apply(t, p, clusterType, tfdrive.State{}, config(one), "create")
-	has(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
+	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
 	importedAs(t, p, state, config(one), false)
 	pods, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), state.Get("id").(string))
 	if err != nil || len(pods) != 2 || *pods[1].Container.Disk != 7 {
@@ -77,11 +77,11 @@ func TestClusterOfATemplate(t *testing.T) {
 		"image": "builtin/echo", "args": "a", "disk": 9, "env": map[string]any{"B": "1"}, "ports": []any{"80/http"},
 		"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/p"}},
 	} {
-		refused(t, d, p, tfdrive.State{}, clusterType, with(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
+		expectRefusal(t, d, p, tfdrive.State{}, clusterType, with(config(one), map[string]any{attribute: v}), attribute, "conflicts with template_id")
 	}
-	refused(t, d, p, tfdrive.State{}, clusterType, clusterConfig(map[string]any{"image": nil}), "image", "set image or template_id")
-	refused(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
-	refused(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, clusterConfig(map[string]any{"image": nil}), "image", "set image or template_id")
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config("nowhere"), "template_id", "does not exist")
+	expectRefusal(t, d, p, tfdrive.State{}, clusterType, config(serverless), "template_id", "serverless")
 	state = apply(t, p, clusterType, state, config(other), "replace")
-	has(t, state, map[string]any{"template": other})
+	expectState(t, state, map[string]any{"template": other})
 }

@@ -54,18 +54,18 @@ func TestPod(t *testing.T) {
 		p := drive(t, d, v)
 		config := cpuPod(map[string]any{"name": "one", "disk": nil})
 		made := apply(t, p, podType, tfdrive.State{}, config, "create")
-		has(t, made, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
+		expectState(t, made, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
 		stopped := with(config, map[string]any{"name": "two", "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "desired_state": "EXITED"})
 		state := apply(t, p, podType, made, stopped, "update")
-		has(t, state, map[string]any{"id": made.Get("id"), "status": "EXITED"})
+		expectState(t, state, map[string]any{"id": made.Get("id"), "status": "EXITED"})
 		importedAs(t, p, state, stopped, true)
 		// Started behind Terraform's back: stopped again.
 		if _, err := d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true); err != nil {
 			t.Fatal(err)
 		}
 		state = restored(t, p, state, stopped)
-		has(t, state, map[string]any{"status": "EXITED"})
-		has(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
+		expectState(t, state, map[string]any{"status": "EXITED"})
+		expectState(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
 	})
 }
 
@@ -133,7 +133,7 @@ func TestPodEveryAttribute(t *testing.T) {
 				}
 				config[name] = c.values[0]
 				if c.only != "" && c.only != v {
-					refused(t, d, p, tfdrive.State{}, podType, config, map[string]string{"gpu.min": "gpu.min_cuda_version"}[attribute]+map[bool]string{true: "", false: name}[attribute == "gpu.min"], fmt.Sprintf("exists in management API %s only", c.only))
+					expectRefusal(t, d, p, tfdrive.State{}, podType, config, map[string]string{"gpu.min": "gpu.min_cuda_version"}[attribute]+map[bool]string{true: "", false: name}[attribute == "gpu.min"], fmt.Sprintf("exists in management API %s only", c.only))
 					return
 				}
 				state := apply(t, p, podType, tfdrive.State{}, config, "create")
@@ -204,7 +204,7 @@ func TestPodPlan(t *testing.T) {
 		{v2, gpuPod(map[string]any{"registry": "none"}), "registry", "does not exist"},
 		{v1, gpuPod(map[string]any{"args": "a 'b"}), "args", "API v1 can't express"},
 	} {
-		refused(t, d, c.p, none, podType, c.config, c.at, c.text)
+		expectRefusal(t, d, c.p, none, podType, c.config, c.at, c.text)
 	}
 	for name, config := range map[string]map[string]any{
 		"unknown":        {"name": tfdrive.Unknown, "template_id": tfdrive.Unknown, "gpu": tfdrive.Unknown, "mounts": tfdrive.Unknown, "registry": tfdrive.Unknown, "env": tfdrive.Unknown, "ports": tfdrive.Unknown},
@@ -256,8 +256,8 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	}
 
 	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
-	refused(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock rules out")
-	refused(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
+	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock rules out")
+	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
 	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
 	warns(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // nothing runs
@@ -385,8 +385,8 @@ func TestPodOfATemplate(t *testing.T) {
 		settled(t, p, state, with(config, map[string]any{"env": nil}))
 
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
-		refused(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
-		refused(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
 		if planned := p.Plan(podType, state, cpuPod(nil)); planned.Action != "replace" {
 			t.Errorf("without the template it is planned to %s", planned.Action)
 		}
@@ -486,8 +486,8 @@ func protected(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeNam
 	t.Helper()
 	on := with(config, map[string]any{"deletion_protection": true})
 	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
-	refused(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
-	refused(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
+	expectRefusal(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
+	expectRefusal(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
 	writes := d.Writes()
 	if err := p.Destroy(state).Err(); err == nil || !strings.Contains(err.Error(), "would be deleted, and deletion_protection is true") {
 		t.Errorf("the deletion: %v", err)

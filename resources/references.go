@@ -90,7 +90,7 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 }
 
 // isUnlisted tells whether an object is gone that was there before. The list of the run
-// says so, without a question for each object that names it; one that can't be read says
+// expectOutput so, without a question for each object that names it; one that can't be read says
 // nothing.
 func isUnlisted[T any](ctx context.Context, of api.Collection[T], id string) bool {
 	all, err := of.Named(ctx)

@@ -68,7 +68,7 @@ resource "gpucloud_endpoint" "e" {
 		config("planted-secret-2", 1)
 		w.MustRun("plan", "-detailed-exitcode")
 		config("planted-secret-2", 2)
-		says(t, w.MustRun("plan", "-out=saved"), "0 to add, 3 to change, 0 to destroy")
+		expectOutput(t, w.MustRun("plan", "-out=saved"), "0 to add, 3 to change, 0 to destroy")
 		w.MustRun("apply", "saved")
 		nothingKept("planted-secret-2")
 		auths, err := d.Client(t, api.V2).RegistryAuths.List(t.Context())
@@ -144,8 +144,8 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		apply(t, p, imported.Type, imported, generated, "no-op")
-		refused(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
-		refused(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
+		expectRefusal(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
+		expectRefusal(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
 		recorded := apply(t, p, imported.Type, imported, map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}, "update")
 		if recorded.Get("id") != made.Get("id") {
 			t.Errorf("the auth was made again as %v", recorded.Get("id"))
@@ -159,11 +159,11 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 		p := drive(t, d, v)
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
 		without := with(config, map[string]any{"password_wo": nil})
-		refused(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		apply(t, p, "gpucloud_registry_auth", state, without, "no-op")
-		refused(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "needs its password")
-		refused(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "needs its password")
+		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
 		if err := p.Destroy(state).Err(); err != nil {
 			t.Error(err)
 		}
@@ -230,7 +230,7 @@ func TestRegistryAuthRules(t *testing.T) {
 		{map[string]any{"password": nil, "password_wo": "x"}, "password_wo_version", "password_wo needs password_wo_version"},
 		{map[string]any{"password_wo_version": 1}, "password", "password conflicts with password_wo"},
 	} {
-		refused(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", with(config, c.changes), c.at, c.text)
+		expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", with(config, c.changes), c.at, c.text)
 	}
 	longest := map[string]any{"name": strings.Repeat("é", 191), "username": strings.Repeat("é", 191), "password": strings.Repeat("é", 16384)}
 	apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, longest, "create")
@@ -258,9 +258,9 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		for at, changes := range map[string]map[string]any{
 			"password_wo_version": {"password_wo": "new-token", "password_wo_version": 2}, "username": {"username": "robot2"}, "name": {"name": d.Name("other")},
 		} {
-			refused(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
+			expectRefusal(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
-		refused(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
+		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 	})

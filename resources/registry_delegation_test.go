@@ -17,16 +17,16 @@ func TestRegistryDelegation(t *testing.T) {
 	p := drive(t, d, api.V2)
 	config := map[string]any{"resource": repository}
 	made := apply(t, p, typeName, tfdrive.State{}, config, "create")
-	has(t, made, map[string]any{
+	expectState(t, made, map[string]any{
 		"aws_region": "us-east-2", "repository": "team/app", "tag": "latest", "docker_registry_uri": "123456789012.dkr.ecr.us-east-2.amazonaws.com", "name": nil,
 	})
 	importedAs(t, p, made, config, false)
 	// The same repository in other words.
 	state := apply(t, p, typeName, made, map[string]any{"resource": repository + ":latest"}, "update")
-	has(t, state, map[string]any{"id": made.Get("id")})
+	expectState(t, state, map[string]any{"id": made.Get("id")})
 	config["resource"] = repository + ":v1"
 	state = apply(t, p, typeName, state, config, "replace")
-	has(t, state, map[string]any{"tag": "v1"})
+	expectState(t, state, map[string]any{"tag": "v1"})
 	importedAs(t, p, state, config, false)
 	config["name"] = "app"
 	state = apply(t, p, typeName, state, config, "replace")
@@ -45,7 +45,7 @@ func TestRegistryDelegationPlan(t *testing.T) {
 	p := drive(t, d, api.V2)
 	const typeName = "gpucloud_registry_delegation"
 	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
-		refused(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
 	}
 	refusedOnV1(t, d, typeName, map[string]any{"resource": repository})
 	if planned := p.Plan(typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}); planned.Action != "create" || planned.Diagnostics.Err() != nil {

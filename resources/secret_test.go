@@ -31,15 +31,15 @@ func TestSecret(t *testing.T) {
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
 	id, updated := state.Get("id"), state.Get("value_last_updated_at")
-	has(t, state, map[string]any{"name": "token", "description": nil, "value_wo": nil})
+	expectState(t, state, map[string]any{"name": "token", "description": nil, "value_wo": nil})
 
 	apply(t, p, secretType, state, with(config, map[string]any{"value_wo": "planted-2"}), "no-op")
 	config = with(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // a description needs no value
 	state = apply(t, p, secretType, state, config, "update")
-	has(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
+	expectState(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
 	config = with(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
 	state = apply(t, p, secretType, state, config, "update")
-	if has(t, state, map[string]any{"id": id, "description": nil}); state.Get("value_last_updated_at") == updated {
+	if expectState(t, state, map[string]any{"id": id, "description": nil}); state.Get("value_last_updated_at") == updated {
 		t.Error("the value was not sent")
 	}
 	if state.Holds("planted") {
@@ -59,17 +59,17 @@ func TestSecretIsChecked(t *testing.T) {
 	p := drive(t, d, api.V2)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 	without := with(config, map[string]any{"value_wo": nil})
-	refused(t, d, p, tfdrive.State{}, secretType, without, "value_wo", "needs its value")
-	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, without, "value_wo", "needs its value")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo_version": nil}), "value_wo_version", "needs value_wo_version")
 	for _, name := range []string{"", "1a", "a b", "ä", "RUNPOD_x", "runpodx", strings.Repeat("a", 192)} {
-		refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"name": name}), "name", "expected")
+		expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"name": name}), "name", "expected")
 	}
-	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
-	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
-	refused(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": ""}), "value_wo", "at least one character")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"value_wo": strings.Repeat("é", 1<<23)}), "value_wo", "at most 16777215 bytes, got 16777216 bytes")
+	expectRefusal(t, d, p, tfdrive.State{}, secretType, with(config, map[string]any{"description": strings.Repeat("é", 32768)}), "description", "at most 65535 bytes")
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
-	refused(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
-	refused(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
+	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
+	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
 	// The name is another one's, in another case: the plan warns, and the apply says what to do.
 	planned := p.Walk().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"}))
 	if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.String(), "TOKEN") || strings.Contains(diags.String(), "planted") {

@@ -27,7 +27,7 @@ var Sources = []func() datasource.DataSource{
 }
 
 // ofConfigurations are attributes that say what the provider does with an object: no API
-// has them.
+// expectState them.
 var ofConfigurations = []string{"deletion_protection", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
 // ofCreates are attributes of pods and clusters that a create sets and no API returns.

@@ -40,7 +40,7 @@ func TestSSHKeys(t *testing.T) {
 	p := drive(t, d, api.V2)
 	config := func(keys ...any) map[string]any { return map[string]any{"keys": keys} }
 	state := apply(t, p, typeName, tfdrive.State{}, config(annesKey), "create")
-	has(t, state, map[string]any{"id": "account"})
+	expectState(t, state, map[string]any{"id": "account"})
 	keysAre(t, d, annesKey)
 	state = apply(t, p, typeName, state, config(annesKey, bensKey), "update")
 	keysAre(t, d, annesKey, bensKey)
@@ -113,7 +113,7 @@ func TestSSHKeysPlan(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
-		refused(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
+		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
 	}
 	refusedOnV1(t, d, typeName, map[string]any{"keys": []any{annesKey}})
 }

@@ -18,7 +18,7 @@ func TestTemplate(t *testing.T) {
 			"ports": []any{"22/tcp", "8000/http"}, "public": true, "category": "NVIDIA", "mounts": map[string]any{"persistent": map[string]any{"size": 15, "path": "/data"}},
 		}
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, least, "create")
-		has(t, state, map[string]any{"disk": 50.0, "category": "NVIDIA", "serverless": false, "ports": nil})
+		expectState(t, state, map[string]any{"disk": 50.0, "category": "NVIDIA", "serverless": false, "ports": nil})
 		importedAs(t, p, state, least, false)
 		state = apply(t, p, state.Type, state, most, "update")
 		importedAs(t, p, state, most, false)
@@ -32,7 +32,7 @@ func TestTemplate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		has(t, restored(t, p, state, most), map[string]any{"image": "python:3.12"})
+		expectState(t, restored(t, p, state, most), map[string]any{"image": "python:3.12"})
 	})
 }
 
@@ -198,7 +198,7 @@ func TestTemplateRules(t *testing.T) {
 		p := drive(t, d, v)
 		least := with(least, map[string]any{"name": d.Name("t")})
 		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
-			refused(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
+			expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
 		}
 		// What says the same as leaving it out is no error.
 		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
@@ -213,8 +213,8 @@ func TestTemplateInUse(t *testing.T) {
 	config := with(least, map[string]any{"name": d.Name("t"), "serverless": true})
 	template := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
 	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
-	refused(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
-	refused(t, d, p, template, template.Type, with(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
+	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
+	expectRefusal(t, d, p, template, template.Type, with(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
 	if diags := p.Destroy(endpoint); diags.Err() != nil {
 		t.Fatal(diags)
 	}

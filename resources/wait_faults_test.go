@@ -27,8 +27,8 @@ func (m meddler) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// waiting starts to create an endpoint that waits for a worker, through a transport.
-func waiting(t *testing.T, d *acctest.Deployment, image, timeout string, m meddler) (tfdrive.State, error) {
+// createWaiting starts to create an endpoint that waits for a worker, through a transport.
+func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m meddler) (tfdrive.State, error) {
 	t.Helper()
 	p := tfdrive.Start(t, provider.Through("test", m)(), d.Settings(api.V2))
 	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"worker": true}, timeout))
@@ -45,7 +45,7 @@ func TestWaitOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	var until atomic.Int64 // of the outage, in ns
-	_, err := waiting(t, d, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
+	_, err := createWaiting(t, d, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/workers") && until.Load() == 0 {
 			until.Store(time.Now().Add(3 * time.Second).UnixNano())
 		}
@@ -64,7 +64,7 @@ func TestWaitForWhatWasDeleted(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	var looks atomic.Int64
-	_, err := waiting(t, d, "nothing/runs-this", "2m", func(r *http.Request) (*http.Response, error) {
+	_, err := createWaiting(t, d, "nothing/runs-this", "2m", func(r *http.Request) (*http.Response, error) {
 		if !strings.HasSuffix(r.URL.Path, "/workers") || looks.Add(1) != 2 {
 			return nil, nil
 		}
@@ -105,7 +105,7 @@ func TestWaitShowsOneWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var looks atomic.Int64
-			_, err := waiting(t, d, "nothing/runs-this", "1s", func(r *http.Request) (*http.Response, error) {
+			_, err := createWaiting(t, d, "nothing/runs-this", "1s", func(r *http.Request) (*http.Response, error) {
 				path := strings.Split(r.URL.Path, "/")
 				switch last := path[len(path)-1]; {
 				case last == "workers":

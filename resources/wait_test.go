@@ -104,12 +104,12 @@ func TestWaitPlan(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	none := tfdrive.State{}
-	refused(t, d, p, none, podType, cpuPod(with(waits(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
-	refused(t, d, p, none, podType, cpuPod(waits(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
-	refused(t, d, p, none, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
+	expectRefusal(t, d, p, none, podType, cpuPod(with(waits(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
+	expectRefusal(t, d, p, none, podType, cpuPod(waits(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
+	expectRefusal(t, d, p, none, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
 	endpoint := map[string]any{"name": "e", "image": "i"}
-	refused(t, d, p, none, "gpucloud_endpoint", with(endpoint, waits(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
-	refused(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waits(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
+	expectRefusal(t, d, p, none, "gpucloud_endpoint", with(endpoint, waits(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
+	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waits(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
 // An endpoint's apply ends with a worker that is ready, and with the rollout of its

@@ -86,8 +86,8 @@ func setting(cmd *exec.Cmd, name string) string {
 	return ""
 }
 
-// left are the names in a directory.
-func left(t *testing.T, dir string) (names []string) {
+// fileNames are the names in a directory.
+func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		})
 		cmd := client(t, leavesTraces, parallel)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
-		said := ends(t, cmd, 0)
+		said := runExpecting(t, cmd, 0)
 		if !strings.Contains(said, "left out: terraform.tfstate") {
 			t.Errorf("%s says %s", parallel, said)
 		}
@@ -154,13 +154,13 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 				t.Errorf("%s: %d scenarios have a %s of their own: %s", parallel, len(seen), column, text)
 			}
 		}
-		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%s leaves %v", parallel, got)
 		}
-		if got := left(t, setting(cmd, "HOME")); len(got) > 0 {
+		if got := fileNames(t, setting(cmd, "HOME")); len(got) > 0 {
 			t.Errorf("%s leaves %v at home", parallel, got)
 		}
-		if got := left(t, dir); !slices.Equal(got, []string{".git", "bin", "input.txt", "terraform.tfstate"}) {
+		if got := fileNames(t, dir); !slices.Equal(got, []string{".git", "bin", "input.txt", "terraform.tfstate"}) {
 			t.Errorf("%s leaves %v", parallel, got)
 		}
 	}
@@ -173,7 +173,7 @@ func TestClientSharesTheDirectory(t *testing.T) {
 mkdir lock || exit 7
 get /v2/templates; code=$?
 echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
-	ends(t, cmd, 0)
+	runExpecting(t, cmd, 0)
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "homes"))
 	if err != nil || strings.Count(string(text), setting(cmd, "HOME")+"\n") != scenarioCount {
 		t.Errorf("%v: %s", err, text)
@@ -183,12 +183,12 @@ echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
 // The directories are kept where that is asked for, and the report says where.
 func TestClientKeepsTheDirectories(t *testing.T) {
 	cmd := client(t, "echo x > trace; get /v2/templates", "--keep-dirs", "--select=works,retired")
-	said := ends(t, cmd, 0)
+	said := runExpecting(t, cmd, 0)
 	roots, err := filepath.Glob(filepath.Join(setting(cmd, "TMPDIR"), "conf-*"))
 	if err != nil || len(roots) != 1 || !strings.Contains(said, "are in "+roots[0]) {
 		t.Fatalf("%v, %v: %s", roots, err, said)
 	}
-	if got := left(t, roots[0]); !slices.Equal(got, []string{"retired", "works"}) {
+	if got := fileNames(t, roots[0]); !slices.Equal(got, []string{"retired", "works"}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -213,7 +213,7 @@ func TestClientThatFailsWhereNothingFails(t *testing.T) {
 		cmd := client(t, c.script, "--timeout="+c.timeout)
 		flags, files := artefacts(cmd.Dir)
 		cmd.Args = slices.Insert(cmd.Args, 2, flags...)
-		said := ends(t, cmd, 1)
+		said := runExpecting(t, cmd, 1)
 		if !strings.Contains(said, c.want) || !strings.Contains(said, "repeat: conformance client --keep-dirs --select works -- ") {
 			t.Errorf("%s says\n%s\nand not %q", c.script, said, c.want)
 		}
@@ -255,12 +255,12 @@ func lastLine(text string) string {
 // A client that sends no request is not judged, whatever its exit status.
 func TestClientThatDoesNothing(t *testing.T) {
 	for _, script := range []string{"true", "exit 4", "echo conformant"} {
-		said := ends(t, client(t, script), 3)
+		said := runExpecting(t, client(t, script), 3)
 		if !strings.Contains(said, "the client sent no request") || strings.HasPrefix(lastLine(said), "conformant as") || strings.Contains(said, "PASS") {
 			t.Errorf("%s: %s", script, said)
 		}
 	}
-	said := ends(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
+	said := runExpecting(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
 	if lastLine(said) != "inconclusive: nothing was judged" || !strings.Contains(said, "the scenario works was not selected") {
 		t.Error(said)
 	}
@@ -272,7 +272,7 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 	cmd := client(t, "get /v2/templates")
 	flags, _ := artefacts(cmd.Dir)
 	cmd.Args = slices.Insert(cmd.Args, 2, flags...)
-	said := ends(t, cmd, 0)
+	said := runExpecting(t, cmd, 0)
 	read := func(name string) string {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(cmd.Dir, name))
@@ -343,11 +343,11 @@ func TestClientThatCannotStart(t *testing.T) {
 		cmd := command(t, append(append(append([]string{"client"}, c.options...), "--"), c.command...)...)
 		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 		write(t, cmd.Dir, c.files)
-		said := ends(t, cmd, 2)
+		said := runExpecting(t, cmd, 2)
 		if !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%v says\n%s\nand not %q", cmd.Args, said, c.want)
 		}
-		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%v leaves %v", cmd.Args, got)
 		}
 	}
@@ -389,7 +389,7 @@ func TestClientIsInterrupted(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(said.String()) != "interrupted" {
 			t.Errorf("%s: exit code %d: %s", signal, code, &said)
 		}
-		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%s leaves %v", signal, got)
 		}
 		var report struct{ Counts map[string]int }
@@ -451,7 +451,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			ends(t, cmd, c.exit)
+			runExpecting(t, cmd, c.exit)
 		}()
 		var held []net.Conn
 		for range 2 { // a process and its child
@@ -498,7 +498,7 @@ func TestClientIsTerraform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := left(t, quickstart)
+	before := fileNames(t, quickstart)
 	runs := 2 // the first leaves nothing that the second finds
 	if testing.Short() {
 		runs = 1
@@ -506,7 +506,7 @@ func TestClientIsTerraform(t *testing.T) {
 	for range runs {
 		cmd := command(t, "client", "--", cli, "apply", "-auto-approve", "-var", "registry_token=anything")
 		cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home, "TMPDIR="+t.TempDir())
-		said := ends(t, cmd, 0)
+		said := runExpecting(t, cmd, 0)
 		for _, want := range []string{
 			"PASS CLI-01", "PASS CLI-02", "PASS CLI-05", "PASS CLI-06", "PASS CLI-07", "PASS CLI-08", "PASS CLI-11", ": CLI-03\n", ": CLI-04\n", ": CLI-09, CLI-10\n",
 		} {
@@ -517,17 +517,17 @@ func TestClientIsTerraform(t *testing.T) {
 		if lastLine(said) != "conformant as far as it was judged: 7 of 11 clauses" || strings.Contains(said, "\x1b") {
 			t.Error(said)
 		}
-		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%v is left", got)
 		}
 	}
 	// A variable that is missing fails every scenario, and is shown without colours.
 	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")
 	cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home)
-	if said := ends(t, cmd, 3); !strings.Contains(said, "No value for required variable") || strings.Contains(said, "x1b") || strings.Contains(said, "\x1b") {
+	if said := runExpecting(t, cmd, 3); !strings.Contains(said, "No value for required variable") || strings.Contains(said, "x1b") || strings.Contains(said, "\x1b") {
 		t.Error(said)
 	}
-	if after := left(t, quickstart); !slices.Equal(before, after) {
+	if after := fileNames(t, quickstart); !slices.Equal(before, after) {
 		t.Errorf("%v is in the user's directory, and %v was", after, before)
 	}
 }

@@ -64,8 +64,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ends runs the program and expects its exit code; it returns what it says.
-func ends(t *testing.T, cmd *exec.Cmd, codes ...int) string {
+// runExpecting runs the program and expects its exit code; it returns what it says.
+func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 	t.Helper()
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -136,13 +136,13 @@ func TestUsage(t *testing.T) {
 		if want == "starting /nothing-is-here/at-all" {
 			want = "nothing-is-here"
 		}
-		if said := ends(t, command(t, args...), 2); !strings.Contains(said, want) {
+		if said := runExpecting(t, command(t, args...), 2); !strings.Contains(said, want) {
 			t.Errorf("%v says\n%s\nand not %q", args, said, want)
 		}
 	}
 	cmd := command(t, "run", "--base-url="+url)
 	cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY=")
-	if said := ends(t, cmd, 2); !strings.Contains(said, "set GPUCLOUD_API_KEY") {
+	if said := runExpecting(t, cmd, 2); !strings.Contains(said, "set GPUCLOUD_API_KEY") {
 		t.Errorf("without a key: %s", said)
 	}
 }
@@ -167,7 +167,7 @@ func TestRegistry(t *testing.T) {
 		"1 skipped, safety: it would create and delete objects":   {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
 		"1 cases at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
-		if said := ends(t, command(t, args...), 0); !strings.Contains(said, want) {
+		if said := runExpecting(t, command(t, args...), 0); !strings.Contains(said, want) {
 			t.Errorf("%v says\n%s\nand not %q", args, said, want)
 		}
 	}
@@ -175,7 +175,7 @@ func TestRegistry(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	start := time.Now()
-	said := ends(t, command(t, "run", "--base-url=http://127.0.0.1:1"), 3)
+	said := runExpecting(t, command(t, "run", "--base-url=http://127.0.0.1:1"), 3)
 	if !strings.Contains(said, "unreachable: GET http://127.0.0.1:1/") || time.Since(start) > 3*time.Minute {
 		t.Errorf("after %s: %s", time.Since(start), said)
 	}
@@ -192,7 +192,7 @@ func TestFailsAndLeaks(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	said := ends(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1)
+	said := runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1)
 	for _, want := range []string{"FAIL VER-38 MUST (3/3)", "Versioning, 10", "curl -sS -i -H \"Authorization: Bearer $GPUCLOUD_API_KEY\"", "conformance explain VER-38", "not conformant"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
@@ -211,16 +211,16 @@ func TestFailsAndLeaks(t *testing.T) {
 		})
 	})
 	run := command(t, "run", "--base-url="+keeps, "--select=V-05", "--allow=create")
-	if said := ends(t, run, 4); !strings.Contains(said, "LEFT networkvolumes") {
+	if said := runExpecting(t, run, 4); !strings.Contains(said, "LEFT networkvolumes") {
 		t.Errorf("said %s", said)
 	}
 	ledger := "--ledger=" + filepath.Join(run.Dir, "conformance-ledger.jsonl")
-	ends(t, command(t, "sweep", ledger), 4)
+	runExpecting(t, command(t, "sweep", ledger), 4)
 	holds.Store(false)
-	if said := ends(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "1 of 1 objects deleted") {
+	if said := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "1 of 1 objects deleted") {
 		t.Errorf("said %s", said)
 	}
-	if said := ends(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "0 of 0") {
+	if said := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "0 of 0") {
 		t.Errorf("said %s", said)
 	}
 }
@@ -257,7 +257,7 @@ func TestInterruptedAndKilled(t *testing.T) {
 			if signal == os.Kill {
 				want = "1 of 1 objects"
 			}
-			if said := ends(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0); !strings.Contains(said, want) {
+			if said := runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0); !strings.Contains(said, want) {
 				t.Errorf("the sweep says %s", said)
 			}
 			if n := endpoints(t, url); n != 0 {
@@ -290,7 +290,7 @@ func endpoints(t *testing.T, url string) int {
 func TestDefer(t *testing.T) {
 	url := serves(t, nil)
 	cmd := command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer=later.json")
-	if said := ends(t, cmd, 3); !strings.Contains(said, "1 cases go on later: conformance resume later.json") || !strings.Contains(said, "nothing was judged; 1 go on later") {
+	if said := runExpecting(t, cmd, 3); !strings.Contains(said, "1 cases go on later: conformance resume later.json") || !strings.Contains(said, "nothing was judged; 1 go on later") {
 		t.Errorf("said %s", said)
 	}
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
@@ -303,7 +303,7 @@ func TestDefer(t *testing.T) {
 	// Too early: it is put off again.
 	again := command(t, "resume", "later.json")
 	again.Dir = cmd.Dir
-	if said := ends(t, again, 3); !strings.Contains(said, "1 cases go on later") {
+	if said := runExpecting(t, again, 3); !strings.Contains(said, "1 cases go on later") {
 		t.Errorf("said %s", said)
 	}
 }
@@ -311,7 +311,7 @@ func TestDefer(t *testing.T) {
 // Machines read the clauses.
 func TestListJSON(t *testing.T) {
 	var c struct{ ID, Level, Statement, Source, Link string }
-	if text := ends(t, command(t, "list", "--json", "--select=JOB-17"), 0); json.Unmarshal([]byte(text), &c) != nil || c.ID != "JOB-17" || c.Level == "" || c.Statement == "" || c.Source == "" || c.Link == "" {
+	if text := runExpecting(t, command(t, "list", "--json", "--select=JOB-17"), 0); json.Unmarshal([]byte(text), &c) != nil || c.ID != "JOB-17" || c.Level == "" || c.Statement == "" || c.Source == "" || c.Link == "" {
 		t.Error(text)
 	}
 }

@@ -32,7 +32,7 @@ func runLocal(t *testing.T) *report.Report {
 			selected = sample
 		}
 		cmd := command(t, "run", "--local", "--json=report.json", "--select="+selected)
-		said := ends(t, cmd, 0)
+		said := runExpecting(t, cmd, 0)
 		if !strings.Contains(said, "conformant") || strings.Contains(said, "\x1b") {
 			t.Errorf("said %s", said)
 		}
@@ -92,12 +92,12 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 			run := func(selected string, codes ...int) (said string, got report.Report) {
 				cmd := command(t, slices.Concat([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json", "--select=" + selected}, c.flags)...)
 				cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_OTHER_API_KEY="+d.Target.OtherKey, "GPUCLOUD_USER_API_KEY="+d.Target.UserKey)
-				said = ends(t, cmd, codes...)
+				said = runExpecting(t, cmd, codes...)
 				readReport(t, cmd.Dir, &got)
 				return said, got
 			}
 			said, got := run(selected, 0, 3) // 3: this machine was too busy for some
-			again(&got, want, run)
+			judgeAgain(&got, want, run)
 			judged := 0
 			for _, x := range got.Results {
 				switch {
@@ -119,9 +119,9 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 	}
 }
 
-// again judges clauses once more that this machine was too busy for: time passes
+// judgeAgain judges clauses once more that this machine was too busy for: time passes
 // in a remote run while it waits for a processor, and the suite says so.
-func again(got *report.Report, want map[string]report.Verdict, run func(selected string, codes ...int) (string, report.Report)) {
+func judgeAgain(got *report.Report, want map[string]report.Verdict, run func(selected string, codes ...int) (string, report.Report)) {
 	var clauses []string
 	for _, x := range got.Results {
 		if x.Verdict == report.Inconclusive && want[x.Clause] != report.Inconclusive {
@@ -144,7 +144,7 @@ func again(got *report.Report, want map[string]report.Verdict, run func(selected
 // A clock that can't be advanced is told of, and waited on by nobody.
 func TestClockThatCannotBeAdvanced(t *testing.T) {
 	url := serves(t, nil)
-	said := ends(t, command(t, "run", "--base-url="+url, "--select=SUB-27", "--allow=create,queue", "--advance"), 3)
+	said := runExpecting(t, command(t, "run", "--base-url="+url, "--select=SUB-27", "--allow=create,queue", "--advance"), 3)
 	if !strings.Contains(said, "clock can't be advanced") || !strings.Contains(said, "--clock=admin") {
 		t.Errorf("said %s", said)
 	}

@@ -65,7 +65,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	for name, secret := range secrets {
 		cmd.Env = append(cmd.Env, name+"="+secret)
 	}
-	texts := map[string]string{"the terminal": ends(t, cmd, 1)}
+	texts := map[string]string{"the terminal": runExpecting(t, cmd, 1)}
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -118,16 +118,16 @@ func TestDiff(t *testing.T) {
 	})
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
-	ends(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
+	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
 	broken.Store(true)
-	ends(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--json="+bad), 1)
-	if said := ends(t, command(t, "diff", good, bad), 1); !strings.Contains(said, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(said, "1 worse, 0 better") {
+	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--json="+bad), 1)
+	if said := runExpecting(t, command(t, "diff", good, bad), 1); !strings.Contains(said, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(said, "1 worse, 0 better") {
 		t.Error(said)
 	}
-	if said := ends(t, command(t, "diff", bad, good), 0); !strings.Contains(said, "BETTER VER-38 MUST  FAIL → PASS") {
+	if said := runExpecting(t, command(t, "diff", bad, good), 0); !strings.Contains(said, "BETTER VER-38 MUST  FAIL → PASS") {
 		t.Error(said)
 	}
-	lines := strings.Split(strings.TrimSpace(ends(t, command(t, "diff", "--json", good, bad), 1)), "\n")
+	lines := strings.Split(strings.TrimSpace(runExpecting(t, command(t, "diff", "--json", good, bad), 1)), "\n")
 	var change struct {
 		Clause, Direction string
 		Before, After     struct{ Verdict string }
@@ -142,10 +142,10 @@ func TestDiff(t *testing.T) {
 	if change.Clause != "VER-38" || change.Direction != "worse" || change.Before.Verdict != "PASS" || change.After.Verdict != "FAIL" || counts.Worse != 1 || !counts.GotWorse {
 		t.Errorf("got %q", lines)
 	}
-	if said := ends(t, command(t, "diff", bad, bad), 0); !strings.Contains(said, "0 worse, 0 better, 0 otherwise changed") {
+	if said := runExpecting(t, command(t, "diff", bad, bad), 0); !strings.Contains(said, "0 worse, 0 better, 0 otherwise changed") {
 		t.Error(said)
 	}
-	if said := ends(t, command(t, "diff", good, file(t, "{}")), 2); !strings.Contains(said, "can't be compared") {
+	if said := runExpecting(t, command(t, "diff", good, file(t, "{}")), 2); !strings.Contains(said, "can't be compared") {
 		t.Error(said)
 	}
 }
@@ -159,7 +159,7 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 		"it is a folder": {"--report=html=" + t.TempDir()},
 		"two reports can't be on the standard output": {"--report=html=-", "--json=-"},
 	} {
-		said := ends(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
+		said := runExpecting(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
 		if !strings.Contains(said, want) || strings.Contains(said, "unreachable") {
 			t.Errorf("%v says %s\nand not %q", args, said, want)
 		}
@@ -204,8 +204,8 @@ func TestPublishedReport(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	ends(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
-	if said := ends(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0); !strings.Contains(said, "Our cloud 3.4") {
+	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
+	if said := runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0); !strings.Contains(said, "Our cloud 3.4") {
 		t.Errorf("verify says %s", said)
 	}
 	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
@@ -216,18 +216,18 @@ func TestPublishedReport(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"contact": "https://example.com"`) || !strings.Contains(string(text), `"date": "2026-08-18"`) {
 		t.Errorf("%v: %s", err, text)
 	}
-	ends(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
+	runExpecting(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
 	if page, err := os.ReadFile(at("compared.html")); err != nil || strings.Count(string(page), "Our cloud 3.4") != 2 {
 		t.Errorf("%v: %s", err, page)
 	}
 	if err := os.WriteFile(at("r.json"), append(text, ' '), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
+	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
 	for want, args := range map[string][]string{
 		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},
 	} {
-		if said := ends(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2); !strings.Contains(said, want) && !strings.Contains(said, "PEM") {
+		if said := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2); !strings.Contains(said, want) && !strings.Contains(said, "PEM") {
 			t.Errorf("%v: %s", args, said)
 		}
 	}

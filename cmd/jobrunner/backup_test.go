@@ -63,7 +63,7 @@ func backedUp(t *testing.T, p *process, copyState func()) (endpoint string, befo
 func (p *process) complete(endpoint string, jobs map[string]string) {
 	p.t.Helper()
 	for id, output := range jobs {
-		finished(p.t, p.client("k"), endpoint, id, output)
+		awaitOutput(p.t, p.client("k"), endpoint, id, output)
 	}
 	p.interrupt()
 }

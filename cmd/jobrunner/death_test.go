@@ -36,7 +36,7 @@ func TestDeathLeavesATrace(t *testing.T) {
 			t.Parallel()
 			h := newHandlers(t)
 			put(t, filepath.Join(h.dir, "handler.py"), "import os, runpod\ndef handler(job):\n    print('about to die', flush=True)\n    "+c.death+"\nrunpod.serverless.start({'handler': handler})\n")
-			h.made("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
+			h.createEndpoint("/v2/serverless", `{"name": "dies", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 0, "max": 1}}`)
 			id := h.run("x", "")
 			var job struct{ Status, Error, WorkerID string }
 			h.until("the job's end", func() bool {
@@ -92,7 +92,7 @@ for n in range(30):
     log("DEBUG", "JobScaler.status | heartbeat")
 raise SystemExit(1)
 `)
-	h.made("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	var list struct {
 		Workers []struct{ Status, Reason string }
 	}

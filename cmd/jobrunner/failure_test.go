@@ -16,7 +16,7 @@ func broken(t *testing.T, text string, args ...string) *handlers {
 	t.Helper()
 	h := newHandlers(t, args...)
 	put(t, filepath.Join(h.dir, "handler.py"), text)
-	h.made("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	return h
 }
 

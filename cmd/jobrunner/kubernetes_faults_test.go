@@ -31,7 +31,7 @@ func clusterFaults(t *testing.T) {
 	c := newInCluster(t)
 	var volume struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "notes", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
-	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume.ID+`"],
+	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume.ID+`"],
 		"workers": {"min": 0, "max": 3}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
 	killed := func(program string, down time.Duration) func() {
 		return func() {

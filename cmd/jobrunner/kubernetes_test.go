@@ -242,7 +242,7 @@ func clusterRefusals(t *testing.T) {
 		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
 		{`"image": "` + clusterImage + `", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "no-such-program"`, "no-such-program"},
 	} {
-		c.made("/v2/serverless", `{"name": "e", `+refused.members+`, "workers": {"min": 1, "max": 1}}`)
+		c.createEndpoint("/v2/serverless", `{"name": "e", `+refused.members+`, "workers": {"min": 1, "max": 1}}`)
 		c.until("a worker's reason: "+refused.reason, func() bool {
 			_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
 			return strings.Contains(workers, refused.reason)
@@ -257,7 +257,7 @@ func clusterRefusals(t *testing.T) {
 // template's port.
 func clusterBalanced(t *testing.T) {
 	c := newInCluster(t)
-	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
+	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
 		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
 	c.bothAnswer()
 	for _, pod := range c.pods() {
@@ -274,7 +274,7 @@ func clusterBalanced(t *testing.T) {
 func clusterKill(t *testing.T) {
 	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
 	c := newInCluster(t, "POD_NAME=jobrunner-0")
-	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.completes(c.sends(`{"name": "one"}`))
 	before := c.pods()
 	c.kill()
@@ -368,7 +368,7 @@ func clusterVolumes(t *testing.T) {
 	c := newInCluster(t)
 	var v struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &v)
-	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+v.ID+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
+	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+v.ID+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
 	c.completes(c.sends(`{"name": "one"}`))
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {

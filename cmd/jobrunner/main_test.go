@@ -356,21 +356,21 @@ func survives(t *testing.T, kills int, env []string) {
 		maps.Copy(all, jobs)
 		p = serve(t, env, data, "--limits=off")
 		c := p.client("k")
-		kept(t, c, volumes)
+		expectVolumes(t, c, volumes)
 		for id, output := range jobs {
-			finished(t, c, endpoint.ID, id, output)
+			awaitOutput(t, c, endpoint.ID, id, output)
 		}
 	}
 	for id, output := range all { // results outlive kills too
-		finished(t, p.client("k"), endpoint.ID, id, output)
+		awaitOutput(t, p.client("k"), endpoint.ID, id, output)
 	}
 	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
 	p.interrupt()
 }
 
-// kept expects every volume, with the size that was acknowledged or the one
+// expectVolumes expects every volume, with the size that was acknowledged or the one
 // that was asked for when the jobrunner died.
-func kept(t *testing.T, c *api.Client, volumes map[string]int64) {
+func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	t.Helper()
 	got, err := c.NetworkVolumes.List(t.Context())
 	if err != nil {
@@ -458,9 +458,9 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 	return made.ID, nil
 }
 
-// finished waits until a job is done, with the output that it was to have. It
+// awaitOutput waits until a job is done, with the output that it was to have. It
 // saw one kill at most, which counts as one retry.
-func finished(t testing.TB, c *api.Client, endpoint, id, output string) {
+func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		job, err := c.Jobs.Status(t.Context(), endpoint, id)

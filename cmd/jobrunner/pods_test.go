@@ -258,7 +258,7 @@ func TestPodsWait(t *testing.T) {
 	h.podIs(first, "RUNNING")
 
 	// A worker of an endpoint and a pod never have the same GPU.
-	h.made("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)
+	h.createEndpoint("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)
 	h.until("a worker that waits", func() bool {
 		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
 		return strings.Contains(text, `"THROTTLED"`)

@@ -82,7 +82,7 @@ func (c *contained) makes(image, more string) {
 	if more != "" {
 		more = ", " + more
 	}
-	c.made("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+more+`}`)
+	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+more+`}`)
 }
 
 // sends queues a job with an input.

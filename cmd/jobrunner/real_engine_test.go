@@ -288,7 +288,7 @@ func realEphemeralKills(t *testing.T, e *containers.Engine) {
 		return &contained{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
 	}
 	c := start()
-	c.made("/v2/serverless", `{"name": "contained", "image": "`+containedImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+containedImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.completes(c.sends(`{"name": "one"}`))
 	c.kill()
 	next := start()

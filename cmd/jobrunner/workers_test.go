@@ -84,12 +84,12 @@ func newHandlers(t *testing.T, args ...string) *handlers {
 func serveHandlers(t *testing.T, more string, args ...string) *handlers {
 	t.Helper()
 	h := newHandlers(t, args...)
-	h.made("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`)
+	h.createEndpoint("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`)
 	return h
 }
 
-// made makes the endpoint.
-func (h *handlers) made(path, body string) {
+// createEndpoint makes the endpoint.
+func (h *handlers) createEndpoint(path, body string) {
 	h.t.Helper()
 	var made struct{ ID string }
 	h.call(http.MethodPost, path, body, &made)
@@ -294,7 +294,7 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	h := newHandlers(t)
 	var template struct{ ID string } // which the endpoint follows, by version 1
 	h.call(http.MethodPost, "/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`, &template)
-	h.made("/v1/endpoints", `{"name": "rolls", "templateId": "`+template.ID+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
+	h.createEndpoint("/v1/endpoints", `{"name": "rolls", "templateId": "`+template.ID+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
 	busy := h.run("busy", "go")
 	h.until("the job that goes on", func() bool { return len(h.lines("begins")) == 1 })
 

@@ -129,8 +129,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// seen is an exchange with an answer.
-func seen(method, path string, status int, answer string) *exchange {
+// newExchange is an exchange with an answer.
+func newExchange(method, path string, status int, answer string) *exchange {
 	return &exchange{path: path, Exchange: wire.Exchange{
 		Request: wire.Request{Method: method, URL: path, Header: http.Header{"Authorization": {"Bearer key-of-the-test"}}}, Status: status, Body: []byte(answer),
 	}}
@@ -146,10 +146,10 @@ func TestKilledCommand(t *testing.T) {
 		x                *exchange
 		want             report.Verdict
 	}{
-		{"job-expired", "CLI-09", seen("GET", path, 404, ""), report.Warn},
-		{"job-cancelled", "CLI-10", seen("GET", path, 200, `{"status":"CANCELLED"}`), report.Warn},
-		{"create-error", "CLI-07", seen("POST", "/v2/templates", 500, ""), report.Inconclusive},
-		{"job-expired", "CLI-01", seen("GET", path, 404, ""), report.Pass},
+		{"job-expired", "CLI-09", newExchange("GET", path, 404, ""), report.Warn},
+		{"job-cancelled", "CLI-10", newExchange("GET", path, 200, `{"status":"CANCELLED"}`), report.Warn},
+		{"create-error", "CLI-07", newExchange("POST", "/v2/templates", 500, ""), report.Inconclusive},
+		{"job-expired", "CLI-01", newExchange("GET", path, 404, ""), report.Pass},
 	} {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.id == c.scenario })
 		p := &scenarioRun{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
@@ -164,7 +164,7 @@ func TestKilledCommand(t *testing.T) {
 func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	at := func(method, path, body string) *exchange {
-		x := seen(method, path, 400, "")
+		x := newExchange(method, path, 400, "")
 		x.Request.Body, x.Sent = []byte(body), retirement.Add(time.Hour)
 		return x
 	}
@@ -195,7 +195,7 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 // one created.
 func TestRepeatAfterDelete(t *testing.T) {
 	t.Parallel()
-	at := func(method, path string, status int) *exchange { return seen(method, path, status, "") }
+	at := func(method, path string, status int) *exchange { return newExchange(method, path, status, "") }
 	const path = "/v2/registries"
 	post, list := at("POST", path, 0), at("GET", path, 200)
 	post.servedStatus, post.served = 201, []byte(`{"id":"made1"}`)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// made makes files in a new directory: a name that ends in / is a directory, a
+// makeFiles makes files in a new directory: a name that ends in / is a directory, a
 // text that begins with "-> " a link.
-func made(t *testing.T, files map[string]string) string {
+func makeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -49,8 +49,8 @@ func copied(t *testing.T, dir string) (*workspace, string) {
 	return w, strings.Join(notes, "\n")
 }
 
-// refused is why a directory is not copied.
-func refused(t *testing.T, dir string) error {
+// copyError is why a directory is not copied.
+func copyError(t *testing.T, dir string) error {
 	t.Helper()
 	_, _, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
 	return err
@@ -60,7 +60,7 @@ func refused(t *testing.T, dir string) error {
 // Terraform's state is neither.
 func TestWorkspaceHasACopy(t *testing.T) {
 	big := strings.Repeat("x", maxCopiedFile+1)
-	dir := made(t, map[string]string{
+	dir := makeFiles(t, map[string]string{
 		"repo/.git/HEAD": "ref", "repo/beside/module.tf": "module", "repo/README": "above",
 		"repo/here/main.tf": "main", "repo/here/sub/run.sh": "run", "repo/here/big.bin": big, "repo/here/node_modules/a/b.js": "b",
 		"repo/here/inner": "-> sub/run.sh", "repo/here/outer": "-> ../README", "repo/here/broken": "-> nothing",
@@ -134,7 +134,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	for i := range 2*maxCopiedBytes/maxCopiedFile + 1 {
 		files[fmt.Sprintf("large/%d", i)] = strings.Repeat("x", maxCopiedFile/2)
 	}
-	w, _ := copied(t, made(t, files))
+	w, _ := copied(t, makeFiles(t, files))
 	count, size := 0, int64(0)
 	err := filepath.WalkDir(w.dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -183,7 +183,7 @@ func TestBackendIsRefused(t *testing.T) {
 		`{"version":3}`: "", `nonsense`: "",
 	} {
 		for _, at := range []string{"", "infra/"} {
-			err := refused(t, made(t, map[string]string{at + ".terraform/terraform.tfstate": record}))
+			err := copyError(t, makeFiles(t, map[string]string{at + ".terraform/terraform.tfstate": record}))
 			if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--shared-dir")) {
 				t.Errorf("%s%s: %v, want %q", at, record, err, want)
 			}
@@ -194,9 +194,9 @@ func TestBackendIsRefused(t *testing.T) {
 // A data directory of Terraform's outside of the working directory is copied,
 // too.
 func TestTerraformDataElsewhere(t *testing.T) {
-	data := made(t, map[string]string{"providers/p": "provider", "terraform.tfstate": `{"backend":{"type":"local"}}`})
+	data := makeFiles(t, map[string]string{"providers/p": "provider", "terraform.tfstate": `{"backend":{"type":"local"}}`})
 	t.Setenv("TF_DATA_DIR", data)
-	w, _ := copied(t, made(t, map[string]string{"main.tf": ""}))
+	w, _ := copied(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	if !slices.Contains(w.environment(nil), "TF_DATA_DIR="+filepath.Join(w.root, "terraform")) {
 		t.Errorf("%q", w.environment(nil))
 	}
@@ -205,21 +205,21 @@ func TestTerraformDataElsewhere(t *testing.T) {
 			t.Errorf("%s is not copied: %v", path, err)
 		}
 	}
-	t.Setenv("TF_DATA_DIR", made(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"gcs"}}`}))
-	if err := refused(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "gcs") {
+	t.Setenv("TF_DATA_DIR", makeFiles(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"gcs"}}`}))
+	if err := copyError(t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "gcs") {
 		t.Errorf("a remote state is accepted: %v", err)
 	}
 }
 
 // The home is the scenario's own, but tools and their settings are found.
 func TestWorkspaceHasAHome(t *testing.T) {
-	t.Setenv("HOME", made(t, map[string]string{
+	t.Setenv("HOME", makeFiles(t, map[string]string{
 		".terraformrc": "rc", ".terraform.d/plugin-cache/": "", ".local/lib/python/x.py": "x", ".gpucloud/token": "secret", ".cache/client/x": "x",
 	}))
 	t.Setenv("XDG_CONFIG_HOME", "/somewhere")
 	t.Setenv("NO_PROXY", "example.com")
 	t.Setenv("GPUCLOUD_SETTING", "of another deployment")
-	w, _ := copied(t, made(t, map[string]string{"main.tf": ""}))
+	w, _ := copied(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	for path, want := range map[string]bool{".terraformrc": true, ".terraform.d/plugin-cache": true, ".local/lib/python/x.py": true, ".gpucloud": false, ".cache": false} {
 		if _, err := os.Stat(filepath.Join(w.home, path)); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
@@ -242,7 +242,7 @@ func TestWorkspaceHasAHome(t *testing.T) {
 
 // Also directories that a client made read-only are removed.
 func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
-	w, _ := copied(t, made(t, map[string]string{"main.tf": ""}))
+	w, _ := copied(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	deep := filepath.Join(w.home, "go-mod", "cache")
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 
 // A relative program is the copy's where the copy has it.
 func TestProgram(t *testing.T) {
-	user := made(t, map[string]string{"client.sh": "x"})
+	user := makeFiles(t, map[string]string{"client.sh": "x"})
 	w, _ := copied(t, user)
 	for name, want := range map[string]string{
 		"terraform": "terraform", "/bin/sh": "/bin/sh", "./client.sh": "./client.sh", "../../elsewhere/client.sh": filepath.Join(user, "../../elsewhere/client.sh"),

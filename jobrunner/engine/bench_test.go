@@ -45,7 +45,7 @@ func benchmarkJobs(b *testing.B, dir string, wait bool) {
 		input[i] = 'a'
 	}
 	input[0], input[1023] = '"', '"'
-	before := used()
+	before := processorTime()
 	b.ResetTimer()
 	todo := make(chan struct{}, b.N)
 	for range b.N {
@@ -78,12 +78,12 @@ func benchmarkJobs(b *testing.B, dir string, wait bool) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N), "cpu-µs/op")
 	cancel()
 	workers.Wait()
 }
 
-func used() time.Duration {
+func processorTime() time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())

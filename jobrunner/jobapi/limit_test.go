@@ -120,8 +120,8 @@ func TestRateLimitOfRunningWorkers(t *testing.T) {
 	}
 }
 
-// held opens n requests and waits until all of them hold.
-func (d *deployment) held(ctx context.Context, n int, path string, body func() io.Reader) (answered *sync.WaitGroup) {
+// holdRequests opens n requests and waits until all of them hold.
+func (d *deployment) holdRequests(ctx context.Context, n int, path string, body func() io.Reader) (answered *sync.WaitGroup) {
 	answered = new(sync.WaitGroup)
 	for range n {
 		answered.Go(func() {
@@ -150,8 +150,8 @@ func TestOpenRunSyncs(t *testing.T) {
 		defer leave()
 		const path, body = "/v2/ep/runsync?wait=5000", `{"input": {}}`
 		reader := func() io.Reader { return strings.NewReader(body) }
-		last := d.held(ctx, 1, path, reader)
-		answered := d.held(t.Context(), 399, path, reader)
+		last := d.holdRequests(ctx, 1, path, reader)
+		answered := d.holdRequests(t.Context(), 399, path, reader)
 		if n, after := d.accepted("POST", path, body); n != 0 || after != "1" || d.engine.Counts("ep").InQueue != 400 {
 			t.Errorf("with 400 open %d were accepted, then Retry-After was %q; %d jobs were made", n, after, d.engine.Counts("ep").InQueue)
 		}
@@ -172,7 +172,7 @@ func TestOpenRunSyncs(t *testing.T) {
 			t.Errorf("after one has gone: %d %s", a.status, a.raw)
 		}
 		answered.Wait()
-		again := d.held(t.Context(), 400, path, reader)
+		again := d.holdRequests(t.Context(), 400, path, reader)
 		if n, _ := d.accepted("POST", path, body); n != 0 {
 			t.Errorf("with 400 more open %d were accepted", n)
 		}
@@ -185,7 +185,7 @@ func TestOpenRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		var mu sync.Mutex
 		var senders []*io.PipeWriter
-		answered := d.held(t.Context(), 200, "/v2/ep/run", func() io.Reader {
+		answered := d.holdRequests(t.Context(), 200, "/v2/ep/run", func() io.Reader {
 			body, sender := io.Pipe()
 			mu.Lock()
 			defer mu.Unlock()
@@ -256,7 +256,7 @@ func TestNoLimits(t *testing.T) {
 				}
 			}
 		}
-		d.held(t.Context(), 401, "/v2/ep/runsync?wait=1000", func() io.Reader { return strings.NewReader(`{"input": {}}`) }).Wait()
+		d.holdRequests(t.Context(), 401, "/v2/ep/runsync?wait=1000", func() io.Reader { return strings.NewReader(`{"input": {}}`) }).Wait()
 		if got := d.engine.Counts("ep").InQueue; got != 1001+401 {
 			t.Errorf("%d jobs were made", got)
 		}

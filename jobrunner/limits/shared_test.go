@@ -57,7 +57,7 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 
 func noneRuns() int { return 0 }
 
-func refused(t *testing.T, err error) bool {
+func isLimited(t *testing.T, err error) bool {
 	t.Helper()
 	var exceeded *limits.Exceeded
 	if err != nil && !errors.As(err, &exceeded) {
@@ -83,7 +83,7 @@ func TestSharedRate(t *testing.T) {
 					for try := int64(0); try <= want/4 || admitted.Load() < want && try < want/4+5000; try++ {
 						done, err := all[i%3].Admit(t.Context(), k, noneRuns)
 						if err != nil {
-							if refused(t, err) {
+							if isLimited(t, err) {
 								time.Sleep(time.Millisecond)
 							}
 							continue
@@ -114,7 +114,7 @@ func TestSharedWindow(t *testing.T) {
 	for range 10 { // a slot has any place in it
 		p.clock.Advance(limits.Window + time.Second + step)
 		for range limits.Table[k.Operation].Rate {
-			if _, err := p.Admit(t.Context(), k, noneRuns); refused(t, err) {
+			if _, err := p.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
 				t.Fatal(err)
 			}
 		}
@@ -125,7 +125,7 @@ func TestSharedWindow(t *testing.T) {
 			t.Fatalf("one more in the window: %#v", err)
 		}
 		p.clock.Advance(exceeded.RetryAfter)
-		if _, err := p.Admit(t.Context(), k, noneRuns); refused(t, err) {
+		if _, err := p.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
 			t.Fatalf("after the time that was said: %v", err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestSharedConcurrency(t *testing.T) {
 		var ends []func()
 		for n := 0; ; n++ {
 			done, err := all[n%2].Admit(t.Context(), k, noneRuns)
-			if refused(t, err) {
+			if isLimited(t, err) {
 				break
 			}
 			ends = append(ends, done)
@@ -152,7 +152,7 @@ func TestSharedConcurrency(t *testing.T) {
 		}
 		ends[0]() // of a
 		done, err := b.Admit(t.Context(), k, noneRuns)
-		if refused(t, err) {
+		if isLimited(t, err) {
 			t.Fatalf("operation %d: the place that became free at the other one: %v", operation, err)
 		}
 		done()
@@ -168,11 +168,11 @@ func TestSharedConcurrency(t *testing.T) {
 	}
 	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.Requests}
 	for range 2 { // of a, which dies with them
-		if _, err := a.Admit(t.Context(), k, noneRuns); refused(t, err) {
+		if _, err := a.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Admit(t.Context(), k, noneRuns); !refused(t, err) {
+	if _, err := b.Admit(t.Context(), k, noneRuns); !isLimited(t, err) {
 		t.Fatal("a third one is admitted")
 	}
 	err := b.db.Write(t.Context(), func(tx *sqldb.Tx) error {
@@ -182,7 +182,7 @@ func TestSharedConcurrency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Admit(t.Context(), k, noneRuns); refused(t, err) {
+	if _, err := b.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
 		t.Errorf("those of a process that is gone count: %v", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestSharedConcurrencyAtOnce(t *testing.T) {
 				answered.Add(1)
 				clients.Go(func() {
 					done, err := all[i%2].Admit(t.Context(), k, noneRuns)
-					if !refused(t, err) {
+					if !isLimited(t, err) {
 						admitted.Add(1)
 						defer done()
 					}
@@ -239,7 +239,7 @@ func TestSharedReservationsAreWanted(t *testing.T) {
 		var ends []func()
 		for range 60 { // so fast that others are reserved
 			done, err := a.Admit(t.Context(), k, noneRuns)
-			if refused(t, err) {
+			if isLimited(t, err) {
 				t.Fatal(err)
 			}
 			ends = append(ends, done)
@@ -249,7 +249,7 @@ func TestSharedReservationsAreWanted(t *testing.T) {
 		for range want {
 			clients.Go(func() {
 				done, err := b.Admit(t.Context(), k, noneRuns)
-				if !refused(t, err) {
+				if !isLimited(t, err) {
 					mu.Lock()
 					defer mu.Unlock()
 					ends = append(ends, done)
@@ -280,7 +280,7 @@ func TestSharedRateOfWorkers(t *testing.T) {
 		clients.Go(func() {
 			for begun.Add(1) <= workers*int64(limit.PerWorker) {
 				done, err := admit()
-				if refused(t, err) {
+				if isLimited(t, err) {
 					t.Errorf("one of the first %d: %v", begun.Load(), err)
 					return
 				}
@@ -292,7 +292,7 @@ func TestSharedRateOfWorkers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if _, err := admit(); !refused(t, err) {
+	if _, err := admit(); !isLimited(t, err) {
 		t.Error("a request above the rate of the workers is admitted")
 	}
 }
@@ -338,7 +338,7 @@ func TestSharedReservationsReturn(t *testing.T) {
 	admitted := 0
 	admit := func(p process) bool {
 		done, err := p.Admit(t.Context(), k, noneRuns)
-		if refused(t, err) {
+		if isLimited(t, err) {
 			return false
 		}
 		done()

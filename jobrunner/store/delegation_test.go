@@ -26,9 +26,9 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	if all := must[[]store.Delegation](t)(s.Delegations(ctx)); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
 		t.Errorf("made %+v\nread %+v", made, all)
 	}
-	missing(t, s.DeleteDelegation(ctx, made[1].ID))
-	missing(t, s.DeleteRegistryAuth(ctx, made[0].ID))
-	missing(t, s.DeleteTemplate(ctx, made[0].ID))
+	expectNotFound(t, s.DeleteDelegation(ctx, made[1].ID))
+	expectNotFound(t, s.DeleteRegistryAuth(ctx, made[0].ID))
+	expectNotFound(t, s.DeleteTemplate(ctx, made[0].ID))
 	if err := s.DeleteDelegation(ctx, made[0].ID); err != nil {
 		t.Error(err)
 	}

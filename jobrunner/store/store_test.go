@@ -72,7 +72,7 @@ func linked(ctx context.Context, s *store.Store, templateID string) (store.Endpo
 	})
 }
 
-func refused(t *testing.T, err error, text string) {
+func expectRefusal(t *testing.T, err error, text string) {
 	t.Helper()
 	var refusal store.Refusal
 	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), text) {
@@ -80,7 +80,7 @@ func refused(t *testing.T, err error, text string) {
 	}
 }
 
-func missing(t *testing.T, err error) {
+func expectNotFound(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("%v: want it not found", err)
@@ -95,10 +95,10 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("made %+v", a.Head)
 	}
 	_, err := s.CreateTemplate(ctx, template("a"))
-	refused(t, err, `the name "a" is taken`)
+	expectRefusal(t, err, `the name "a" is taken`)
 	b := must[store.Template](t)(s.CreateTemplate(ctx, template("b")))
 	_, err = s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })
-	refused(t, err, `the name "a" is taken`)
+	expectRefusal(t, err, `the name "a" is taken`)
 	renamed := must[store.Template](t)(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))
 	if renamed.Name != "c" || renamed.ID != b.ID {
 		t.Errorf("renamed %+v", renamed.Head)
@@ -119,16 +119,16 @@ func TestTemplates(t *testing.T) {
 	unknown := template("d")
 	unknown.Registry = "nothing"
 	_, err = s.CreateTemplate(ctx, unknown)
-	refused(t, err, `registry auth "nothing" does not exist`)
+	expectRefusal(t, err, `registry auth "nothing" does not exist`)
 
 	if err := s.DeleteTemplate(ctx, a.ID); err != nil {
 		t.Error(err)
 	}
-	missing(t, s.DeleteTemplate(ctx, a.ID))
+	expectNotFound(t, s.DeleteTemplate(ctx, a.ID))
 	_, err = s.Template(ctx, a.ID)
-	missing(t, err)
+	expectNotFound(t, err)
 	_, err = s.UpdateTemplate(ctx, a.ID, func(*store.Template) error { return nil })
-	missing(t, err)
+	expectNotFound(t, err)
 }
 
 // TestOneOfManyWins: of concurrent creates of one name one succeeds.
@@ -169,7 +169,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 	same := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20})) // not unique
 	for _, size := range []int64{0, 19, 20} {
 		_, err := s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: &size, Name: new("renamed")})
-		refused(t, err, "can only grow")
+		expectRefusal(t, err, "can only grow")
 	}
 	if got := must[store.NetworkVolume](t)(s.NetworkVolume(ctx, v.ID)); got.Size != 20 || got.Name != "v" {
 		t.Errorf("a refused update changed %+v", got)
@@ -201,7 +201,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 	if got := must[store.Endpoint](t)(s.Endpoint(ctx, e.ID)); !slices.Equal(got.NetworkVolumes, []string{same.ID}) {
 		t.Errorf("after the deletion the endpoint has %q", got.NetworkVolumes)
 	}
-	missing(t, s.DeleteNetworkVolume(ctx, v.ID))
+	expectNotFound(t, s.DeleteNetworkVolume(ctx, v.ID))
 }
 
 func TestRegistryAuths(t *testing.T) {
@@ -239,9 +239,9 @@ func TestRegistryAuths(t *testing.T) {
 			t.Errorf("the endpoint has %+v in version %d", got.Container, got.Version)
 		}
 	}
-	missing(t, s.DeleteRegistryAuth(ctx, r.ID))
+	expectNotFound(t, s.DeleteRegistryAuth(ctx, r.ID))
 	_, err := s.Credentials(ctx, r.ID)
-	missing(t, err)
+	expectNotFound(t, err)
 }
 
 func TestLinkedEndpointsFollow(t *testing.T) {
@@ -284,8 +284,8 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	}
 
 	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
-	refused(t, err, "must stay a serverless template")
-	refused(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+	expectRefusal(t, err, "must stay a serverless template")
+	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
 	changed = nil
 	if err := s.DeleteEndpoint(ctx, follower.ID); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	if !slices.Equal(changed, []string{follower.ID}) {
 		t.Errorf("told of %q", changed)
 	}
-	missing(t, s.DeleteEndpoint(ctx, follower.ID))
+	expectNotFound(t, s.DeleteEndpoint(ctx, follower.ID))
 	if err := s.DeleteTemplate(ctx, tmpl.ID); err != nil { // a copy binds nothing
 		t.Error(err)
 	}
@@ -307,11 +307,11 @@ func TestIDsOfAnotherKind(t *testing.T) {
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID}
 	must[store.Endpoint](t)(create(ctx, s, e))
-	missing(t, s.DeleteTemplate(ctx, v.ID))
-	missing(t, s.DeleteRegistryAuth(ctx, v.ID))
-	missing(t, s.DeleteEndpoint(ctx, v.ID))
+	expectNotFound(t, s.DeleteTemplate(ctx, v.ID))
+	expectNotFound(t, s.DeleteRegistryAuth(ctx, v.ID))
+	expectNotFound(t, s.DeleteEndpoint(ctx, v.ID))
 	_, err := s.Endpoint(ctx, v.ID)
-	missing(t, err)
+	expectNotFound(t, err)
 	if all := must[[]store.Endpoint](t)(s.Endpoints(ctx)); len(all) != 1 || len(all[0].NetworkVolumes) != 1 {
 		t.Errorf("the endpoint is %+v", all)
 	}
@@ -349,10 +349,10 @@ func TestEndpointRules(t *testing.T) {
 		c.change(&e)
 		made, err := create(ctx, s, e)
 		if c.refusal != "" {
-			refused(t, err, c.refusal)
+			expectRefusal(t, err, c.refusal)
 			ok := must[store.Endpoint](t)(create(ctx, s, endpoint()))
 			_, err = s.UpdateEndpoint(ctx, ok.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
-			refused(t, err, c.refusal)
+			expectRefusal(t, err, c.refusal)
 			continue
 		}
 		if err != nil {
@@ -383,5 +383,5 @@ func TestItIsAllThereAgain(t *testing.T) {
 	if c := must[store.Credentials](t)(s.Credentials(ctx, r.ID)); c.Password != "p" {
 		t.Error("the credentials are gone")
 	}
-	refused(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
 }

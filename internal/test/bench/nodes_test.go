@@ -119,11 +119,11 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 		b.Fatal(err)
 	}
 	load(clients, *moment/4, once)
-	finished(b, clients[0], id)
+	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)
 	r := load(clients, *moment, once)
 	jobs := r.rate * moment.Seconds()
-	finished(b, clients[0], id)
+	awaitIdle(b, clients[0], id)
 	if r.failed > 0 {
 		b.Errorf("%d requests failed: %v", r.failed, r.failure)
 	}
@@ -136,8 +136,8 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 	return c
 }
 
-// finished waits until no job of an endpoint waits or runs.
-func finished(b *testing.B, c *client, endpoint string) {
+// awaitIdle waits until no job of an endpoint waits or runs.
+func awaitIdle(b *testing.B, c *client, endpoint string) {
 	b.Helper()
 	for {
 		text, err := c.ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)

@@ -48,7 +48,7 @@ func completed(text []byte, err error) error {
 	return err
 }
 
-func running(text []byte, err error) error {
+func expectRunning(text []byte, err error) error {
 	if err == nil && !bytes.Contains(text, []byte(`"status":"IN_`)) {
 		err = fmt.Errorf("the job ended before all its chunks were read: %.200s", text)
 	}
@@ -94,7 +94,7 @@ func stream(c *client, _ int) (func(*client) error, error) {
 			if text, err = c.ask(http.MethodGet, at+"/stream/"+job.ID, nil); err == nil {
 				n := bytes.Count(text, []byte(`"output"`))
 				if read += n; n == 0 { // nothing came in the time that the server held the request
-					err = running(c.ask(http.MethodGet, at+"/status/"+job.ID, nil))
+					err = expectRunning(c.ask(http.MethodGet, at+"/status/"+job.ID, nil))
 				}
 			}
 		}

@@ -76,7 +76,7 @@ func shell(t *testing.T, script string, log io.Writer) *procgroup.Group {
 	return start(t, procgroup.Command{Args: []string{"sh", "-c", script}, Output: log})
 }
 
-func done(t *testing.T, g *procgroup.Group) {
+func awaitEnd(t *testing.T, g *procgroup.Group) {
 	t.Helper()
 	select {
 	case <-g.Done():
@@ -133,7 +133,7 @@ func TestExit(t *testing.T) {
 		"nosuchcommand-at-all": "exit status 127",
 	} {
 		g := shell(t, script, io.Discard)
-		done(t, g)
+		awaitEnd(t, g)
 		if got := g.Exit(); got != want {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
@@ -173,7 +173,7 @@ func TestKillReachesGrandchildren(t *testing.T) {
 func TestNothingOutlivesTheCommand(t *testing.T) {
 	log := newLines()
 	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
-	done(t, g)
+	awaitEnd(t, g)
 	allGone(t, pids(t, log.await(t, 1)))
 	if got := g.Exit(); got != "exit status 7" {
 		t.Errorf("exit: %q", got)
@@ -212,7 +212,7 @@ func TestKillFindsThoseThatLeftTheGroup(t *testing.T) {
 func TestOutputIsWholeAndInOrder(t *testing.T) {
 	log := newLines()
 	g := shell(t, `i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`, log)
-	done(t, g)
+	awaitEnd(t, g)
 	var want strings.Builder
 	for i := range 2000 {
 		want.WriteString("out " + strconv.Itoa(i) + "\nerr " + strconv.Itoa(i) + "\n")
@@ -228,7 +228,7 @@ func TestStdoutApartAndStdin(t *testing.T) {
 	g := start(t, procgroup.Command{
 		Args: []string{"sh", "-c", "echo to the log >&2; cat"}, Stdin: strings.NewReader(input), Stdout: out, Output: log,
 	})
-	done(t, g)
+	awaitEnd(t, g)
 	if out.String() != input || log.String() != "to the log\n" {
 		t.Errorf("stdout has %d bytes, want %d; stderr %q", len(out.String()), len(input), log)
 	}
@@ -236,7 +236,7 @@ func TestStdoutApartAndStdin(t *testing.T) {
 
 func TestStdinThatNobodyReads(t *testing.T) {
 	g := start(t, procgroup.Command{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
-	done(t, g)
+	awaitEnd(t, g)
 	if !g.Succeeded() {
 		t.Error(g.Exit())
 	}
@@ -264,7 +264,7 @@ func TestSlowReaderGetsAllAlsoAfterTheEnd(t *testing.T) {
 	default:
 	}
 	close(log.let)
-	done(t, g)
+	awaitEnd(t, g)
 	if n := len(log.took.String()); n != 60000 {
 		t.Errorf("%d bytes of 60000", n)
 	}
@@ -281,7 +281,7 @@ func TestAWriterThatFailsEndsNothing(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
 	g := start(t, procgroup.Command{Args: []string{"sh", "-c", "echo x; exit 4"}, Stdout: w})
-	done(t, g)
+	awaitEnd(t, g)
 	if g.Code() != 4 {
 		t.Errorf("exit: %s", g.Exit())
 	}

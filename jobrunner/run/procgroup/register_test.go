@@ -54,7 +54,7 @@ func open(t *testing.T, dir string) *procgroup.Register {
 	return r
 }
 
-func left(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
+func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	t.Helper()
 	left, err := r.KilledRuns()
 	if err != nil {
@@ -77,7 +77,7 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 	}
 	all := pids(t, log.await(t, 3))
 	r := open(t, dir)
-	if l := left(t, r); len(l) != 0 {
+	if l := killedRuns(t, r); len(l) != 0 {
 		t.Fatalf("a run that lives counts as left: %+v", l)
 	}
 	// A stranger, which must not be taken for one of the run's.
@@ -92,7 +92,7 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 		}
 	}
 
-	l := left(t, r)
+	l := killedRuns(t, r)
 	if len(l) != 1 || !slices.Equal(l[0].Notes, []string{"a-note"}) {
 		t.Fatalf("left: %+v", l)
 	}
@@ -108,7 +108,7 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 	if err := l[0].Forget(); err != nil {
 		t.Error(err)
 	}
-	if l := left(t, r); len(l) != 0 {
+	if l := killedRuns(t, r); len(l) != 0 {
 		t.Errorf("forgotten, but %+v", l)
 	}
 	if err := r.Close(); err != nil {
@@ -131,7 +131,7 @@ func TestARunThatEndsWellLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := open(t, dir)
-	if l := left(t, second); len(l) != 0 {
+	if l := killedRuns(t, second); len(l) != 0 {
 		t.Errorf("left: %+v", l)
 	}
 	if err := second.Close(); err != nil {
@@ -141,7 +141,7 @@ func TestARunThatEndsWellLeavesNothing(t *testing.T) {
 
 func TestARegisterThatKeepsNothing(t *testing.T) {
 	r := open(t, "")
-	if l := left(t, r); l != nil {
+	if l := killedRuns(t, r); l != nil {
 		t.Errorf("left: %+v", l)
 	}
 	if err := r.Note("word"); err != nil {

@@ -95,7 +95,7 @@ func (s *server) create(text string, dry bool) error {
 func TestChartOnCluster(t *testing.T) {
 	s := connect(t)
 	for name, v := range combinations {
-		objects, err := rendered(s.cluster.Namespace, v)
+		objects, err := renderChart(s.cluster.Namespace, v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestChartOnCluster(t *testing.T) {
 // can't start without them.
 func TestChartRightsOnCluster(t *testing.T) {
 	s := connect(t)
-	objects, err := rendered(s.cluster.Namespace, required())
+	objects, err := renderChart(s.cluster.Namespace, required())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestJobrunnerInCluster(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.cluster.Import(t, filepath.Join(dir, "jobrunner-linux-"+runtime.GOARCH+".tar"))
-	objects, err := rendered(s.cluster.Namespace, values{
+	objects, err := renderChart(s.cluster.Namespace, values{
 		"image":  values{"repository": "localhost/gpucloud/jobrunner", "tag": "test", "pullPolicy": "Never"},
 		"apiKey": values{"secret": "jobrunner-key"}, "workers": values{"enabled": false},
 		"tolerations": []any{values{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}},
@@ -207,8 +207,8 @@ func TestJobrunnerInCluster(t *testing.T) {
 			}
 		}
 	}
-	all, _ := decoded(t, objects)
-	set := only[*apps.StatefulSet](t, all)
+	all, _ := decodeObjects(t, objects)
+	set := onlyOf[*apps.StatefulSet](t, all)
 	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, core.Volume{Name: "data"}) // an empty folder instead of the claim
 	pods := s.client.CoreV1().Pods(s.cluster.Namespace)

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// composed is the project of the file, as Compose reads it.
-func composed(t *testing.T, env types.Mapping) (*types.Project, error) {
+// loadCompose is the project of the file, as Compose reads it.
+func loadCompose(t *testing.T, env types.Mapping) (*types.Project, error) {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join(root, "deploy/compose"))
 	if err != nil {
@@ -28,10 +28,10 @@ func composed(t *testing.T, env types.Mapping) (*types.Project, error) {
 
 // Compose reads the file; the image has to be named; no password is in it.
 func TestComposeFile(t *testing.T) {
-	if _, err := composed(t, nil); err == nil || !strings.Contains(err.Error(), "make image") {
+	if _, err := loadCompose(t, nil); err == nil || !strings.Contains(err.Error(), "make image") {
 		t.Errorf("without an image: %v", err)
 	}
-	p, err := composed(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
+	p, err := loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestComposeFile(t *testing.T) {
 
 // The jobrunner serves with the command, the variables and the secrets of the file.
 func TestComposeServes(t *testing.T) {
-	p, err := composed(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
+	p, err := loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
 	if err != nil {
 		t.Fatal(err)
 	}

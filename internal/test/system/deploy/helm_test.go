@@ -42,8 +42,8 @@ func with(more values) values {
 	return all
 }
 
-// rendered are the objects of a release, by template, as texts.
-func rendered(namespace string, v values) (objects []string, err error) {
+// renderChart are the objects of a release, by template, as texts.
+func renderChart(namespace string, v values) (objects []string, err error) {
 	chart, err := loader.LoadDir(filepath.Join(root, "deploy/helm/jobrunner"))
 	if err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func rendered(namespace string, v values) (objects []string, err error) {
 	return objects, nil
 }
 
-// decoded are the objects, each in its API's own type, which has every member.
-func decoded(t *testing.T, objects []string) (all []runtime.Object, monitors int) {
+// decodeObjects are the objects, each in its API's own type, which has every member.
+func decodeObjects(t *testing.T, objects []string) (all []runtime.Object, monitors int) {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for _, text := range objects {
@@ -92,8 +92,8 @@ func decoded(t *testing.T, objects []string) (all []runtime.Object, monitors int
 	return all, monitors
 }
 
-// only is the object of a type.
-func only[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
+// onlyOf is the object of a type.
+func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
 	t.Helper()
 	n := 0
 	for _, object := range all {
@@ -126,15 +126,15 @@ var combinations = map[string]values{
 func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {
-			objects, err := rendered("team", v)
+			objects, err := renderChart("team", v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, monitors := decoded(t, objects)
+			all, monitors := decodeObjects(t, objects)
 			checkMonitors(t, v, monitors)
-			set := only[*apps.StatefulSet](t, all)
-			config := only[*core.ConfigMap](t, all)
-			account := only[*core.ServiceAccount](t, all)
+			set := onlyOf[*apps.StatefulSet](t, all)
+			config := onlyOf[*core.ConfigMap](t, all)
+			account := onlyOf[*core.ServiceAccount](t, all)
 			pod := set.Spec.Template.Spec
 			container := pod.Containers[0]
 			for label, value := range set.Spec.Selector.MatchLabels {
@@ -260,7 +260,7 @@ func TestChartRefuses(t *testing.T) {
 		"digest":      with(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
 		"tolerations": with(values{"tolerations": []any{values{"operator": "exists"}}}),
 	} {
-		if _, err := rendered("team", v); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := renderChart("team", v); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: expected an error with %q, got %v", v, want, err)
 		}
 	}
@@ -268,28 +268,28 @@ func TestChartRefuses(t *testing.T) {
 
 // The chart grants the rights of the guide, no more and no less, and to its own account.
 func TestChartRights(t *testing.T) {
-	objects, err := rendered("team", required())
+	objects, err := renderChart("team", required())
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _ := decoded(t, objects)
-	role, nodes := only[*rbac.Role](t, all), only[*rbac.ClusterRole](t, all)
+	all, _ := decodeObjects(t, objects)
+	role, nodes := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
 	if guide == nil {
 		t.Fatal("docs/guides/kubernetes.md has no role.yaml")
 	}
-	theirs, _ := decoded(t, strings.Split(guide[1], "\n---\n"))
+	theirs, _ := decodeObjects(t, strings.Split(guide[1], "\n---\n"))
 	for what, rules := range map[string][2][]rbac.PolicyRule{
-		"Role":        {role.Rules, only[*rbac.Role](t, theirs).Rules},
-		"ClusterRole": {nodes.Rules, only[*rbac.ClusterRole](t, theirs).Rules},
+		"Role":        {role.Rules, onlyOf[*rbac.Role](t, theirs).Rules},
+		"ClusterRole": {nodes.Rules, onlyOf[*rbac.ClusterRole](t, theirs).Rules},
 	} {
 		if fmt.Sprint(rules[0]) != fmt.Sprint(rules[1]) {
 			t.Errorf("%s: the chart grants %v, the guide %v", what, rules[0], rules[1])
 		}
 	}
-	account := only[*core.ServiceAccount](t, all)
+	account := onlyOf[*core.ServiceAccount](t, all)
 	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "team"}
-	binding, nodesBinding := only[*rbac.RoleBinding](t, all), only[*rbac.ClusterRoleBinding](t, all)
+	binding, nodesBinding := onlyOf[*rbac.RoleBinding](t, all), onlyOf[*rbac.ClusterRoleBinding](t, all)
 	if !slices.Equal(binding.Subjects, []rbac.Subject{subject}) || binding.RoleRef.Name != role.Name {
 		t.Errorf("%+v", binding)
 	}
@@ -297,7 +297,7 @@ func TestChartRights(t *testing.T) {
 		t.Errorf("%+v", nodesBinding)
 	}
 	// Without workers in the cluster nothing is granted.
-	objects, err = rendered("team", combinations["without Pods"])
+	objects, err = renderChart("team", combinations["without Pods"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestChartRights(t *testing.T) {
 // No template has a secret: Secrets are referred to.
 func TestChartHasNoSecrets(t *testing.T) {
 	for name, v := range combinations {
-		objects, err := rendered("team", v)
+		objects, err := renderChart("team", v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,12 +329,12 @@ func TestGuideValues(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(found[1]), &v); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := rendered("gpucloud", v)
+	objects, err := renderChart("gpucloud", v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, monitors := decoded(t, objects)
-	if set := only[*apps.StatefulSet](t, all); *set.Spec.Replicas != 3 || monitors != 1 {
+	all, monitors := decodeObjects(t, objects)
+	if set := onlyOf[*apps.StatefulSet](t, all); *set.Spec.Replicas != 3 || monitors != 1 {
 		t.Errorf("%d replicas, %d monitors", *set.Spec.Replicas, monitors)
 	}
 }
