@@ -4,26 +4,26 @@ package gpu
 
 // Device is a GPU, or a MIG instance of one: what is allocated to a worker.
 type Device struct {
-	UUID   string // GPU-… or MIG-…, as CUDA_VISIBLE_DEVICES takes it
-	Index  int    // of the GPU on this machine
-	TypeID string // the catalog's id of the type: the product name, with the profile of a MIG instance
-	MIG    string // the profile of a MIG instance, like 1g.18gb; "" for a whole GPU
-	Memory int64  // bytes
-	Fault  string // why it can't be used, for people; "" for a healthy one
+	UUID   string `json:"uuid"`   // GPU-… or MIG-…, as CUDA_VISIBLE_DEVICES takes it
+	Index  int    `json:"index"`  // of the GPU on this machine
+	TypeID string `json:"type"`   // the catalog's id of the type: the product name, with the profile of a MIG instance
+	MIG    string `json:"mig"`    // the profile of a MIG instance, like 1g.18gb; "" for a whole GPU
+	Memory int64  `json:"memory"` // bytes
+	Fault  string `json:"fault"`  // why it can't be used, for people; "" for a healthy one
 }
 
 // Driver is the machine's driver.
 type Driver struct {
-	Version string // like 570.86.15
-	CUDA    string // the newest CUDA version that it supports, like 12.8
+	Version string `json:"driver"` // like 570.86.15
+	CUDA    string `json:"cuda"`   // the newest CUDA version that it supports, like 12.8
 }
 
 // Sample is a device's current load. A value that the device does not report is -1.
 type Sample struct {
-	Utilization int   // %
-	MemoryUsed  int64 // bytes
-	Power       int   // mW
-	Temperature int   // °C
+	Utilization int   `json:"utilization"` // %
+	MemoryUsed  int64 `json:"memoryUsed"`  // bytes
+	Power       int   `json:"power"`       // mW
+	Temperature int   `json:"temperature"` // °C
 }
 
 // Inventory is a machine's GPUs. Its methods may be called from many goroutines.

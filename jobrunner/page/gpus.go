@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -68,7 +69,7 @@ func (h *gpuHistory) of(uuid string, now time.Time) []int8 {
 // gpusNow shows the devices. A worker may have got or left one between the look
 // at the workers and the look at the devices: what the workers say counts, so
 // that none is in a worker's row and free in its own.
-func (p *Page) gpusNow(workers []workerJSON) gpusJSON {
+func (p *Page) gpusNow(workers []Worker) GPUs {
 	now := p.Clock.Now()
 	holders := map[string]string{}
 	for _, w := range workers {
@@ -76,17 +77,12 @@ func (p *Page) gpusNow(workers []workerJSON) gpusJSON {
 			holders[uuid] = w.ID
 		}
 	}
-	g := p.Source.GPUs()
-	p.gpus.record(now, g.Devices)
-	out := gpusJSON{Driver: g.Driver.Version, CUDA: g.Driver.CUDA, Simulated: g.Simulated, Devices: []gpuJSON{}}
-	for _, d := range g.Devices {
-		if holder := holders[d.UUID]; holder != "" {
-			d.Holder = holder
-		}
-		out.Devices = append(out.Devices, gpuJSON{
-			UUID: d.UUID, Index: d.Index, Type: d.TypeID, MIG: d.MIG, Fault: d.Fault, Holder: d.Holder, Memory: d.Memory,
-			MemoryUsed: d.MemoryUsed, Utilization: d.Utilization, Power: d.Power, Temperature: d.Temperature, Past: p.gpus.of(d.UUID, now),
-		})
+	out := p.Source.GPUs()
+	p.gpus.record(now, out.Devices)
+	for i := range out.Devices {
+		d := &out.Devices[i]
+		d.Holder = cmp.Or(holders[d.UUID], d.Holder)
+		d.Past = p.gpus.of(d.UUID, now)
 	}
 	return out
 }

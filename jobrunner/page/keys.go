@@ -67,15 +67,11 @@ func (p *Page) keys(r *http.Request) *keysJSON {
 		if !everything && k.Owner != who.Owner {
 			continue
 		}
-		one := keyJSON{
+		shown = append(shown, keyJSON{
 			Name: k.Name, Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: append([]string{}, k.Endpoints...),
-			Created: k.Created.UnixMilli(), Expired: k.Expired(p.Clock.Now()),
-		}
-		if !k.Expires.IsZero() {
-			one.Expires = k.Expires.UnixMilli()
-		}
-		shown = append(shown, one)
+			Created: Milliseconds(k.Created), Expires: Milliseconds(k.Expires), Expired: k.Expired(p.Clock.Now()),
+		})
 	}
-	out.beginning = beginningOf(shown, maxKeys, func(k keyJSON) keyJSON { return k })
+	out.beginning = beginningOf(shown, maxKeys)
 	return out
 }

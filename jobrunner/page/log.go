@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 const maxLines = 500 // of a log, the last ones
@@ -52,7 +53,7 @@ func (p *Page) readLog(r *http.Request, wanted logRequest) ([]lineJSON, bool) {
 		lines, ok = p.Source.PodLog(wanted.Pod)
 	}
 	if ok {
-		return describeLog(slices.DeleteFunc(slices.Clone(lines), func(l Line) bool {
+		return describeLog(slices.DeleteFunc(slices.Clone(lines), func(l run.Line) bool {
 			return l.Time.Before(wanted.From) || !wanted.Until.IsZero() && l.Time.After(wanted.Until)
 		})), true
 	}
@@ -90,7 +91,7 @@ func queryTime(query url.Values, name string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-func describeLog(lines []Line) []lineJSON {
+func describeLog(lines []run.Line) []lineJSON {
 	out := []lineJSON{}
 	for _, l := range lines[max(0, len(lines)-maxLines):] {
 		shown := lineJSON{Time: l.Time.UnixMilli(), Text: l.Text, System: l.System}

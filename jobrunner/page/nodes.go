@@ -27,8 +27,8 @@ type Answer struct {
 type nodeJSON struct {
 	Name    string                    `json:"-"`
 	States  map[string]map[string]int `json:"states"`  // numbers of workers by endpoint and state
-	Workers []workerJSON              `json:"workers"` // of the endpoint, or all
-	GPUs    gpusJSON                  `json:"gpus"`
+	Workers []Worker                  `json:"workers"` // of the endpoint, or all
+	GPUs    GPUs                      `json:"gpus"`
 	Events  events                    `json:"events"` // of jobs of the endpoint, or of all
 }
 
@@ -47,9 +47,7 @@ func (p *Page) own(endpoints []Endpoint, only string) nodeJSON {
 	for _, e := range endpoints {
 		out.States[e.ID] = e.Workers
 		if only == "" || only == e.ID {
-			for _, one := range p.Source.Workers(e.ID) {
-				out.Workers = append(out.Workers, describeWorker(e.ID, one))
-			}
+			out.Workers = append(out.Workers, p.Source.Workers(e.ID)...)
 		}
 	}
 	out.GPUs = p.gpusNow(out.Workers)

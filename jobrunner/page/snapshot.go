@@ -27,51 +27,34 @@ var States = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY
 // Died is the state of a worker that is gone, and was not to end.
 const Died = "DIED"
 
-// The page's JSON. Times are milliseconds since 1970, and durations
-// milliseconds.
 type (
 	snapshot struct {
-		Now       int64          `json:"now"`
-		Started   int64          `json:"started"`
-		Version   string         `json:"version"`
-		Step      int64          `json:"step"`  // of the past's levels
-		Widen     int            `json:"widen"` // so many of them to one of percentiles
-		States    []string       `json:"states"`
-		Endpoints []endpointJSON `json:"endpoints"`
-		Endpoint  string         `json:"endpoint"` // the one that the rest is about; "": all
-		Past      past           `json:"past"`
-		Jobs      []jobJSON      `json:"jobs"`
-		Workers   []workerJSON   `json:"workers"`
-		GPUs      gpusJSON       `json:"gpus"`
-		Costs     costsJSON      `json:"costs"`
-		Who       callerJSON     `json:"who"`    // is signed in
-		Nodes     []string       `json:"nodes"`  // where the deployment has several jobrunners: those whose workers and GPUs are shown
-		Silent    []string       `json:"silent"` // the others
+		Now       int64      `json:"now"`
+		Started   int64      `json:"started"`
+		Version   string     `json:"version"`
+		Step      int64      `json:"step"`  // of the past's levels
+		Widen     int        `json:"widen"` // so many of them to one of percentiles
+		States    []string   `json:"states"`
+		Endpoints []Endpoint `json:"endpoints"`
+		Endpoint  string     `json:"endpoint"` // the one that the rest is about; "": all
+		Past      past       `json:"past"`
+		Jobs      []jobJSON  `json:"jobs"`
+		Workers   []Worker   `json:"workers"`
+		GPUs      GPUs       `json:"gpus"`
+		Costs     Costs      `json:"costs"`
+		Who       callerJSON `json:"who"`    // is signed in
+		Nodes     []string   `json:"nodes"`  // where the deployment has several jobrunners: those whose workers and GPUs are shown
+		Silent    []string   `json:"silent"` // the others
 
 		// Of the overview alone.
-		Pods     *podsJSON               `json:"pods,omitempty"`
-		Clusters *beginning[clusterJSON] `json:"clusters,omitempty"`
-		Volumes  *beginning[volumeJSON]  `json:"volumes,omitempty"`
-		Keys     *keysJSON               `json:"keys,omitempty"`
+		Pods     *pods               `json:"pods,omitempty"`
+		Clusters *beginning[Cluster] `json:"clusters,omitempty"`
+		Volumes  *beginning[Volume]  `json:"volumes,omitempty"`
+		Keys     *keysJSON           `json:"keys,omitempty"`
 
 		// Of one endpoint alone.
-		Releases *beginning[releaseJSON]         `json:"releases,omitempty"`
+		Releases *beginning[Release]             `json:"releases,omitempty"`
 		Batches  *beginning[jobapi.BatchSummary] `json:"batches,omitempty"`
-	}
-	endpointJSON struct {
-		ID        string         `json:"id"`
-		Name      string         `json:"name"`
-		Type      string         `json:"type"`
-		Image     string         `json:"image"`
-		Min       int            `json:"min"`
-		Max       int            `json:"max"`
-		Created   int64          `json:"created"`
-		Queued    int            `json:"queued"`
-		Running   int            `json:"running"`
-		Completed int            `json:"completed"`
-		Failed    int            `json:"failed"`
-		Workers   map[string]int `json:"workers"` // by state
-		Queue     []int32        `json:"queue"`   // recent lengths; one where it was always the same
 	}
 	jobJSON struct {
 		Endpoint  string       `json:"endpoint"`
@@ -83,41 +66,6 @@ type (
 		Worker    string       `json:"worker"`
 		Retries   int          `json:"retries"`
 		Error     string       `json:"error"`
-	}
-	workerJSON struct {
-		Node     string   `json:"node"` // on which it is, where there are several
-		Version  int64    `json:"version"`
-		Endpoint string   `json:"endpoint"`
-		ID       string   `json:"id"`
-		State    string   `json:"state"`
-		Reason   string   `json:"reason"`
-		Advice   string   `json:"advice"`
-		Stale    bool     `json:"stale"`
-		Started  int64    `json:"started"`
-		Devices  []string `json:"devices"`
-		CPU      int64    `json:"cpu"`
-		Memory   int64    `json:"memory"`
-	}
-	gpusJSON struct {
-		Driver    string    `json:"driver"`
-		CUDA      string    `json:"cuda"`
-		Simulated bool      `json:"simulated"`
-		Devices   []gpuJSON `json:"devices"`
-	}
-	gpuJSON struct {
-		Node        string `json:"node"`
-		UUID        string `json:"uuid"`
-		Index       int    `json:"index"`
-		Type        string `json:"type"`
-		MIG         string `json:"mig"`
-		Fault       string `json:"fault"`
-		Holder      string `json:"holder"`
-		Memory      int64  `json:"memory"`
-		MemoryUsed  int64  `json:"memoryUsed"`  // the rest is -1 where the device does not tell
-		Utilization int    `json:"utilization"` // %
-		Power       int    `json:"power"`       // mW
-		Temperature int    `json:"temperature"` // °C
-		Past        []int8 `json:"past"`        // utilization
 	}
 )
 
@@ -133,14 +81,15 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	all, silent := p.withOthers(r, own)
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,
-		Endpoint: only, Endpoints: []endpointJSON{}, Jobs: []jobJSON{}, Workers: []workerJSON{}, Nodes: []string{}, Silent: silent,
+		Endpoint: only, Endpoints: []Endpoint{}, Jobs: []jobJSON{}, Workers: []Worker{}, Nodes: []string{}, Silent: silent,
 	}
 	var total, counts engine.Counts
 	found := only == ""
 	for _, e := range endpoints {
 		c := p.Source.Counts(e.ID)
 		e.Workers = statesOf(e.ID, all)
-		s.Endpoints = append(s.Endpoints, describe(e, c, p.history.queue(e.ID, c)))
+		e.Queued, e.Running, e.Completed, e.Failed, e.Queue = c.InQueue, c.InProgress, c.Completed, c.Failed, p.history.queue(e.ID, c)
+		s.Endpoints = append(s.Endpoints, e)
 		total.InQueue += c.InQueue
 		total.InProgress += c.InProgress
 		if only == e.ID {
@@ -156,23 +105,12 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 			others = append(others, one.Events)
 		}
 	}
-	slices.SortStableFunc(s.Workers, func(a, b workerJSON) int {
-		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
-	})
-	running := map[int64]int{} // by version
-	for _, one := range s.Workers {
-		if one.State != Died {
-			running[one.Version]++
-		}
-	}
-	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
+	running := s.sortWorkers()
 	p.history.level("", total)
 	s.Past = p.history.past(only, counts, others...)
-	costs, err := p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) })
-	if err != nil {
+	if s.Costs, err = p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) }); err != nil {
 		return p.failed(r, err)
 	}
-	s.Costs = describeCosts(costs)
 	s.Who = describeCaller(p.caller(r))
 	if only == "" {
 		err = p.addObjects(&s, r)
@@ -193,19 +131,28 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
+// sortWorkers orders the workers by state, leaves out those beyond the bound, and counts
+// those that run by version.
+func (s *snapshot) sortWorkers() map[int64]int {
+	slices.SortStableFunc(s.Workers, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
+	})
+	running := map[int64]int{}
+	for _, one := range s.Workers {
+		if one.State != Died {
+			running[one.Version]++
+		}
+	}
+	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
+	return running
+}
+
 // rank is the place of a state: those that are gone come last.
 func rank(state string) int {
 	if state == Died {
 		return len(States)
 	}
 	return slices.Index(States, state)
-}
-
-func describe(e Endpoint, c engine.Counts, queue []int32) endpointJSON {
-	return endpointJSON{
-		ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: e.Min, Max: e.Max, Created: e.Created.UnixMilli(),
-		Queued: c.InQueue, Running: c.InProgress, Completed: c.Completed, Failed: c.Failed, Workers: e.Workers, Queue: queue,
-	}
 }
 
 func describeJob(j engine.Job) jobJSON {
@@ -215,19 +162,6 @@ func describeJob(j engine.Job) jobJSON {
 		if j.State.Terminal() {
 			out.Execution = new(j.Execution.Milliseconds())
 		}
-	}
-	return out
-}
-
-func describeWorker(endpoint string, w Worker) workerJSON {
-	out := workerJSON{
-		Version: w.Version, Endpoint: endpoint, ID: w.ID, State: w.State, Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Devices: w.Devices, CPU: w.CPU.Milliseconds(), Memory: w.Memory,
-	}
-	if !w.Started.IsZero() {
-		out.Started = w.Started.UnixMilli()
-	}
-	if out.Devices == nil {
-		out.Devices = []string{}
 	}
 	return out
 }

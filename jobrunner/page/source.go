@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // Source is what the page shows, as it stands.
@@ -23,9 +24,9 @@ type Source interface {
 	Workers(endpoint string) []Worker
 	// Log is what a worker wrote, the oldest line first; false: there is no such
 	// worker, or none any more.
-	Log(endpoint, worker string) ([]Line, bool)
+	Log(endpoint, worker string) ([]run.Line, bool)
 	// PodLog is what a pod wrote, in the same way.
-	PodLog(pod string) ([]Line, bool)
+	PodLog(pod string) ([]run.Line, bool)
 	Objects(ctx context.Context) (Objects, error)
 	// Releases are those of an endpoint, the newest first, without their workers.
 	Releases(ctx context.Context, endpoint string) ([]Release, error)
@@ -36,45 +37,62 @@ type Source interface {
 	Costs(ctx context.Context) (Costs, error)
 }
 
-// Endpoint is what the page says of an endpoint.
+// The types below are also the page's JSON: times are milliseconds since 1970, 0 if there
+// is none, and durations milliseconds.
+
+// Milliseconds is a time in the page's JSON.
+func Milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// Endpoint is an endpoint. The page counts its jobs.
 type Endpoint struct {
-	ID, Name, Type, Image string
-	Min, Max              int            // workers
-	Workers               map[string]int // how many there are here, by state
-	Created               time.Time
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Type      string         `json:"type"`
+	Image     string         `json:"image"`
+	Min       int            `json:"min"` // workers
+	Max       int            `json:"max"`
+	Created   int64          `json:"created"`
+	Queued    int            `json:"queued"`
+	Running   int            `json:"running"`
+	Completed int            `json:"completed"`
+	Failed    int            `json:"failed"`
+	Workers   map[string]int `json:"workers"` // how many this jobrunner has, by state
+	Queue     []int32        `json:"queue"`   // recent lengths; one if it was always the same
 }
 
-// Worker is what the page says of a worker.
+// Worker is a worker.
 type Worker struct {
-	ID      string
-	State   string // one of States, or Died
-	Reason  string // why it is as it is, for people
-	Advice  string // for its author
-	Stale   bool   // of an older version of the endpoint
-	Version int64  // of the endpoint
-	Started time.Time
-	Devices []string // UUIDs of its GPUs
-	CPU     time.Duration
-	Memory  int64 // bytes
+	Node     string   `json:"node"` // on which it is, if there are several
+	Version  int64    `json:"version"`
+	Endpoint string   `json:"endpoint"`
+	ID       string   `json:"id"`
+	State    string   `json:"state"`  // one of States, or Died
+	Reason   string   `json:"reason"` // why it is in this state, for people
+	Advice   string   `json:"advice"` // for its author
+	Stale    bool     `json:"stale"`  // of an older version of the endpoint
+	Started  int64    `json:"started"`
+	Devices  []string `json:"devices"` // UUIDs of its GPUs
+	CPU      int64    `json:"cpu"`
+	Memory   int64    `json:"memory"` // bytes
 }
 
-// Line is a line of a worker's log.
-type Line struct {
-	Time   time.Time
-	Text   string
-	System bool // the deployment says it of the worker, which did not write it
-}
-
-// GPUs are the machine's.
+// GPUs are a machine's.
 type GPUs struct {
-	Driver    gpu.Driver
-	Simulated bool // they are not there
-	Devices   []GPU
+	gpu.Driver
+	Simulated bool  `json:"simulated"` // they don't exist
+	Devices   []GPU `json:"devices"`
 }
 
-// GPU is a device and how it does.
+// GPU is a device and its load.
 type GPU struct {
+	Node string `json:"node"`
 	gpu.Device
 	gpu.Sample
-	Holder string // the worker that has it; "" where none has
+	Holder string `json:"holder"` // the worker that has it; "" if none has
+	Past   []int8 `json:"past"`   // utilization
 }

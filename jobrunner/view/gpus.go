@@ -20,7 +20,7 @@ func (v *View) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
 }
 
 func (v *View) GPUs() page.GPUs {
-	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory)}
+	out := page.GPUs{Driver: v.Inventory.Driver(), Simulated: gpu.Simulated(v.Inventory), Devices: []page.GPU{}}
 	v.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
 		out.Devices = append(out.Devices, page.GPU{Device: d, Sample: sample, Holder: holder})
 	})

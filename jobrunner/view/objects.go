@@ -42,18 +42,21 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 }
 
 func (v *View) pagePod(p store.Pod) page.Pod {
-	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: v.PodReason(p), Locked: p.Locked, Created: p.Created, Compute: computeOf(p)}
-	for _, a := range pod.Actions(p) {
-		out.Actions = append(out.Actions, string(a))
+	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: v.PodReason(p), Actions: []string{}, Compute: computeOf(p), Locked: p.Locked, Created: p.Created}
+	possible := pod.Actions(p)
+	for _, a := range page.PodActions {
+		if slices.Contains(possible, pod.Action(a)) {
+			out.Actions = append(out.Actions, a)
+		}
 	}
 	if p.Status == store.PodRunning {
-		out.Started = p.StartedAt
+		out.Started = page.Milliseconds(p.StartedAt)
 	}
 	if p.Status.Active() {
 		out.Cost = v.PodPrice(p)
 	}
 	if c := p.Cluster; c != nil {
-		out.Cluster = &page.Member{Cluster: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
+		out.Member = page.Member{Cluster: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
 	}
 	return out
 }
@@ -75,21 +78,13 @@ func computeOf(p store.Pod) string {
 
 func gpusOf(count int64, kind string) string { return fmt.Sprintf("%d × %s", count, kind) }
 
-func (v *View) PodLog(id string) ([]page.Line, bool) {
+func (v *View) PodLog(id string) ([]run.Line, bool) {
 	log, ok := v.Pods.Log(id)
 	if !ok {
 		return nil, false
 	}
-	return pageLines(log), true
-}
-
-func pageLines(log *run.Log) []page.Line {
 	lines, _ := log.Lines(0)
-	out := make([]page.Line, len(lines))
-	for i, line := range lines {
-		out[i] = page.Line{Time: line.Time, Text: line.Text, System: line.System}
-	}
-	return out
+	return lines, true
 }
 
 func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
@@ -99,7 +94,7 @@ func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, e
 	}
 	out := make([]page.Release, len(releases))
 	for i, r := range releases {
-		out[i] = page.Release{Version: r.Version, Created: r.Created}
+		out[i] = page.Release{Version: r.Version, Created: page.Milliseconds(r.Created), Changes: []string{}}
 		for _, c := range r.Changes {
 			out[i].Changes = append(out[i].Changes, describeChange(c))
 		}

@@ -44,7 +44,7 @@ func (v *View) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 	out := make([]page.Endpoint, len(endpoints))
 	for i, e := range endpoints {
 		out[i] = page.Endpoint{
-			ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Created: e.Created,
+			ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Created: page.Milliseconds(e.Created),
 			Workers: v.states(e.ID),
 		}
 	}
@@ -72,7 +72,8 @@ func (v *View) Batches(ctx context.Context, endpoint string, n int) ([]engine.Ba
 func (v *View) Workers(endpoint string) (out []page.Worker) {
 	for _, w := range v.Pools.Workers(endpoint) {
 		shown := page.Worker{
-			ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Version: w.Version, Started: w.StartedAt, CPU: w.Usage.CPU, Memory: w.Usage.Memory,
+			Endpoint: endpoint, ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Version: w.Version,
+			Started: page.Milliseconds(w.StartedAt), Devices: []string{}, CPU: w.Usage.CPU.Milliseconds(), Memory: w.Usage.Memory,
 		}
 		for _, d := range w.Devices {
 			shown.Devices = append(shown.Devices, d.UUID)
@@ -80,7 +81,9 @@ func (v *View) Workers(endpoint string) (out []page.Worker) {
 		out = append(out, shown)
 	}
 	for _, w := range v.Pools.Died(endpoint) {
-		out = append(out, page.Worker{ID: w.ID, State: page.Died, Reason: w.Reason, Stale: w.Stale, Version: w.Version, Started: w.StartedAt})
+		out = append(out, page.Worker{
+			Endpoint: endpoint, ID: w.ID, State: page.Died, Reason: w.Reason, Stale: w.Stale, Version: w.Version, Started: page.Milliseconds(w.StartedAt), Devices: []string{},
+		})
 	}
 	return out
 }
@@ -95,28 +98,33 @@ func (v *View) Costs(ctx context.Context) (costs page.Costs, err error) {
 	for kind, add := range map[billing.Kind]func(billing.Usage){
 		billing.Worker: func(u billing.Usage) {
 			e := endpoints[u.Owner]
-			endpoints[u.Owner] = page.EndpointCost{Endpoint: u.Owner, Time: e.Time + u.Time, Cost: e.Cost.Plus(u.Cost)}
+			endpoints[u.Owner] = page.EndpointCost{
+				Endpoint: u.Owner, Time: e.Time + u.Time.Milliseconds(),
+				Compute: e.Compute + u.Cost.GPU + u.Cost.CPU, Disk: e.Disk + u.Cost.Disk, Total: e.Total + u.Cost.Total(),
+			}
 		},
 		billing.Volume:  func(u billing.Usage) { costs.Volumes += u.Cost.Total() },
 		billing.Pod:     func(u billing.Usage) { costs.Pods += u.Cost.Total() },
 		billing.Cluster: func(u billing.Usage) { costs.Clusters += u.Cost.Total() },
 	} {
-		if err := v.Meter.Usage(ctx, kind, today, add); err != nil {
+		if err := v.Meter.Usage(ctx, kind, today, func(u billing.Usage) { add(u); costs.Total += u.Cost.Total() }); err != nil {
 			return costs, err
 		}
 	}
-	costs.Endpoints = slices.SortedFunc(maps.Values(endpoints), func(a, b page.EndpointCost) int {
-		return cmp.Or(-cmp.Compare(a.Cost.Total(), b.Cost.Total()), cmp.Compare(a.Endpoint, b.Endpoint))
+	costs.Endpoints = slices.AppendSeq([]page.EndpointCost{}, maps.Values(endpoints))
+	slices.SortFunc(costs.Endpoints, func(a, b page.EndpointCost) int {
+		return cmp.Or(-cmp.Compare(a.Total, b.Total), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 	return costs, nil
 }
 
-func (v *View) Log(endpoint, worker string) ([]page.Line, bool) {
+func (v *View) Log(endpoint, worker string) ([]run.Line, bool) {
 	log, ok := v.Pools.Log(endpoint, worker)
 	if !ok {
 		return nil, false
 	}
-	return pageLines(log), true
+	lines, _ := log.Lines(0)
+	return lines, true
 }
 
 // Metrics reads a deployment for the metrics, at each scrape.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // busyMachine is a machine with eight GPUs in the middle of its work.
@@ -30,15 +30,15 @@ type busyMachine struct {
 	counts    map[string]*engine.Counts
 	jobs      []engine.Job
 	workers   map[string][]page.Worker
-	logs      map[string][]page.Line
+	logs      map[string][]run.Line
 	gpus      []page.GPU
 }
 
 func (b *busyMachine) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
 func (b *busyMachine) Costs(context.Context) (page.Costs, error) {
-	return page.Costs{Volumes: 1_250_000_000, Endpoints: []page.EndpointCost{
-		{Endpoint: "sdxl7k2m9q4w", Time: 31 * time.Hour, Cost: billing.Cost{GPU: 138_632_000_000, Disk: 40_000_000}},
-		{Endpoint: "gone0a1b2c3d", Time: 90 * time.Second, Cost: billing.Cost{CPU: 750_000}},
+	return page.Costs{Volumes: 1_250_000_000, Total: 139_922_750_000, Endpoints: []page.EndpointCost{
+		{Endpoint: "sdxl7k2m9q4w", Time: (31 * time.Hour).Milliseconds(), Compute: 138_632_000_000, Disk: 40_000_000, Total: 138_672_000_000},
+		{Endpoint: "gone0a1b2c3d", Time: (90 * time.Second).Milliseconds(), Compute: 750_000, Total: 750_000},
 	}}, nil
 }
 
@@ -84,24 +84,24 @@ func (b *busyMachine) Job(_ context.Context, endpoint, id string) (engine.Job, e
 	return engine.Job{}, engine.ErrNotFound
 }
 
-func (b *busyMachine) Log(_, worker string) ([]page.Line, bool) {
+func (b *busyMachine) Log(_, worker string) ([]run.Line, bool) {
 	lines, ok := b.logs[worker]
 	return lines, ok
 }
 
-func (b *busyMachine) PodLog(pod string) ([]page.Line, bool) { return b.Log("", pod) }
+func (b *busyMachine) PodLog(pod string) ([]run.Line, bool) { return b.Log("", pod) }
 
 // Objects are pods in every state, and a cluster of which one member waits.
 func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 	now := b.clock.Now()
 	for i, p := range []page.Pod{
-		{Name: "notebook-ada", Status: "RUNNING", Image: "registry.example.com/dev/jupyter:4", Actions: []string{"stop", "restart", "terminate"}, Compute: "1 × NVIDIA H200", Started: now.Add(-4*time.Hour - time.Minute), Cost: 3.59},
-		{Name: "train-lora", Status: "PROVISIONING", Image: "registry.example.com/train/lora:7", Actions: []string{"stop", "terminate"}, Compute: "4 × NVIDIA H200", Reason: "waits for 4 × NVIDIA H200: 1 is free"},
-		{Name: "prepare-data", Status: "EXITED", Image: "registry.example.com/data/prepare:2", Actions: []string{"start", "terminate"}, Compute: "8 vCPU cpu3c", Reason: "ended with exit status 0"},
-		{Name: "export", Status: "ERROR", Image: "registry.example.com/data/export:1", Actions: []string{"start", "terminate"}, Compute: "2 vCPU cpu3c", Reason: "exit status 137: killed by SIGKILL, out of memory"},
-		{Name: "database", Status: "RUNNING", Image: "registry.example.com/db/vectors:3", Actions: []string{"restart", "terminate"}, Compute: "8 vCPU cpu3m", Locked: true, Started: now.Add(-50 * time.Hour), Cost: 0.24},
-		{Name: "node-1", Status: "PROVISIONING", Image: "registry.example.com/train/llm:9", Compute: "8 × NVIDIA H200", Cluster: &page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
-		{Name: "node-0", Status: "RUNNING", Image: "registry.example.com/train/llm:9", Compute: "8 × NVIDIA H200", Started: now.Add(-time.Hour), Cost: 28.72, Cluster: &page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
+		{Name: "notebook-ada", Status: "RUNNING", Image: "registry.example.com/dev/jupyter:4", Actions: []string{"stop", "restart"}, Compute: "1 × NVIDIA H200", Started: now.Add(-4*time.Hour - time.Minute).UnixMilli(), Cost: 3.59},
+		{Name: "train-lora", Status: "PROVISIONING", Image: "registry.example.com/train/lora:7", Actions: []string{"stop"}, Compute: "4 × NVIDIA H200", Reason: "waits for 4 × NVIDIA H200: 1 is free"},
+		{Name: "prepare-data", Status: "EXITED", Image: "registry.example.com/data/prepare:2", Actions: []string{"start"}, Compute: "8 vCPU cpu3c", Reason: "ended with exit status 0"},
+		{Name: "export", Status: "ERROR", Image: "registry.example.com/data/export:1", Actions: []string{"start"}, Compute: "2 vCPU cpu3c", Reason: "exit status 137: killed by SIGKILL, out of memory"},
+		{Name: "database", Status: "RUNNING", Image: "registry.example.com/db/vectors:3", Actions: []string{"restart"}, Compute: "8 vCPU cpu3m", Locked: true, Started: now.Add(-50 * time.Hour).UnixMilli(), Cost: 0.24},
+		{Name: "node-1", Status: "PROVISIONING", Image: "registry.example.com/train/llm:9", Actions: []string{}, Compute: "8 × NVIDIA H200", Member: page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
+		{Name: "node-0", Status: "RUNNING", Image: "registry.example.com/train/llm:9", Actions: []string{}, Compute: "8 × NVIDIA H200", Started: now.Add(-time.Hour).UnixMilli(), Cost: 28.72, Member: page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
 	} {
 		p.ID, p.Created = fmt.Sprintf("pod%d%09d", i, i), now.Add(-time.Duration(i)*time.Hour)
 		all.Pods = append(all.Pods, p)
@@ -112,7 +112,7 @@ func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 }
 
 func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) {
-	return []page.Release{{Version: 2, Created: b.clock.Now(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour)}}, nil
+	return []page.Release{{Version: 2, Created: b.clock.Now().UnixMilli(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour).UnixMilli(), Changes: []string{}}}, nil
 }
 
 // Batches are one that runs, and one in each state in which it has ended.
@@ -132,7 +132,7 @@ func (b *busyMachine) Batches(_ context.Context, endpoint string, n int) ([]engi
 }
 
 func newBusyMachine(c *clock.Clock) *busyMachine {
-	b := &busyMachine{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]page.Line{}}
+	b := &busyMachine{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]run.Line{}}
 	now := c.Now()
 	for i, e := range []page.Endpoint{
 		{ID: "sdxl7k2m9q4w", Name: "stable-diffusion-xl", Image: "registry.example.com/vision/sdxl:2.4.1", Min: 1, Max: 6, Workers: map[string]int{"RUNNING": 4, "IDLE": 1, "INITIALIZING": 1}},
@@ -140,20 +140,23 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 		{ID: "whis5t6r0n2b", Name: "whisper-transcribe", Image: "registry.example.com/audio/whisper-large:3", Max: 4, Workers: map[string]int{"THROTTLED": 1}},
 		{ID: "embd9a7c4v1y", Name: "embeddings", Image: "registry.example.com/text/embed:0.8", Max: 2, Workers: map[string]int{"UNHEALTHY": 1}},
 	} {
-		e.Type, e.Created = "QUEUE", now.Add(-time.Hour)
+		e.Type, e.Created = "QUEUE", now.Add(-time.Hour).UnixMilli()
 		b.endpoints = append(b.endpoints, e)
 		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
 	}
 	worker := func(endpoint, id, state, reason string, devices ...int) {
-		w := page.Worker{ID: id, State: state, Reason: reason, Started: now.Add(-37 * time.Minute), CPU: 12 * time.Minute, Memory: 11 << 30, Stale: id == "w5sdxl-idle"}
+		w := page.Worker{
+			Endpoint: endpoint, ID: id, State: state, Reason: reason, Started: now.Add(-37 * time.Minute).UnixMilli(), Devices: []string{},
+			CPU: (12 * time.Minute).Milliseconds(), Memory: 11 << 30, Stale: id == "w5sdxl-idle",
+		}
 		for _, d := range devices {
 			w.Devices = append(w.Devices, fmt.Sprint("GPU-", d))
 		}
 		b.workers[endpoint] = append(b.workers[endpoint], w)
 		for i := range 30 {
-			b.logs[id] = append(b.logs[id], page.Line{Time: now.Add(time.Duration(i-30) * time.Second), Text: fmt.Sprintf("step %d of 30, loss %.4f", i+1, 1/float64(i+1))})
+			b.logs[id] = append(b.logs[id], run.Line{Time: now.Add(time.Duration(i-30) * time.Second), Text: fmt.Sprintf("step %d of 30, loss %.4f", i+1, 1/float64(i+1))})
 		}
-		b.logs[id] = append(b.logs[id], page.Line{Time: now, Text: hostile})
+		b.logs[id] = append(b.logs[id], run.Line{Time: now, Text: hostile})
 	}
 	for i := range 4 {
 		worker("sdxl7k2m9q4w", fmt.Sprintf("w%dsdxl-run", i+1), "RUNNING", "", i)
