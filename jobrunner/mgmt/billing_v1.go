@@ -2,6 +2,7 @@ package mgmt
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,54 +34,51 @@ var groupings = map[string]struct {
 	"gpuTypeId":  {func(u billing.Usage) string { return u.GPUType }, func(r *billingRecordV1, id string) { r.GPUTypeID = id }},
 }
 
-// groupedV1 shows what the resources of a kind cost that pass a filter, a record for
-// each group and bucket in which it was billed.
-func (s *server) groupedV1(c *call, kind billing.Kind, w billing.Window, grouping string, keep func(billing.Usage) bool) ([]billingRecordV1, error) {
+// sumV1 is what a group cost in a bucket; fast is the part of high-performance storage.
+type sumV1 struct {
+	bucket       int
+	group        string
+	cost, fast   catalog.USD
+	time         int64 // ms
+	disk, onFast int64 // GB, the largest of each resource
+}
+
+// sumsV1 adds up what the resources of a kind cost that pass a filter, for each bucket
+// and group in which something was billed.
+func (s *server) sumsV1(c *call, kind billing.Kind, w billing.Window, keep func(billing.Usage) bool, group func(billing.Usage) string) ([]*sumV1, error) {
 	type place struct {
 		bucket int
 		group  string
 	}
-	type disk struct {
+	type resource struct {
 		place
-		resource string
+		id   string
+		fast bool
 	}
-	by, sums, disks := groupings[grouping], map[place]billingRecordV1{}, map[disk]int64{}
+	sums, disks := map[place]*sumV1{}, map[resource]int64{}
 	err := s.usage(c.ctx(), kind, w, func(u billing.Usage) {
 		if !keep(u) {
 			return
 		}
-		p := place{u.Bucket, by.of(u)}
-		r := sums[p]
-		r.Amount += u.Cost.Total()
-		r.TimeBilledMS += u.Time.Milliseconds()
-		sums[p] = r
-		d := disk{p, u.ID}
+		p := place{u.Bucket, group(u)}
+		if sums[p] == nil {
+			sums[p] = &sumV1{bucket: p.bucket, group: p.group}
+		}
+		sums[p].cost += u.Cost.Total()
+		sums[p].fast += u.Cost.HighPerformance
+		sums[p].time += u.Time.Milliseconds()
+		d := resource{p, u.ID, u.HighPerformance}
 		disks[d] = max(disks[d], u.Disk)
 	})
-	if err != nil {
-		return nil, err
-	}
 	for d, gb := range disks {
-		r := sums[d.place]
-		r.DiskSpaceBilledGB += gb
-		sums[d.place] = r
-	}
-	places := make([]place, 0, len(sums))
-	for p := range sums {
-		places = append(places, p)
-	}
-	slices.SortFunc(places, func(a, b place) int {
-		if a.bucket != b.bucket {
-			return a.bucket - b.bucket
+		sums[d.place].disk += gb
+		if d.fast {
+			sums[d.place].onFast += gb
 		}
-		return strings.Compare(a.group, b.group)
-	})
-	return convertAll(places, func(p place) billingRecordV1 {
-		r := sums[p]
-		by.set(&r, p.group)
-		r.Time = billingTime(w.Bounds[p.bucket])
-		return r
-	}), nil
+	}
+	return slices.SortedFunc(maps.Values(sums), func(a, b *sumV1) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.group, b.group))
+	}), err
 }
 
 // usageQueryV1 is the period, the grouping and the filter of a call.
@@ -101,12 +99,21 @@ func (s *server) readPodBillingV1(c *call) (out usageQueryV1, err error) {
 	return out, err
 }
 
-func (s *server) podBillingV1(c *call) (any, error) {
-	q, err := s.readPodBillingV1(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.groupedV1(c, billing.Pod, q.window, q.grouping, q.keep)
+// groupedBillingV1 serves the costs of a kind, by groups and with the filters of a query.
+func groupedBillingV1(kind billing.Kind, read func(*server, *call) (usageQueryV1, error)) handler {
+	return asksServer(read, answers[[]billingRecordV1](func(s *server, c *call) (any, error) {
+		q, err := read(s, c)
+		if err != nil {
+			return nil, err
+		}
+		by := groupings[q.grouping]
+		sums, err := s.sumsV1(c, kind, q.window, q.keep, by.of)
+		return convertAll(sums, func(sum *sumV1) billingRecordV1 {
+			r := billingRecordV1{Amount: sum.cost, DiskSpaceBilledGB: sum.disk, Time: billingTime(q.window.Bounds[sum.bucket]), TimeBilledMS: sum.time}
+			by.set(&r, sum.group)
+			return r
+		}), err
+	}))
 }
 
 func (s *server) readEndpointBillingV1(c *call) (out usageQueryV1, err error) {
@@ -121,14 +128,6 @@ func (s *server) readEndpointBillingV1(c *call) (out usageQueryV1, err error) {
 	}
 	out.window, err = s.period(c, q)
 	return out, err
-}
-
-func (s *server) endpointBillingV1(c *call) (any, error) {
-	q, err := s.readEndpointBillingV1(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.groupedV1(c, billing.Worker, q.window, q.grouping, q.keep)
 }
 
 // repeated reads a list of any values. They stand one by one, as the document of
@@ -160,37 +159,9 @@ func (s *server) volumeBillingV1(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	type size struct {
-		bucket int
-		volume string
-		fast   bool
-	}
-	sums, sizes := map[int]volumeBillingRecordV1{}, map[size]int64{}
-	err = s.usage(c.ctx(), billing.Volume, w, func(u billing.Usage) {
-		r := sums[u.Bucket]
-		r.Amount += u.Cost.Total()
-		r.HighPerformanceStorageAmount += u.Cost.HighPerformance
-		sums[u.Bucket] = r
-		at := size{u.Bucket, u.ID, u.HighPerformance}
-		sizes[at] = max(sizes[at], u.Disk)
-	})
-	if err != nil {
-		return nil, err
-	}
-	for at, gb := range sizes {
-		r := sums[at.bucket]
-		r.DiskSpaceBilledGB += gb
-		if at.fast {
-			r.HighPerformanceStorageDiskSpaceBilledGB += gb
-		}
-		sums[at.bucket] = r
-	}
-	out := []volumeBillingRecordV1{}
-	for i := range w.Len() {
-		if r, billed := sums[i]; billed {
-			r.Time = billingTime(w.Bounds[i])
-			out = append(out, r)
-		}
-	}
-	return out, nil
+	all := func(billing.Usage) bool { return true }
+	sums, err := s.sumsV1(c, billing.Volume, w, all, func(billing.Usage) string { return "" })
+	return convertAll(sums, func(sum *sumV1) volumeBillingRecordV1 {
+		return volumeBillingRecordV1{sum.cost, sum.disk, sum.fast, sum.onFast, billingTime(w.Bounds[sum.bucket])}
+	}), err
 }

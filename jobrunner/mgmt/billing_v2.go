@@ -17,6 +17,19 @@ type billingQueryV2 struct {
 	BucketSize string `json:"bucketSize"`
 }
 
+// billingMetadata describes the records of an answer: its query Q and their sums A.
+type billingMetadata[Q, A any] struct {
+	Query       Q     `json:"query"`
+	RecordCount int64 `json:"recordCount"`
+	Totals      A     `json:"totals"`
+}
+
+// billingAnswer is an answer with records R and their metadata M.
+type billingAnswer[R, M any] struct {
+	Records  []R `json:"records"`
+	Metadata M   `json:"metadata"`
+}
+
 func newBillingQuery(w billing.Window) billingQueryV2 {
 	return billingQueryV2{billingRangeV2{billingTime(w.Start()), billingTime(w.End())}, string(w.Bucket)}
 }
@@ -44,15 +57,12 @@ type billingRecordV2 struct {
 	billingAmountsV2
 }
 
-type billingMetadataV2 struct {
-	Query       billingQueryV2   `json:"query"`
-	RecordCount int64            `json:"recordCount"`
-	Totals      billingAmountsV2 `json:"totals"`
-}
+type billingMetadataV2 billingMetadata[billingQueryV2, billingAmountsV2]
 
-type billingV2 struct {
-	Records  []billingRecordV2 `json:"records"`
-	Metadata billingMetadataV2 `json:"metadata"`
+type billingV2 billingAnswer[billingRecordV2, billingMetadataV2]
+
+func newBillingMetadata[Q, R, A any](query Q, records []R, totals A) billingMetadata[Q, A] {
+	return billingMetadata[Q, A]{query, int64(len(records)), totals}
 }
 
 // costsByKind is what resources of each kind cost.
@@ -104,10 +114,6 @@ type podBillingAmountsV2 struct {
 	DiskAmount  catalog.USD `json:"diskAmount"`
 }
 
-func newPodBillingAmounts(c billing.Cost) podBillingAmountsV2 {
-	return podBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk}
-}
-
 type podBillingRecordV2 struct {
 	billingRangeV2
 	PodID string `json:"podId"`
@@ -120,28 +126,23 @@ type podBillingQueryV2 struct {
 }
 
 type podBillingMetadataV2 struct {
-	Query          podBillingQueryV2   `json:"query"`
-	RecordCount    int64               `json:"recordCount"`
-	Totals         podBillingAmountsV2 `json:"totals"`
-	UniquePodCount int64               `json:"uniquePodCount"`
+	billingMetadata[podBillingQueryV2, podBillingAmountsV2]
+	UniquePodCount int64 `json:"uniquePodCount"`
 }
 
-type podBillingV2 struct {
-	Records  []podBillingRecordV2 `json:"records"`
-	Metadata podBillingMetadataV2 `json:"metadata"`
-}
+type podBillingV2 billingAnswer[podBillingRecordV2, podBillingMetadataV2]
 
 func (s *server) podBilling(c *call) (any, error) {
 	b, err := s.billedByOwner(c, billing.Pod, "podId")
 	if err != nil {
 		return nil, err
 	}
+	amounts := func(c billing.Cost) podBillingAmountsV2 { return podBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk} }
 	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) podBillingRecordV2 {
-		return podBillingRecordV2{r, owner, newPodBillingAmounts(c)}
+		return podBillingRecordV2{r, owner, amounts(c)}
 	})
-	return podBillingV2{records, podBillingMetadataV2{
-		podBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newPodBillingAmounts(b.total()), int64(len(b.owners)),
-	}}, nil
+	query := podBillingQueryV2{newBillingQuery(b.window), b.filter}
+	return podBillingV2{records, podBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
 }
 
 type serverlessBillingAmountsV2 struct {
@@ -150,10 +151,6 @@ type serverlessBillingAmountsV2 struct {
 	CPUAmount   catalog.USD `json:"cpuAmount"`
 	DiskAmount  catalog.USD `json:"diskAmount"`
 	FeeAmount   catalog.USD `json:"feeAmount"` // deprecated: always 0
-}
-
-func newServerlessBillingAmounts(c billing.Cost) serverlessBillingAmountsV2 {
-	return serverlessBillingAmountsV2{TotalAmount: c.Total(), GPUAmount: c.GPU, CPUAmount: c.CPU, DiskAmount: c.Disk}
 }
 
 type serverlessBillingRecordV2 struct {
@@ -168,38 +165,31 @@ type serverlessBillingQueryV2 struct {
 }
 
 type serverlessBillingMetadataV2 struct {
-	Query                 serverlessBillingQueryV2   `json:"query"`
-	RecordCount           int64                      `json:"recordCount"`
-	Totals                serverlessBillingAmountsV2 `json:"totals"`
-	UniqueServerlessCount int64                      `json:"uniqueServerlessCount"`
+	billingMetadata[serverlessBillingQueryV2, serverlessBillingAmountsV2]
+	UniqueServerlessCount int64 `json:"uniqueServerlessCount"`
 }
 
-type serverlessBillingV2 struct {
-	Records  []serverlessBillingRecordV2 `json:"records"`
-	Metadata serverlessBillingMetadataV2 `json:"metadata"`
-}
+type serverlessBillingV2 billingAnswer[serverlessBillingRecordV2, serverlessBillingMetadataV2]
 
 func (s *server) serverlessBilling(c *call) (any, error) {
 	b, err := s.billedByOwner(c, billing.Worker, "serverlessId")
 	if err != nil {
 		return nil, err
 	}
+	amounts := func(c billing.Cost) serverlessBillingAmountsV2 {
+		return serverlessBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk, 0}
+	}
 	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) serverlessBillingRecordV2 {
-		return serverlessBillingRecordV2{r, owner, newServerlessBillingAmounts(c)}
+		return serverlessBillingRecordV2{r, owner, amounts(c)}
 	})
-	return serverlessBillingV2{records, serverlessBillingMetadataV2{
-		serverlessBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newServerlessBillingAmounts(b.total()), int64(len(b.owners)),
-	}}, nil
+	query := serverlessBillingQueryV2{newBillingQuery(b.window), b.filter}
+	return serverlessBillingV2{records, serverlessBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
 }
 
 type volumeBillingAmountsV2 struct {
 	TotalAmount           catalog.USD `json:"totalAmount"`
 	StandardAmount        catalog.USD `json:"standardAmount"`
 	HighPerformanceAmount catalog.USD `json:"highPerformanceAmount"`
-}
-
-func newVolumeBillingAmounts(c billing.Cost) volumeBillingAmountsV2 {
-	return volumeBillingAmountsV2{c.Total(), c.Standard, c.HighPerformance}
 }
 
 type volumeBillingRecordV2 struct {
@@ -214,28 +204,25 @@ type volumeBillingQueryV2 struct {
 }
 
 type volumeBillingMetadataV2 struct {
-	Query                    volumeBillingQueryV2   `json:"query"`
-	RecordCount              int64                  `json:"recordCount"`
-	Totals                   volumeBillingAmountsV2 `json:"totals"`
-	UniqueNetworkVolumeCount int64                  `json:"uniqueNetworkVolumeCount"`
+	billingMetadata[volumeBillingQueryV2, volumeBillingAmountsV2]
+	UniqueNetworkVolumeCount int64 `json:"uniqueNetworkVolumeCount"`
 }
 
-type volumeBillingV2 struct {
-	Records  []volumeBillingRecordV2 `json:"records"`
-	Metadata volumeBillingMetadataV2 `json:"metadata"`
-}
+type volumeBillingV2 billingAnswer[volumeBillingRecordV2, volumeBillingMetadataV2]
 
 func (s *server) volumeBilling(c *call) (any, error) {
 	b, err := s.billedByOwner(c, billing.Volume, "networkVolumeId")
 	if err != nil {
 		return nil, err
 	}
+	amounts := func(c billing.Cost) volumeBillingAmountsV2 {
+		return volumeBillingAmountsV2{c.Total(), c.Standard, c.HighPerformance}
+	}
 	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) volumeBillingRecordV2 {
-		return volumeBillingRecordV2{r, owner, newVolumeBillingAmounts(c)}
+		return volumeBillingRecordV2{r, owner, amounts(c)}
 	})
-	return volumeBillingV2{records, volumeBillingMetadataV2{
-		volumeBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newVolumeBillingAmounts(b.total()), int64(len(b.owners)),
-	}}, nil
+	query := volumeBillingQueryV2{newBillingQuery(b.window), b.filter}
+	return volumeBillingV2{records, volumeBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
 }
 
 type clusterBillingAmountsV2 struct {
@@ -243,10 +230,6 @@ type clusterBillingAmountsV2 struct {
 	GPUAmount        catalog.USD `json:"gpuAmount"`
 	DiskAmount       catalog.USD `json:"diskAmount"`
 	NetworkingAmount catalog.USD `json:"networkingAmount"`
-}
-
-func newClusterBillingAmounts(c billing.Cost) clusterBillingAmountsV2 {
-	return clusterBillingAmountsV2{c.Total(), c.GPU, c.Disk, c.Networking}
 }
 
 type clusterBillingRecordV2 struct {
@@ -261,28 +244,25 @@ type clusterBillingQueryV2 struct {
 }
 
 type clusterBillingMetadataV2 struct {
-	Query              clusterBillingQueryV2   `json:"query"`
-	RecordCount        int64                   `json:"recordCount"`
-	Totals             clusterBillingAmountsV2 `json:"totals"`
-	UniqueClusterCount int64                   `json:"uniqueClusterCount"`
+	billingMetadata[clusterBillingQueryV2, clusterBillingAmountsV2]
+	UniqueClusterCount int64 `json:"uniqueClusterCount"`
 }
 
-type clusterBillingV2 struct {
-	Records  []clusterBillingRecordV2 `json:"records"`
-	Metadata clusterBillingMetadataV2 `json:"metadata"`
-}
+type clusterBillingV2 billingAnswer[clusterBillingRecordV2, clusterBillingMetadataV2]
 
 func (s *server) clusterBilling(c *call) (any, error) {
 	b, err := s.billedByOwner(c, billing.Cluster, "clusterId")
 	if err != nil {
 		return nil, err
 	}
+	amounts := func(c billing.Cost) clusterBillingAmountsV2 {
+		return clusterBillingAmountsV2{c.Total(), c.GPU, c.Disk, c.Networking}
+	}
 	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) clusterBillingRecordV2 {
-		return clusterBillingRecordV2{r, owner, newClusterBillingAmounts(c)}
+		return clusterBillingRecordV2{r, owner, amounts(c)}
 	})
-	return clusterBillingV2{records, clusterBillingMetadataV2{
-		clusterBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newClusterBillingAmounts(b.total()), int64(len(b.owners)),
-	}}, nil
+	query := clusterBillingQueryV2{newBillingQuery(b.window), b.filter}
+	return clusterBillingV2{records, clusterBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
 }
 
 type publicBillingAmountsV2 struct {
@@ -294,16 +274,9 @@ type publicBillingRecordV2 struct {
 	publicBillingAmountsV2
 }
 
-type publicBillingMetadataV2 struct {
-	Query       billingQueryV2         `json:"query"`
-	RecordCount int64                  `json:"recordCount"`
-	Totals      publicBillingAmountsV2 `json:"totals"`
-}
+type publicBillingMetadataV2 billingMetadata[billingQueryV2, publicBillingAmountsV2]
 
-type publicBillingV2 struct {
-	Records  []publicBillingRecordV2 `json:"records"`
-	Metadata publicBillingMetadataV2 `json:"metadata"`
-}
+type publicBillingV2 billingAnswer[publicBillingRecordV2, publicBillingMetadataV2]
 
 // publicBilling shows what public endpoints cost. A deployment of one's own has
 // none, so that is nothing.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
@@ -148,8 +149,8 @@ var operations = []struct {
 	{"GET", "/v2/catalog/datacenters", 200, asks(readDataCentersQuery, answers[dataCentersV2]((*server).listDataCenters))},
 	{"GET", "/v2/catalog/datacenters/{id}", 200, asks(readDataCenterInclude, answers[dataCenterV2]((*server).getDataCenter))},
 
-	{"GET", "/v1/billing/pods", 200, asksServer((*server).readPodBillingV1, answers[[]billingRecordV1]((*server).podBillingV1))},
-	{"GET", "/v1/billing/endpoints", 200, asksServer((*server).readEndpointBillingV1, answers[[]billingRecordV1]((*server).endpointBillingV1))},
+	{"GET", "/v1/billing/pods", 200, groupedBillingV1(billing.Pod, (*server).readPodBillingV1)},
+	{"GET", "/v1/billing/endpoints", 200, groupedBillingV1(billing.Worker, (*server).readEndpointBillingV1)},
 	{"GET", "/v1/billing/networkvolumes", 200, asksServer((*server).readPeriod, answers[[]volumeBillingRecordV1]((*server).volumeBillingV1))},
 
 	{"GET", "/v2/billing", 200, asksServer((*server).readPeriod, answers[billingV2]((*server).billing))},
