@@ -3,7 +3,6 @@ package datasources
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"regexp"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -22,23 +22,34 @@ import (
 // billing is one of the bills that the API has. Members are named as on the wire of API
 // v2; those that API v1 alone has as there.
 type billing struct {
-	path    string // on v2
-	pathV1  string // "" for none
-	ids     []string
-	amounts []string
-	counts  []string // of API v1
-	// renamed are members of API v1 that v2 has by another name.
-	renamed map[string]string
-	// grouping is that of API v1 where the configuration has none: v2's.
-	grouping string
+	name, title, about string
+	version            api.Version // the only one that has it; "" for both
+	path               string      // on v2
+	pathV1             string      // "" for none
+	ids                []string
+	amounts            []string
+	counts             []string          // of API v1
+	renamed            map[string]string // members of API v1 that v2 has by another name
+	filters            []billFilter
 }
 
-// bill is what every bill has in its configuration.
+// billFilter is an attribute that narrows a bill or, with choices, groups it.
+type billFilter struct {
+	attribute, parameter, about string
+	only                        api.Version // the only one that has it; "" for both
+	list                        bool
+	choices                     []string // of a grouping; API v1 is sent the first by default, which is v2's
+}
+
+// bill is what the configuration of a bill asks for.
 type bill struct {
 	StartTime  types.String `tfsdk:"start_time"`
 	EndTime    types.String `tfsdk:"end_time"`
 	LastN      types.Int64  `tfsdk:"last_n"`
 	BucketSize types.String `tfsdk:"bucket_size"`
+
+	texts map[string]types.String // filters by attribute
+	lists map[string]types.Set
 }
 
 type billed struct {
@@ -49,8 +60,36 @@ type billed struct {
 
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 
-// schema is that of a bill, with its own filters.
-func (b *billing) schema(about string, filters map[string]schema.Attribute) schema.Schema {
+// source is the data source of a bill.
+func (b *billing) source() *kit.DataSource[bill, billed] {
+	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read, Extra: b.readFilters}
+	if b.version == "" {
+		d.Only = append(d.Only, planrule.Only{Version: api.V2, Attribute: "last_n"})
+	}
+	for _, f := range b.filters {
+		if f.only != "" {
+			d.Only = append(d.Only, planrule.Only{Version: f.only, Attribute: f.attribute})
+		}
+	}
+	return d
+}
+
+func (b *billing) readFilters(m *bill, get func(attribute string, into any)) {
+	m.texts, m.lists = map[string]types.String{}, map[string]types.Set{}
+	for _, f := range b.filters {
+		if f.list {
+			var list types.Set
+			get(f.attribute, &list)
+			m.lists[f.attribute] = list
+			continue
+		}
+		var text types.String
+		get(f.attribute, &text)
+		m.texts[f.attribute] = text
+	}
+}
+
+func (b *billing) schema() schema.Schema {
 	records, totals := map[string]schema.Attribute{
 		"start_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Start of the bucket, as RFC 3339."},
 		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, exclusive. API v2 only."},
@@ -65,8 +104,18 @@ func (b *billing) schema(about string, filters map[string]schema.Attribute) sche
 	for _, member := range b.counts {
 		records[snake(member)] = integer(describeCount(member))
 	}
+	filters := map[string]schema.Attribute{}
+	for _, f := range b.filters {
+		about := f.about
+		if f.only != "" {
+			about += " API " + string(f.only) + " only."
+		}
+		if filters[f.attribute] = filter(about); f.list {
+			filters[f.attribute] = filterSet(about)
+		}
+	}
 	return schema.Schema{
-		MarkdownDescription: about + " Amounts are in USD. The default period is the last 30 days, so plans may differ. For many objects choose a longer `bucket_size`.",
+		MarkdownDescription: b.about + " Amounts are in USD. The default period is the last 30 days, so plans may differ. For many objects choose a longer `bucket_size`.",
 		Attributes: with(map[string]schema.Attribute{
 			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago."},
 			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339, rounded up to its bucket; default now."},
@@ -84,6 +133,13 @@ func (b *billing) schema(about string, filters map[string]schema.Attribute) sche
 func (b *billing) validate(c diagnostics.Check, m *bill) {
 	oneOf(c, "bucket_size", m.BucketSize, bucketSizes...)
 	fromOne(c, "last_n", m.LastN, 0)
+	for _, f := range b.filters {
+		if f.choices != nil {
+			oneOf(c, f.attribute, m.texts[f.attribute], f.choices...)
+		} else if !f.list {
+			kit.NotEmpty(c, f.attribute, m.texts[f.attribute])
+		}
+	}
 	var times [2]time.Time
 	for i, at := range []struct {
 		attribute string
@@ -108,28 +164,22 @@ func (b *billing) validate(c diagnostics.Check, m *bill) {
 	}
 }
 
-// onlyV1 and onlyV2 are the attributes that one version alone has.
-func onlyV1(attributes ...string) (out []planrule.Only) {
-	for _, a := range attributes {
-		out = append(out, planrule.Only{Version: api.V1, Attribute: a})
-	}
-	return out
-}
-
-func onlyV2(attributes ...string) (out []planrule.Only) {
-	for _, a := range attributes {
-		out = append(out, planrule.Only{Version: api.V2, Attribute: a})
-	}
-	return out
-}
-
-// read reads a bill with filters in the names of v2, and of v1 for what it alone has.
-func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.Values) (out billed, err error) {
-	query := maps.Clone(filters)
+// read asks with the parameters of the client's version.
+func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed, err error) {
+	query := url.Values{}
 	setText(query, "startTime", m.StartTime)
 	setText(query, "endTime", m.EndTime)
 	setInt(query, "lastN", m.LastN)
 	setText(query, "bucketSize", m.BucketSize)
+	for _, f := range b.filters {
+		setText(query, f.parameter, m.texts[f.attribute])
+		if ids := value.Strings(m.lists[f.attribute]); len(ids) > 0 {
+			query[f.parameter] = ids
+		}
+		if f.choices != nil && c.Version == api.V1 && !query.Has(f.parameter) {
+			query.Set(f.parameter, f.choices[0])
+		}
+	}
 	q := api.BillQuery{Path: b.path, Values: query}
 	if c.Version == api.V1 {
 		q.Path = b.pathV1
@@ -138,9 +188,6 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.
 				query[old] = v
 				delete(query, member)
 			}
-		}
-		if b.grouping != "" && !query.Has("grouping") {
-			query.Set("grouping", b.grouping)
 		}
 	}
 	got, err := c.Bill(ctx, q)
@@ -155,7 +202,7 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.
 }
 
 func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object, err error) {
-	attributes := b.schema("", nil).Attributes
+	attributes := b.schema().Attributes
 	element := attributes["records"].GetType().(types.ListType).ElemType.(types.ObjectType)
 	records := make([]attr.Value, len(got.Records))
 	for i, r := range got.Records {
@@ -249,4 +296,8 @@ func describeCount(member string) string {
 		unit = "disk space of high performance that was billed, in GB"
 	}
 	return strings.ToUpper(unit[:1]) + unit[1:] + ". API v1 only."
+}
+
+func filter(description string) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: description}
 }

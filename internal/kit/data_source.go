@@ -28,6 +28,8 @@ type DataSource[Config, Result any] struct {
 	// Validate checks what the configuration alone tells.
 	Validate func(c diagnostics.Check, config *Config)
 	Read     func(ctx context.Context, c *api.Client, config *Config) (Result, error)
+	// Extra gets attributes that no tag of Config names. It may be nil.
+	Extra func(config *Config, get func(attribute string, into any))
 }
 
 // New is the framework's constructor.
@@ -35,13 +37,13 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	return &dataSource{
 		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, only: d.Only,
 		validate: func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
-			m := configured[Config](ctx, config, diags)
+			m := d.configured(ctx, config, diags)
 			if d.Validate != nil && !diags.HasError() {
 				d.Validate(diagnostics.Check{Diagnostics: diags}, m)
 			}
 		},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
-			m := configured[Config](ctx, config, diags)
+			m := d.configured(ctx, config, diags)
 			if diags.HasError() {
 				return nil
 			}
@@ -58,11 +60,15 @@ func (d *DataSource[Config, Result]) New() datasource.DataSource {
 	}
 }
 
-func configured[Config any](ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) *Config {
+func (d *DataSource[Config, Result]) configured(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) *Config {
 	m := new(Config)
-	attributes(m, func(name string, field reflect.Value) {
-		diags.Append(config.GetAttribute(ctx, path.Root(name), field.Addr().Interface())...)
-	})
+	get := func(attribute string, into any) {
+		diags.Append(config.GetAttribute(ctx, path.Root(attribute), into)...)
+	}
+	attributes(m, func(name string, field reflect.Value) { get(name, field.Addr().Interface()) })
+	if d.Extra != nil {
+		d.Extra(m, get)
+	}
 	return m
 }
 
