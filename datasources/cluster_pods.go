@@ -23,19 +23,25 @@ type clusterPods struct {
 }
 
 type clusterPod struct {
-	ID           string           `tfsdk:"id"`
-	Name         string           `tfsdk:"name"`
-	Rank         *int64           `tfsdk:"rank"`
-	Role         string           `tfsdk:"role"`
-	IP           string           `tfsdk:"ip"`
-	Status       string           `tfsdk:"status"`
-	Reason       *string          `tfsdk:"reason"`
-	GPUTypeID    string           `tfsdk:"gpu_type_id"`
-	GPUCount     int64            `tfsdk:"gpu_count"`
-	DataCenterID *string          `tfsdk:"data_center_id"`
-	SSH          *api.SSHEndpoint `tfsdk:"ssh"`
-	CreatedAt    string           `tfsdk:"created_at"`
-	StartedAt    *string          `tfsdk:"started_at"`
+	ID           string  `tfsdk:"id"`
+	Name         string  `tfsdk:"name"`
+	Rank         *int64  `tfsdk:"rank"`
+	Role         string  `tfsdk:"role"`
+	IP           string  `tfsdk:"ip"`
+	Status       string  `tfsdk:"status"`
+	Reason       *string `tfsdk:"reason"`
+	GPUTypeID    string  `tfsdk:"gpu_type_id"`
+	GPUCount     int64   `tfsdk:"gpu_count"`
+	DataCenterID *string `tfsdk:"data_center_id"`
+	SSH          *podSSH `tfsdk:"ssh"`
+	CreatedAt    string  `tfsdk:"created_at"`
+	StartedAt    *string `tfsdk:"started_at"`
+}
+
+type podSSH struct {
+	Host     string `tfsdk:"host"`
+	Port     int64  `tfsdk:"port"`
+	Username string `tfsdk:"username"`
 }
 
 // ClusterPods is gpucloud_cluster_pods.
@@ -84,12 +90,15 @@ func rankOf(p clusterPod) int64 {
 }
 
 func clusterPodOf(p api.Pod) clusterPod {
-	out := clusterPod{ID: p.ID, Name: p.Name, Status: p.Status, Reason: p.Reason, DataCenterID: p.DataCenterID, SSH: cmp.Or(p.SSH.Direct, p.SSH.Proxy), CreatedAt: p.CreatedAt, StartedAt: p.StartedAt}
+	out := clusterPod{ID: p.ID, Name: p.Name, Status: p.Status, Reason: p.Reason, DataCenterID: p.DataCenterID, CreatedAt: p.CreatedAt, StartedAt: p.StartedAt}
 	if p.Cluster != nil {
 		out.Rank, out.Role, out.IP = p.Cluster.Rank, p.Cluster.Role, p.Cluster.IP
 	}
 	if p.GPU != nil {
 		out.GPUTypeID, out.GPUCount = p.GPU.ID, p.GPU.Count
+	}
+	if at := cmp.Or(p.SSH.Direct, p.SSH.Proxy); at != nil {
+		out.SSH = &podSSH{at.Host, at.Port, at.Username}
 	}
 	return out
 }

@@ -122,11 +122,6 @@ type clusterCompute struct {
 	PodCount       types.Int64  `tfsdk:"pod_count"`
 }
 
-type clusterPods struct {
-	Total    types.Int64 `tfsdk:"total"`
-	ByStatus types.Map   `tfsdk:"by_status"`
-}
-
 type clusterNetwork struct {
 	CIDR      types.String `tfsdk:"cidr"`
 	VXLANID   types.Int64  `tfsdk:"vxlan_id"`
@@ -196,21 +191,11 @@ func (m *cluster) flatten(ctx context.Context, got api.Cluster) (err error) {
 	m.Template = value.KeepString(none, got.Template)
 	m.DataCenterID = value.KeepString(none, got.DataCenterID)
 	m.CreatedAt = value.KeepString(none, got.CreatedAt)
-	m.Compute, err = value.Object(ctx, clusterSchema.Attributes["compute"], &clusterCompute{
-		types.StringValue(got.Compute.GPUTypeID), types.Int64Value(got.Compute.GPUCountPerPod), types.Int64Value(got.Compute.PodCount),
-	})
+	m.Compute, err = value.Object(ctx, clusterSchema.Attributes["compute"], &got.Compute)
 	if err != nil {
 		return err
 	}
-	var pods *clusterPods
-	if got.Pods != nil {
-		byStatus := map[string]attr.Value{}
-		for status, count := range got.Pods.ByStatus {
-			byStatus[status] = types.Int64Value(count)
-		}
-		pods = &clusterPods{types.Int64Value(got.Pods.Total), types.MapValueMust(types.Int64Type, byStatus)}
-	}
-	if m.Pods, err = value.Object(ctx, clusterSchema.Attributes["pods"], pods); err != nil {
+	if m.Pods, err = value.Object(ctx, clusterSchema.Attributes["pods"], got.Pods); err != nil {
 		return err
 	}
 	var network *clusterNetwork

@@ -300,11 +300,7 @@ func (m *endpoint) flattenCPU(ctx context.Context, c *api.Client, got api.Endpoi
 		m.CPU = types.ListNull(element)
 		return nil
 	}
-	var cpu []endpointCPU
-	for _, c := range got.CPU {
-		cpu = append(cpu, endpointCPU{types.StringValue(c.ID), types.Int64Value(c.VCPUCount)})
-	}
-	list, diags := types.ListValueFrom(ctx, element, cpu)
+	list, diags := types.ListValueFrom(ctx, element, got.CPU)
 	m.CPU = list
 	return value.Err(diags)
 }

@@ -10,32 +10,14 @@ import (
 )
 
 func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error) {
-	attribute := podMountsAttribute("")
-	persistentType := mountTypes["persistent"].(types.ObjectType)
-	networkType := mountTypes["network"].(types.ListType)
-	mounts := podMounts{types.ObjectNull(persistentType.AttrTypes), types.ListNull(networkType.ElemType)}
-	if got.Persistent != nil {
-		o, diags := types.ObjectValueFrom(ctx, persistentType.AttrTypes, persistentMount{types.Int64Value(got.Persistent.Size), types.StringValue(got.Persistent.Path)})
-		if err := value.Err(diags); err != nil {
-			return o, err
-		}
-		mounts.Persistent = o
+	if len(got.Network) == 0 {
+		got.Network = nil
 	}
-	if len(got.Network) > 0 {
-		var list []networkMount
-		for _, mount := range got.Network {
-			list = append(list, networkMount{types.StringValue(mount.VolumeID), types.StringValue(mount.Path)})
-		}
-		l, diags := types.ListValueFrom(ctx, networkType.ElemType, list)
-		if err := value.Err(diags); err != nil {
-			return types.Object{}, err
-		}
-		mounts.Network = l
+	shown := &got
+	if got.Persistent == nil && got.Network == nil {
+		shown = nil
 	}
-	if got.Persistent == nil && len(got.Network) == 0 {
-		return value.Object[podMounts](ctx, attribute, nil)
-	}
-	return value.Object(ctx, attribute, &mounts)
+	return value.Object(ctx, podMountsAttribute(""), shown)
 }
 
 // recordApplied takes over the answer to a create or update. A pod may have ended by now,
@@ -183,46 +165,13 @@ func (m *pod) flattenState(ctx context.Context, got api.PodState) (err error) {
 	if got.CreatedAt != "" || m.CreatedAt.IsUnknown() {
 		m.CreatedAt = value.KeepString(none, got.CreatedAt)
 	}
-	if m.SSH, err = flattenSSH(ctx, got.SSH); err != nil {
+	if m.SSH, err = value.Object(ctx, podSchema.Attributes["ssh"], &got.SSH); err != nil {
 		return err
 	}
 	var runtime *podRuntime
 	if got.Runtime != nil {
-		runtime = new(podRuntime)
-		if runtime.Ports, err = flattenPorts(ctx, got.Runtime.Ports); err != nil {
-			return err
-		}
+		runtime = &podRuntime{append([]api.PodPort{}, got.Runtime.Ports...)}
 	}
 	m.Runtime, err = value.Object(ctx, podSchema.Attributes["runtime"], runtime)
 	return err
-}
-
-func flattenSSH(ctx context.Context, got api.PodSSH) (types.Object, error) {
-	attribute := podSchema.Attributes["ssh"]
-	endpoint := func(got *api.SSHEndpoint) (types.Object, error) {
-		var e *sshEndpoint
-		if got != nil {
-			e = &sshEndpoint{types.StringValue(got.Host), types.Int64Value(got.Port), types.StringValue(got.Username), types.StringValue(got.Command)}
-		}
-		return value.Object(ctx, sshEndpointAttribute(""), e)
-	}
-	proxy, err := endpoint(got.Proxy)
-	if err != nil {
-		return proxy, err
-	}
-	direct, err := endpoint(got.Direct)
-	if err != nil {
-		return direct, err
-	}
-	return value.Object(ctx, attribute, &podSSH{proxy, direct})
-}
-
-func flattenPorts(ctx context.Context, got []api.PodPort) (types.List, error) {
-	element := objectType(podSchema.Attributes["runtime"])["ports"].(types.ListType).ElemType
-	ports := []podPort{}
-	for _, p := range got {
-		ports = append(ports, podPort{types.Int64Value(p.Private), types.StringValue(p.Type), types.Int64PointerValue(p.Public), types.StringPointerValue(p.IP)})
-	}
-	list, diags := types.ListValueFrom(ctx, element, ports)
-	return list, value.Err(diags)
 }

@@ -107,27 +107,8 @@ type globalNetworking struct {
 	InternalDNS types.String `tfsdk:"internal_dns"`
 }
 
-type podSSH struct {
-	Proxy  types.Object `tfsdk:"proxy"`
-	Direct types.Object `tfsdk:"direct"`
-}
-
-type sshEndpoint struct {
-	Host     types.String `tfsdk:"host"`
-	Port     types.Int64  `tfsdk:"port"`
-	Username types.String `tfsdk:"username"`
-	Command  types.String `tfsdk:"command"`
-}
-
 type podRuntime struct {
-	Ports types.List `tfsdk:"ports"`
-}
-
-type podPort struct {
-	Private types.Int64  `tfsdk:"private"`
-	Type    types.String `tfsdk:"type"`
-	Public  types.Int64  `tfsdk:"public"`
-	IP      types.String `tfsdk:"ip"`
+	Ports []api.PodPort `tfsdk:"ports"`
 }
 
 func (m *pod) command() command {

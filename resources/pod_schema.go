@@ -172,8 +172,6 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 	}
 }
 
-var mountTypes = objectType(podMountsAttribute(""))
-
 func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed:            true,

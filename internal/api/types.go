@@ -38,8 +38,8 @@ type TemplateMounts struct {
 
 // PersistentMount is host-local storage of a template.
 type PersistentMount struct {
-	Size int64  `json:"size"` // GB
-	Path string `json:"path"`
+	Size int64  `json:"size" tfsdk:"size"` // GB
+	Path string `json:"path" tfsdk:"path"`
 }
 
 // NetworkVolume is storage that outlives the pods and workers that mount it.
@@ -121,8 +121,8 @@ type GPU struct {
 
 // CPU is one eligible CPU configuration of a worker.
 type CPU struct {
-	ID        string `json:"id"`
-	VCPUCount int64  `json:"vcpuCount"`
+	ID        string `json:"id" tfsdk:"id"`
+	VCPUCount int64  `json:"vcpuCount" tfsdk:"vcpu_count"`
 }
 
 // Workers bounds the autoscaler. IdleTimeout is nil where it does not apply.

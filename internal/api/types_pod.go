@@ -67,14 +67,14 @@ type PodCPU struct {
 
 // PodMounts is the storage of a pod: one kind at most.
 type PodMounts struct {
-	Persistent *PersistentMount `json:"persistent,omitempty"` // not of a CPU pod
-	Network    []NetworkMount   `json:"network,omitempty"`    // one at most
+	Persistent *PersistentMount `json:"persistent,omitempty" tfsdk:"persistent"` // not of a CPU pod
+	Network    []NetworkMount   `json:"network,omitempty" tfsdk:"network"`       // one at most
 }
 
 // NetworkMount is a network volume in a pod.
 type NetworkMount struct {
-	VolumeID string `json:"volumeId"` // fixed at create
-	Path     string `json:"path"`
+	VolumeID string `json:"volumeId" tfsdk:"volume_id"` // fixed at create
+	Path     string `json:"path" tfsdk:"path"`
 }
 
 // GlobalNetworking is a pod's private address across data centers. A request has
@@ -102,8 +102,8 @@ type PodPlacement struct {
 
 // PodSSH are the ways to a pod's SSH server.
 type PodSSH struct {
-	Proxy  *SSHEndpoint `json:"proxy"`
-	Direct *SSHEndpoint `json:"direct"`
+	Proxy  *SSHEndpoint `json:"proxy" tfsdk:"proxy"`
+	Direct *SSHEndpoint `json:"direct" tfsdk:"direct"`
 }
 
 // SSHEndpoint is an address of an SSH server.
@@ -111,7 +111,7 @@ type SSHEndpoint struct {
 	Host     string `json:"host" tfsdk:"host"`
 	Port     int64  `json:"port" tfsdk:"port"`
 	Username string `json:"username" tfsdk:"username"`
-	Command  string `json:"command" tfsdk:"-"`
+	Command  string `json:"command" tfsdk:"command"`
 }
 
 // PodCluster is a pod's place in a cluster.
@@ -144,10 +144,10 @@ type Utilization struct {
 
 // PodPort is a port of a pod, and where it is published.
 type PodPort struct {
-	Private int64   `json:"private"`
-	Public  *int64  `json:"public"` // nil: not published
-	Type    string  `json:"type"`   // http or tcp
-	IP      *string `json:"ip"`
+	Private int64   `json:"private" tfsdk:"private"`
+	Public  *int64  `json:"public" tfsdk:"public"` // nil: not published
+	Type    string  `json:"type" tfsdk:"type"`     // http or tcp
+	IP      *string `json:"ip" tfsdk:"ip"`
 }
 
 // Cluster is a group of equal pods with a network of their own, on v2 only. All but
@@ -175,9 +175,9 @@ type Cluster struct {
 
 // ClusterCompute is the machines of a cluster.
 type ClusterCompute struct {
-	GPUTypeID      string `json:"gpuTypeId"`
-	GPUCountPerPod int64  `json:"gpuCountPerPod"`
-	PodCount       int64  `json:"podCount"`
+	GPUTypeID      string `json:"gpuTypeId" tfsdk:"gpu_type_id"`
+	GPUCountPerPod int64  `json:"gpuCountPerPod" tfsdk:"gpu_count_per_pod"`
+	PodCount       int64  `json:"podCount" tfsdk:"pod_count"`
 }
 
 // ClusterState is what answers tell of a cluster's life.
@@ -192,8 +192,8 @@ type ClusterState struct {
 
 // ClusterPods counts the pods of a cluster.
 type ClusterPods struct {
-	Total    int64            `json:"total"`
-	ByStatus map[string]int64 `json:"byStatus"`
+	Total    int64            `json:"total" tfsdk:"total"`
+	ByStatus map[string]int64 `json:"byStatus" tfsdk:"by_status"`
 }
 
 // ClusterNetwork is the network of a cluster.
