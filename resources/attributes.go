@@ -4,7 +4,7 @@ package resources
 
 import (
 	"context"
-	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -53,28 +53,11 @@ func deletionProtectionAttribute(title string) schema.BoolAttribute {
 // keptAttribute is an optional attribute that an imported or moved object keeps if the
 // configuration omits it (planrule.Omitted).
 func keptAttribute(a schema.Attribute) schema.Attribute {
-	const keeps = " If omitted, an imported object keeps its value."
-	switch a := a.(type) {
-	case schema.StringAttribute:
-		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
-		return a
-	case schema.MapAttribute:
-		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
-		return a
-	case schema.SetAttribute:
-		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
-		return a
-	case schema.ListAttribute:
-		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
-		return a
-	case schema.ListNestedAttribute:
-		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
-		return a
-	case schema.SingleNestedAttribute:
-		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
-		return a
-	}
-	panic(fmt.Sprintf("no kept attribute is a %T", a)) // a mistake of this program, which every test finds
+	kept := reflect.New(reflect.TypeOf(a)).Elem()
+	kept.Set(reflect.ValueOf(a))
+	kept.FieldByName("Computed").SetBool(true)
+	kept.FieldByName("MarkdownDescription").SetString(a.GetMarkdownDescription() + " If omitted, an imported object keeps its value.")
+	return kept.Interface().(schema.Attribute)
 }
 
 // createDefault is the default of an attribute that a create alone sets: an object that

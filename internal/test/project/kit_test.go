@@ -1,0 +1,56 @@
+package project
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxKit bounds the code that turns a kind into a resource; CONTRIBUTING.md says what it
+// consists of.
+const maxKit = 600 // lines without imports, blanks and comments
+
+// kitOfDataSources are the files that make data sources.
+var kitOfDataSources = []string{"data_source.go", "derive.go", "find.go", "source.go"}
+
+func TestKitStaysSmall(t *testing.T) {
+	total := 0
+	for _, path := range files(t, func(path string) bool { return filepath.ToSlash(filepath.Dir(path)) == "internal/kit" }) {
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") && !slices.Contains(kitOfDataSources, name) {
+			total += codeLines(t, filepath.Join(root, path))
+		}
+	}
+	if total == 0 || total > maxKit {
+		t.Errorf("internal/kit has %d lines of code for resources: expected 1 to %d", total, maxKit)
+	}
+}
+
+func codeLines(t *testing.T, path string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, path, text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, d := range parsed.Decls {
+		if general, ok := d.(*ast.GenDecl); ok && general.Tok == token.IMPORT {
+			continue
+		}
+		for _, line := range lines[set.Position(d.Pos()).Line-1 : set.Position(d.End()).Line] {
+			if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "//") {
+				n++
+			}
+		}
+	}
+	return n
+}
