@@ -10,60 +10,34 @@ import (
 // where nobody looked or the device does not tell.
 type gpuHistory struct {
 	mu      sync.Mutex
-	devices map[string]*utilization
-}
-
-type utilization struct {
-	at     int64 // number of the last step that is written
-	recent [steps]int8
+	devices map[string]*levels // by UUID
 }
 
 func (h *gpuHistory) record(now time.Time, devices []GPU) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.devices == nil {
-		h.devices = map[string]*utilization{}
-	}
-	there := map[string]bool{}
+	before := h.devices
+	h.devices = map[string]*levels{}
 	for _, d := range devices {
-		there[d.UUID] = true
-		b := h.devices[d.UUID]
-		if b == nil {
-			b = &utilization{at: stepOf(now) - steps}
-			h.devices[d.UUID] = b
+		l := before[d.UUID]
+		if l == nil {
+			l = new(levels)
+			l.fill(now, -1)
 		}
-		b.roll(now)
-		b.recent[b.at%steps] = int8(min(d.Utilization, 100))
-	}
-	for uuid := range h.devices {
-		if !there[uuid] {
-			delete(h.devices, uuid)
-		}
-	}
-}
-
-func (b *utilization) roll(now time.Time) {
-	at := stepOf(now)
-	for b.at = max(b.at, at-steps); b.at < at; {
-		b.at++
-		b.recent[b.at%steps] = -1
+		l.roll(now)
+		l.recent[l.at%steps] = int32(min(d.Utilization, 100))
+		h.devices[d.UUID] = l
 	}
 }
 
 // of is a device's past, the oldest first.
-func (h *gpuHistory) of(uuid string, now time.Time) []int8 {
+func (h *gpuHistory) of(uuid string, now time.Time) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b := h.devices[uuid]
-	if b == nil {
-		return nil
+	if l := h.devices[uuid]; l != nil {
+		return l.past(now)
 	}
-	b.roll(now)
-	out := make([]int8, 0, steps)
-	for i := b.at - steps + 1; i <= b.at; i++ {
-		out = append(out, b.recent[i%steps])
-	}
-	return out
+	return nil
 }
 
 // gpusNow shows the devices. A worker may have got or left one between the look

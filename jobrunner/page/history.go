@@ -83,14 +83,19 @@ func (l *levels) roll(now time.Time) {
 	}
 }
 
-// list is the levels of the last steps, the oldest first. The last one is the
-// level now.
-func (l *levels) list(now time.Time) []int32 {
+// past is the levels of the last steps, the oldest first.
+func (l *levels) past(now time.Time) []int32 {
 	l.roll(now)
 	out := make([]int32, 0, steps)
 	for i := l.at - steps + 1; i <= l.at; i++ {
 		out = append(out, l.recent[(i%steps+steps)%steps])
 	}
+	return out
+}
+
+// list is the past with the level now as the last one.
+func (l *levels) list(now time.Time) []int32 {
+	out := l.past(now)
 	out[steps-1] = l.level
 	return out
 }

@@ -135,7 +135,7 @@ func TestGPUHistory(t *testing.T) {
 	now = now.Add(2 * step)
 	h.record(now, device(250))
 	got := h.of("GPU-1", now)
-	if len(got) != steps || !slices.Equal(got[steps-4:], []int8{-1, 40, -1, 100}) {
+	if len(got) != steps || !slices.Equal(got[steps-4:], []int32{-1, 40, -1, 100}) {
 		t.Errorf("%v", got)
 	}
 	h.record(now, nil)

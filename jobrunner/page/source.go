@@ -93,6 +93,6 @@ type GPU struct {
 	Node string `json:"node"`
 	gpu.Device
 	gpu.Sample
-	Holder string `json:"holder"` // the worker that has it; "" if none has
-	Past   []int8 `json:"past"`   // utilization
+	Holder string  `json:"holder"` // the worker that has it; "" if none has
+	Past   []int32 `json:"past"`   // utilization
 }
