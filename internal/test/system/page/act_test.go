@@ -284,7 +284,7 @@ func TestUnreadableKeys(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, told := d.snapshot(key, ""); told.Keys.Total != 1 || !strings.Contains(told.Keys.Fault, "until it is repaired") {
+	if _, told := d.snapshot(key, ""); told.Keys.Total != 1 || !strings.Contains(told.Keys.Fault, "Until that is repaired") {
 		t.Errorf("%+v", told.Keys)
 	}
 }
