@@ -1,8 +1,12 @@
 package resources_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -155,4 +159,40 @@ func TestCommandBesideATemplate(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Through Terraform, each kind's lists are created, changed, imported and cleared; after each
+// step the plan is empty.
+func TestCommandThroughTerraform(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	kinds := map[string]string{
+		"gpucloud_template": `image = "i"`,
+		endpointType:        `image = "builtin/echo"`,
+		podType:             "image = \"builtin/echo\"\n  gpu = { id = \"NVIDIA L4\" }",
+		clusterType:         "image = \"builtin/echo\"\n  type = \"TRAINING\"\n  compute = { gpu_type_id = \"NVIDIA L4\", gpu_count_per_pod = 1, pod_count = 2 }",
+	}
+	step := func(entrypoint, cmd string, want map[string]string) resource.TestStep {
+		config, checks := d.Block(api.V2), []resource.TestCheckFunc{}
+		for typeName, own := range kinds {
+			config += fmt.Sprintf("resource %q \"c\" {\n  name = %q\n  entrypoint = %s\n  cmd = %s\n  %s\n}\n", typeName, d.Name("c"), entrypoint, cmd, own)
+			for attribute, value := range want {
+				checks = append(checks, resource.TestCheckResourceAttr(typeName+".c", attribute, value))
+			}
+		}
+		return resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(checks...)}
+	}
+	steps := []resource.TestStep{
+		step(`["print"]`, `["two words", ""]`, map[string]string{"entrypoint.0": "print", "cmd.0": "two words", "cmd.1": ""}),
+		step(`["print", "a"]`, `["b"]`, map[string]string{"entrypoint.#": "2", "cmd.#": "1", "cmd.0": "b"}),
+	}
+	for typeName := range kinds {
+		steps = append(steps, resource.TestStep{ResourceName: typeName + ".c", ImportState: true, ImportStateCheck: func(states []*terraform.InstanceState) error {
+			if a := states[0].Attributes; len(states) != 1 || a["entrypoint.#"] != "2" || a["entrypoint.1"] != "a" || a["cmd.#"] != "1" || a["cmd.0"] != "b" {
+				return fmt.Errorf("imported %v", a)
+			}
+			return nil
+		}})
+	}
+	acctest.Run(t, append(steps, step("[]", "[]", map[string]string{"entrypoint.#": "0", "cmd.#": "0"}))...)
 }

@@ -62,8 +62,8 @@ var podLimitCases = []suite.Case{
 	},
 	{
 		ID: "VER-82", Level: suite.Should, Source: "API changes of November 2026, 1.4",
-		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template, and shows its id in template. templateId together with image, args, disk, env, ports or mounts returns 400.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 25, Run: func(c *suite.C) {
+		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template, and shows its id in template. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 27, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": suite.M{"A": "1"}, "disk": 7, "registry": registry}).Success()
 			body := func(member string, value any) suite.M {
@@ -78,7 +78,7 @@ var podLimitCases = []suite.Case{
 			id := newClusterOf(c, body("", nil))
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("template", t.Str("id"))
 			readPod(c, memberOf(c, id)).Equal("image", c.Image()).Equal("env.A", "1").Equal("disk", 7).Equal("registry", registry)
-			for member, value := range map[string]any{"image": c.Image(), "args": "a", "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
+			for member, value := range map[string]any{"image": c.Image(), "args": "a", "entrypoint": words("a"), "cmd": words("a"), "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
 				c.Create("v2", "/clusters", body(member, value)).Is(400)
 			}
 			empty := body("", nil)
