@@ -187,9 +187,10 @@ const (
 	amongNewest = ` jobs.k IN (SELECT k FROM (SELECT k FROM jobs WHERE endpoint = ? AND id < 's' AND gone > ? ORDER BY id DESC LIMIT ?) AS queued
 			UNION ALL SELECT k FROM (SELECT k FROM jobs WHERE endpoint = ? AND id > 's' AND gone > ? ORDER BY id DESC LIMIT ?) AS awaited) `
 
-	// The newest jobs for an overview. Arguments: characters of an error, now or those
-	// of amongNewest, how many. The plus has the newest rows read until there are enough.
-	latestJobs   = overview + `WHERE +gone > ? ORDER BY jobs.k DESC LIMIT ?`
+	// The newest jobs for an overview, without requests of batches. Arguments: characters of
+	// an error, now or those of amongNewest, how many. The plus has the newest rows read until
+	// there are enough.
+	latestJobs   = overview + `WHERE +gone > ? AND endpoint NOT LIKE '%` + queueTail + `' ORDER BY jobs.k DESC LIMIT ?`
 	latestJobsOf = overview + `WHERE` + amongNewest + `ORDER BY jobs.k DESC LIMIT ?`
 	overview     = `SELECT endpoint, id, state, queued, started, deadline, finished, worker, retries,
 			COALESCE((SELECT SUBSTR(error, 1, ?) FROM outputs WHERE outputs.k = jobs.k AND jobs.state = 'FAILED'), '')

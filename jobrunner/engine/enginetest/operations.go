@@ -364,6 +364,7 @@ func testLatest(tt *testing.T, env *Env) {
 	t.report(t.take(engine.Take{}).Ref, engine.Fail(strings.Repeat("é", 300), []byte(`1`)), engine.Accepted)
 	c := t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	t.take(engine.Take{})
+	t.submit(engine.NewJob{Endpoint: engine.BatchQueue("ep")})
 	latest("", 2, "ep "+c, "other "+b)
 	latest("nowhere", 2)
 	jobs := latest("ep", 5, "ep "+c, "ep "+a)
