@@ -54,24 +54,37 @@ func writeExample(w *acctest.Workspace, folder, example string) {
 	w.Write(filepath.Join(folder, "main.tf"), example)
 }
 
-// Every example of a resource can be applied, and is planned empty after. The names of one
-// are taken in another.
+// writeModules writes examples as modules of one configuration, whose addresses name the
+// example in a failure.
+func writeModules(w *acctest.Workspace, examples, variables map[string]string) {
+	var main strings.Builder
+	for name, example := range examples {
+		writeExample(w, name, strings.Replace(example, "provider \"gpucloud\" {}\n", "", 1))
+		fmt.Fprintf(&main, "module %q {\n  source = \"./%s\"\n", name, name)
+		for variable, value := range variables {
+			if strings.Contains(example, "variable \""+variable+"\" {") {
+				fmt.Fprintf(&main, "  %s = %q\n", variable, value)
+			}
+		}
+		main.WriteString("}\n")
+	}
+	w.Write("main.tf", main.String())
+	w.MustRun("get")
+}
+
+// Every example of a resource can be applied, is planned empty after, and destroyed.
 func TestExamples(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		for name, example := range exampleFiles(t, "resources/*/resource.tf", "quickstart/main.tf") {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				w := acctest.Deploy(t).Workspace(t, cli, api.V2)
-				writeExample(w, ".", example)
-				w.MustRun("apply", "-auto-approve")
-				w.MustRun("plan", "-detailed-exitcode")
-				w.MustRun("destroy", "-auto-approve")
-			})
-		}
+		t.Parallel()
+		w := acctest.Deploy(t).Workspace(t, cli, api.V2)
+		writeModules(w, exampleFiles(t, "resources/*/resource.tf", "quickstart/main.tf"), nil)
+		w.MustRun("apply", "-auto-approve")
+		w.MustRun("plan", "-detailed-exitcode")
+		w.MustRun("destroy", "-auto-approve")
 	})
 }
 
-// So can every example of a data source and of a function: as modules of one configuration.
+// Every example of a data source and of a function can be applied.
 func TestExamplesThatRead(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
@@ -79,22 +92,11 @@ func TestExamplesThatRead(t *testing.T) {
 		d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.Catalog = catalog })
 		ids := makeExisting(t, d)
 		w := d.Workspace(t, cli, api.V2)
-		var main strings.Builder
-		for name, example := range exampleFiles(t, "data-sources/*/data-source.tf", "functions/*/function.tf") {
-			if d.Remote && name == "gpucloud_endpoint_build" {
-				continue // only a catalog file gives an endpoint without a repository a build
-			}
-			writeExample(w, name, strings.Replace(example, "provider \"gpucloud\" {}\n", "", 1))
-			fmt.Fprintf(&main, "module %q {\n  source = \"./%s\"\n", name, name)
-			for variable, id := range ids {
-				if strings.Contains(example, "variable \""+variable+"\" {") {
-					fmt.Fprintf(&main, "  %s = %q\n", variable, id)
-				}
-			}
-			main.WriteString("}\n")
+		examples := exampleFiles(t, "data-sources/*/data-source.tf", "functions/*/function.tf")
+		if d.Remote {
+			delete(examples, "gpucloud_endpoint_build") // only a catalog file gives an endpoint without a repository a build
 		}
-		w.Write("main.tf", main.String())
-		w.MustRun("get")
+		writeModules(w, examples, ids)
 		w.MustRun("apply", "-auto-approve")
 		w.MustRun("plan", "-detailed-exitcode")
 	})

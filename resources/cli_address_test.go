@@ -13,32 +13,76 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// A 404 of something else than the API is no absence: no plan creates, no
-// destroy forgets, nothing is written, and the message says what answers.
-func TestForeignAddress(t *testing.T) {
-	page := func(status int, contentType, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", contentType)
-			w.Header().Set("Server", "nginx/1.24")
-			w.WriteHeader(status)
-			io.WriteString(w, body)
-		}
+func page(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Server", "nginx/1.24")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
 	}
-	type server struct {
-		answer http.HandlerFunc
-		says   string
-	}
-	foreign := map[string]server{
+}
+
+type foreignServer struct {
+	answer http.HandlerFunc
+	says   string
+}
+
+var (
+	foreignServers = map[string]foreignServer{
 		"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
 		"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, as no list of the management API can be read there"},
 	}
-	withOneCLI := map[string]server{ // no CLI treats these differently
+	foreignServersWithOneCLI = map[string]foreignServer{ // no CLI treats these differently
 		"default backend": {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},
 		"without a body":  {page(404, "", ""), "a server that answers without a body"},
 		"a page for all":  {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
 	}
+)
+
+// A 404 of something else than the API isn't an absence: a refresh, a plan, a create and a
+// delete fail, the state stays, and the message says what answers.
+func TestForeignAddress(t *testing.T) {
+	d := acctest.Deploy(t)
+	config := map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}
+	state := apply(t, drive(t, d, api.V2), volumeType, tfdrive.State{}, config, "create")
+	all := maps.Clone(foreignServers)
+	maps.Copy(all, foreignServersWithOneCLI)
+	for name, c := range all {
+		for _, v := range acctest.Versions {
+			server := httptest.NewServer(c.answer)
+			at := map[string]any{"base_url": server.URL, "api_key": d.Key, "api_version": string(v)}
+			for what, call := range map[string]func(*tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics){
+				"read":   func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return p.Read(state) },
+				"delete": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) { return state, p.Destroy(state) },
+				"replace": func(p *tfdrive.Provider) (tfdrive.State, tfdrive.Diagnostics) {
+					planned := p.Plan(volumeType, tfdrive.State{}, config)
+					return state, planned.Diagnostics
+				},
+			} {
+				p := tfdrive.Start(t, provider.New("test")(), at)
+				after, diags := state, p.Configured
+				if diags.Err() == nil { // else Terraform goes no further
+					after, diags = call(p)
+				}
+				if text := diags.String(); diags.Err() == nil || !strings.Contains(text, c.says) || !strings.Contains(text, server.URL) {
+					t.Errorf("%s, %s, %s: got %s, expected to read %q and %s", v, name, what, text, c.says, server.URL)
+				}
+				if !after.Exists() {
+					t.Errorf("%s, %s, %s: the object is gone from the state", v, name, what)
+				}
+			}
+			server.Close()
+		}
+	}
+}
+
+// One error is enough for all objects of a configuration, and Terraform's state stays.
+func TestForeignAddressThroughTerraform(t *testing.T) {
+	acctest.LeaveToCI(t, "TestForeignAddress has it over the protocol")
 	var first sync.Once
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `
@@ -56,9 +100,9 @@ resource "gpucloud_template" "t" {
 `)
 		w.MustRun("apply", "-auto-approve")
 		state := w.MustRun("state", "pull")
-		tried := maps.Clone(foreign)
+		tried := maps.Clone(foreignServers)
 		if !testing.Short() {
-			first.Do(func() { maps.Copy(tried, withOneCLI) })
+			first.Do(func() { maps.Copy(tried, foreignServersWithOneCLI) })
 		}
 		for name, c := range tried {
 			server := httptest.NewServer(c.answer)
@@ -145,24 +189,23 @@ resource "gpucloud_network_volume" "v" {
 	})
 }
 
-// At another deployment of the same API the objects of a state do not exist: a plan says
-// where they were. (In a plan of a destroy the CLIs drop such warnings.)
+// At another deployment of the same API the objects of a state do not exist: a refresh says
+// where they were.
 func TestAnotherDeployment(t *testing.T) {
-	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
-		w.Write("main.tf", `
-provider "gpucloud" {}
-resource "gpucloud_template" "t" {
-  name  = "t"
-  image = "i"
-}
-`)
-		w.MustRun("apply", "-auto-approve")
-		other := acctest.Deploy(t)
-		elsewhere := w.At("GPUCLOUD_BASE_URL="+other.URL, "GPUCLOUD_API_KEY="+other.Key)
-		expectOutput(t, elsewhere.MustRun("plan"), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
-		if out := w.MustRun("plan"); strings.Contains(out, "Another deployment") {
-			t.Errorf("at its own deployment: %s", out)
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p, other := drive(t, d, v), acctest.Deploy(t)
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "i"}, "create")
+		read, diags := drive(t, other, v).Read(state)
+		if read.Exists() || diags.Err() != nil {
+			t.Errorf("got %v, %s", read.Value, diags)
 		}
-		expectOutput(t, w.MustRun("destroy", "-auto-approve"), "1 destroyed")
+		for _, text := range []string{"Another deployment than before", "was seen at " + d.URL, "The provider's address is " + other.URL} {
+			if !strings.Contains(diags.Warnings(), text) {
+				t.Errorf("%q is not in %s", text, diags)
+			}
+		}
+		if _, diags := p.Walk().Read(state); len(diags) > 0 {
+			t.Errorf("at its own deployment: %s", diags)
+		}
 	})
 }

@@ -57,6 +57,7 @@ func keepSecrets(t *testing.T, d *acctest.Deployment) *secretStore {
 // A rotated password is stored, also where create_before_destroy is handed down
 // to the auth; the plan says that the auth is made again.
 func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
+	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth has the rotation over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		store := keepSecrets(t, d)
 		w = w.At("GPUCLOUD_BASE_URL=" + store.URL)
@@ -105,6 +106,7 @@ resource "gpucloud_template" "t" {
 // What another configuration made is neither taken over nor destroyed, equal
 // or not; the plan and the apply name it.
 func TestEqualObjectOfAnotherConfiguration(t *testing.T) {
+	acctest.LeaveToCI(t, "TestNameThatIsTaken has it over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		const config = `
 resource "gpucloud_template" "t" {

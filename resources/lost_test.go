@@ -186,6 +186,9 @@ func TestNameThatIsTaken(t *testing.T) {
 					theirs := apply(t, other.Walk(), kind, tfdrive.State{}, config, "create")
 					if !madeAfter {
 						planned = p.Walk().Plan(kind, tfdrive.State{}, config)
+						if !strings.Contains(planned.Diagnostics.Warnings(), "terraform import "+kind+".NAME") {
+							t.Errorf("%s: the plan does not name the existing object: %s", kind, planned.Diagnostics)
+						}
 					}
 					w.lose.Store(lost)
 					state, diags := p.Apply(planned)

@@ -246,6 +246,8 @@ func TestRegistryAuthRules(t *testing.T) {
 // to do.
 func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		store := keepSecrets(t, d)
+		d.URL = store.URL
 		p := drive(t, d, v)
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "old-token", "password_wo_version": 1}
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
@@ -262,6 +264,9 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		}
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		apply(t, p, podType, pod, cpuPod(nil), "update")
-		apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
+		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
+		if got := store.passwords[state.Get("id").(string)]; got != "new-token" {
+			t.Errorf("the deployment was given the password %q", got)
+		}
 	})
 }

@@ -139,6 +139,7 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 
 // No file that Terraform writes has the value, and an environment refers to it by name.
 func TestSecretWriteOnly(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSecret has it over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)

@@ -381,6 +381,7 @@ func TestPodsByStatus(t *testing.T) {
 // Through Terraform: a data source of an object of the same configuration is read in
 // the apply, and the next plan is empty.
 func TestSourcesThroughTerraform(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSourceShowsTheResource has it over the protocol, and datasources.TestDataSourcesWithEachCLI runs Terraform")
 	t.Parallel()
 	d := acctest.Deploy(t)
 	config := d.Block(api.V2) + fmt.Sprintf(`

@@ -110,17 +110,38 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 // Values are an attribute's value in the state and in the plan so far.
 func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after attr.Value) {
 	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
-	switch v := member(p.Plan, attribute).(type) {
-	case nil: // a member of a nested attribute
-		p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	return before, p.value(ctx, attribute)
+}
+
+// value is an attribute's value in the plan so far, as the framework returns it: a member of
+// an object that is null or unknown is null.
+func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
+	root, nested, isNested := strings.Cut(attribute, ".")
+	switch m := member(p.Plan, root).(type) {
 	case attr.Value:
-		after = v
+		v = m
 	default:
-		if kind, diags := p.resp.Plan.Schema.TypeAtPath(ctx, diagnostics.Path(attribute)); !diags.HasError() {
-			tfsdk.ValueFrom(ctx, v, kind, &after)
+		if kind, diags := p.resp.Plan.Schema.TypeAtPath(ctx, diagnostics.Path(root)); !diags.HasError() {
+			tfsdk.ValueFrom(ctx, m, kind, &v)
 		}
 	}
-	return before, after
+	for isNested {
+		var name string
+		name, nested, isNested = strings.Cut(nested, ".")
+		object, ok := v.(types.Object)
+		if !ok {
+			return nil
+		}
+		if v, ok = object.Attributes()[name]; ok {
+			continue
+		}
+		kind := object.AttributeTypes(ctx)[name]
+		if kind == nil {
+			return nil
+		}
+		v, _ = kind.ValueFromTerraform(ctx, tftypes.NewValue(kind.TerraformType(ctx), nil)) // null fits each type
+	}
+	return v
 }
 
 // member returns the value of a model's attribute, nil if the model doesn't have it. To
@@ -212,10 +233,12 @@ func dotted(at *tftypes.AttributePath) string {
 
 // Known tells whether all of these planned attributes are known in full.
 func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
-	plan := p.planned(ctx)
 	for _, a := range attributes {
-		v, _, err := tftypes.WalkAttributePath(plan.Raw, tftypes.NewAttributePath().WithAttributeName(a))
-		if value, ok := v.(tftypes.Value); err != nil || !ok || !value.IsFullyKnown() {
+		v := p.value(ctx, a)
+		if v == nil {
+			return false
+		}
+		if value, err := v.ToTerraformValue(ctx); err != nil || !value.IsFullyKnown() {
 			return false
 		}
 	}

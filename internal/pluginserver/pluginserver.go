@@ -71,6 +71,11 @@ type content interface {
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
 }
 
+// GetProviderSchema converts the schemas once, also for secretsOf.
+func (s *server) GetProviderSchema(context.Context, *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+	return s.all()
+}
+
 func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: diags}, nil

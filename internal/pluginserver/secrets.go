@@ -40,13 +40,16 @@ func (s *server) secretsOf(schema func(*tfprotov6.GetProviderSchemaResponse) *tf
 		return nil
 	}
 	of := schema(all)
-	fields := reflect.Indirect(reflect.ValueOf(req))
+	if of == nil {
+		return nil
+	}
+	ty, fields := of.ValueType(), reflect.Indirect(reflect.ValueOf(req))
 	for i := range fields.NumField() {
 		value, ok := fields.Field(i).Interface().(*tfprotov6.DynamicValue)
-		if !ok || value == nil || of == nil {
+		if !ok || value == nil {
 			continue
 		}
-		object, err := value.Unmarshal(of.ValueType())
+		object, err := value.Unmarshal(ty)
 		if err != nil { // a value of another type, which has no secrets
 			continue
 		}

@@ -71,6 +71,9 @@ func words(command string) (out []string) {
 
 // spellings lists the ways in which a text may spell a secret.
 func spellings(secret string) []string {
+	if !strings.ContainsFunc(secret, isSpelledOtherwise) {
+		return []string{secret}
+	}
 	quoted, _ := json.Marshal(secret)
 	var plain strings.Builder // JSON without the escapes for HTML
 	e := json.NewEncoder(&plain)
@@ -95,6 +98,11 @@ func spellings(secret string) []string {
 		}
 	}
 	return out
+}
+
+// isSpelledOtherwise reports whether an encoding below may change a character.
+func isSpelledOtherwise(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
 func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -29,12 +31,19 @@ type Provider struct {
 	t      *testing.T
 	ctx    context.Context // outlives the test's own, for clean-ups
 	server tfprotov6.ProviderServer
-	schema *tfprotov6.GetProviderSchemaResponse
-	ids    map[string]tftypes.Type // of identities
-	block  *tfprotov6.DynamicValue // the provider block
+	*schemas
+	block *tfprotov6.DynamicValue // the provider block
 	// Configured holds what configuring the provider said.
 	Configured Diagnostics
 }
+
+// schemas are those of a type of provider. Each of its servers has the same.
+type schemas struct {
+	schema     *tfprotov6.GetProviderSchemaResponse
+	types, ids map[string]tftypes.Type // of resources and identities
+}
+
+var known sync.Map // schemas by the provider's type
 
 // Unknown stands for a value that is known after apply.
 var Unknown = unknown{}
@@ -47,18 +56,7 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
 	tfcli.SkipAgain(t)
 	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: pluginserver.New(p)}
-	var err error
-	d.schema, err = d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
-	d.must(err)
-	if diags := Diagnostics(d.schema.Diagnostics); diags.Err() != nil {
-		t.Fatalf("the provider's schema does not load: %s", diags)
-	}
-	identities, err := d.server.GetResourceIdentitySchemas(d.ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
-	d.must(err)
-	d.ids = map[string]tftypes.Type{}
-	for name, schema := range identities.IdentitySchemas {
-		d.ids[name] = schema.ValueType()
-	}
+	d.schemas = d.schemasOf(p)
 	config := d.value(d.schema.Provider.ValueType(), block)
 	valid, err := d.server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
 	d.must(err)
@@ -66,6 +64,30 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	d.Walk()
 	d.Configured = append(valid.Diagnostics, d.Configured...)
 	return d
+}
+
+// schemasOf returns the schemas that the server returns for a provider.
+func (d *Provider) schemasOf(p provider.Provider) *schemas {
+	d.t.Helper()
+	if s, ok := known.Load(reflect.TypeOf(p)); ok {
+		return s.(*schemas)
+	}
+	schema, err := d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
+	d.must(err)
+	if diags := Diagnostics(schema.Diagnostics); diags.Err() != nil {
+		d.t.Fatalf("the provider's schema does not load: %s", diags)
+	}
+	identities, err := d.server.GetResourceIdentitySchemas(d.ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
+	d.must(err)
+	s := &schemas{schema: schema, types: map[string]tftypes.Type{}, ids: map[string]tftypes.Type{}}
+	for name, of := range schema.ResourceSchemas {
+		s.types[name] = of.ValueType()
+	}
+	for name, of := range identities.IdentitySchemas {
+		s.ids[name] = of.ValueType()
+	}
+	known.Store(reflect.TypeOf(p), s)
+	return s
 }
 
 // Walk configures the provider anew, as Terraform does before it refreshes and
@@ -198,7 +220,7 @@ func (d *Provider) Plan(typeName string, prior State, config map[string]any) Pla
 	if schema == nil {
 		d.t.Fatalf("the provider has no resource type %s", typeName)
 	}
-	ty := schema.ValueType()
+	ty := d.types[typeName]
 	p := Planned{config: d.value(ty, config), prior: prior}
 	valid, err := d.server.ValidateResourceConfig(d.ctx, &tfprotov6.ValidateResourceConfigRequest{
 		TypeName: typeName, Config: d.pack(p.config),
@@ -239,7 +261,7 @@ func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, b
 	p.Diagnostics = append(p.Diagnostics, resp.Diagnostics...)
 	p.State = State{Type: typeName, private: resp.PlannedPrivate, identity: resp.PlannedIdentity}
 	if resp.PlannedState != nil {
-		p.Value = d.unpack(resp.PlannedState, schema.ValueType())
+		p.Value = d.unpack(resp.PlannedState, d.types[typeName])
 	}
 	// Terraform can't show a saved plan with such an identity, and OpenTofu can't save it.
 	if id := resp.PlannedIdentity; id != nil && id.IdentityData != nil && !d.unpack(id.IdentityData, d.ids[typeName]).IsFullyKnown() {
@@ -266,7 +288,7 @@ func (d *Provider) Resolve(p Planned, config map[string]any) Planned {
 // as it was planned.
 func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 	d.t.Helper()
-	ty := d.Schema(p.Type).ValueType()
+	ty := d.types[p.Type]
 	before := tftypes.NewValue(ty, nil)
 	if p.Action == "update" {
 		before = p.prior.Value
@@ -301,7 +323,7 @@ func (d *Provider) Read(s State) (State, Diagnostics) {
 	d.must(err)
 	out := State{Type: s.Type, private: resp.Private, identity: resp.NewIdentity}
 	if resp.NewState != nil {
-		out.Value = d.unpack(resp.NewState, d.Schema(s.Type).ValueType())
+		out.Value = d.unpack(resp.NewState, d.types[s.Type])
 	}
 	return out, resp.Diagnostics
 }
@@ -309,7 +331,7 @@ func (d *Provider) Read(s State) (State, Diagnostics) {
 // Destroy plans and applies the end of an object.
 func (d *Provider) Destroy(s State) Diagnostics {
 	d.t.Helper()
-	ty := d.Schema(s.Type).ValueType()
+	ty := d.types[s.Type]
 	null := d.pack(tftypes.NewValue(ty, nil))
 	planned, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: s.Type, PriorState: d.pack(s.Value), ProposedNewState: null, Config: null, PriorPrivate: s.private,
@@ -346,7 +368,7 @@ func (d *Provider) imported(req *tfprotov6.ImportResourceStateRequest) (State, D
 		return State{Type: req.TypeName}, diags
 	}
 	got := resp.ImportedResources[0]
-	return d.Read(State{Type: req.TypeName, Value: d.unpack(got.State, d.Schema(req.TypeName).ValueType()), private: got.Private, identity: got.Identity})
+	return d.Read(State{Type: req.TypeName, Value: d.unpack(got.State, d.types[req.TypeName]), private: got.Private, identity: got.Identity})
 }
 
 // Move moves the state of another provider's resource, as a moved block does. The state
@@ -360,7 +382,7 @@ func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byt
 	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || resp.TargetState == nil {
 		return State{Type: typeName}, diags
 	}
-	return State{Type: typeName, Value: d.unpack(resp.TargetState, d.Schema(typeName).ValueType()), private: resp.TargetPrivate, identity: resp.TargetIdentity}, resp.Diagnostics
+	return State{Type: typeName, Value: d.unpack(resp.TargetState, d.types[typeName]), private: resp.TargetPrivate, identity: resp.TargetIdentity}, resp.Diagnostics
 }
 
 // Listed is an object that a list block finds.
@@ -389,7 +411,7 @@ func (d *Provider) List(typeName string, config map[string]any) (found []Listed,
 		if Diagnostics(result.Diagnostics).Err() != nil {
 			continue
 		}
-		found = append(found, Listed{State{Type: typeName, Value: d.unpack(result.Resource, d.Schema(typeName).ValueType()), identity: result.Identity}, result.DisplayName})
+		found = append(found, Listed{State{Type: typeName, Value: d.unpack(result.Resource, d.types[typeName]), identity: result.Identity}, result.DisplayName})
 	}
 	return found, diags
 }
