@@ -3,6 +3,9 @@ package redact_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"html"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -153,5 +156,23 @@ func TestAddLater(t *testing.T) {
 	s.Add("planted-2")
 	if got := s.Line("planted-1 planted-2"); got != "[redacted] [redacted]" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A character is redacted in each encoding, also if it is the secret's only special one.
+func TestEachCharacterInEachEncoding(t *testing.T) {
+	for r := '!'; r <= '~'; r++ {
+		secret := "secret" + string(r) + "value"
+		s := new(redact.Set)
+		s.Add(secret)
+		quoted, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{secret, string(quoted), strconv.Quote(secret), url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret)} {
+			if got := s.Message("a " + text + " b"); !strings.Contains(got, redact.Redacted) {
+				t.Errorf("%q stays %q", text, got)
+			}
+		}
 	}
 }
