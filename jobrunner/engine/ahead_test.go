@@ -48,7 +48,9 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 				row := NewJob{Endpoint: "ep", Input: []byte("{}")}.row("other", 0)
 				row.gone = e.now() + DefaultTTL.Milliseconds()
 				row.expires = row.gone
-				err := row.write(tx, "")
+				rows := rowWrites{}
+				rows.addJob(&row, "")
+				err := rows.run(tx)
 				return []change{{endpoint: "ep", id: "other", from: none, to: InQueue, due: row.gone}}, err
 			})
 			if err != nil {

@@ -165,17 +165,15 @@ func (e *Engine) insertRequests(tx *sqldb.Tx, endpoint string, b batchRow, input
 		return nil, err
 	}
 	queue := BatchQueue(endpoint)
+	var requests, contents [][]any
 	for _, input := range inputs {
 		id := NewJob{}.newID()
-		if err := tx.Later(insertRequest, queue, id, batchKeep.Milliseconds(), now, now, now, b.gone, b.gone, b.k); err != nil {
-			return nil, err
-		}
-		if err := tx.Later(insertRequestInput, input, queue, id); err != nil {
-			return nil, err
-		}
+		requests = append(requests, []any{queue, id, batchKeep.Milliseconds(), now, now, now, b.gone, b.gone, b.k})
+		contents = append(contents, []any{queue, id, input, []byte(nil)})
 		ids = append(ids, id)
 	}
-	return ids, nil
+	err = tx.LaterEach(insertRequest, requests)
+	return ids, errors.Join(err, tx.LaterEach(insertInput, contents))
 }
 
 // RemoveRequest removes a request from a DRAFT.

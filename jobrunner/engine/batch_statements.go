@@ -12,8 +12,6 @@ const (
 	// Arguments: queue, id, retention, now, now, now, gone, gone, batch.
 	insertRequest = `INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, batch)
 		VALUES (?, ?, 'DRAFT', 0, '', 0, ?, ?, ?, ?, ?, ?, ?)`
-	// Arguments: input, queue, id.
-	insertRequestInput = `INSERT INTO inputs (k, input) SELECT k, CAST(? AS {blob}) FROM jobs WHERE endpoint = ? AND id = ?`
 	// Arguments: queue, id, batch.
 	deleteRequest = `DELETE FROM jobs WHERE endpoint = ? AND id = ? AND batch = ? AND state = 'DRAFT'`
 

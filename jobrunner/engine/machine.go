@@ -49,7 +49,7 @@ const (
 	// heldByWorker.
 	selectHeldJob = `SELECT k, low, keep_ms, queued, expires, gone, retries, started, deadline FROM jobs WHERE` + heldByWorker + `AND webhook = ''{lock}`
 	// The jobs that wait, behind one of them. Arguments: endpoint, now, turn, k, how many.
-	waitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
+	waitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, ` + itsInput + ` FROM jobs
 		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?) ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 	// The jobs that are next. Arguments: now, default time-out, endpoint, now, how
 	// many.
@@ -60,8 +60,11 @@ const (
 	nextJobsOfLead = selectNextJobs + ` AND EXISTS (` + isLead + `)` + nextJobsOrder
 	// Arguments: endpoint, process, epoch.
 	isLead         = `SELECT 1 FROM leads JOIN processes ON processes.id = leads.process WHERE leads.endpoint = ? AND leads.process = ? AND leads.epoch = ?`
-	selectNextJobs = `SELECT jobs.k, id, low, attempt, retries, queued, ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, gone, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
+	selectNextJobs = `SELECT jobs.k, id, low, attempt, retries, queued, ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, gone, ` + itsInput + ` FROM jobs
 		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ?`
+	// Not a join, for which PostgreSQL may read all inputs if the table was empty when it
+	// made the plan.
+	itsInput      = `(SELECT input FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
 	nextJobsOrder = ` ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 
 	// IN_PROGRESS → COMPLETED: the handler answered. Arguments: end, end, k.
@@ -130,9 +133,10 @@ const (
 
 // What belongs to a job beside its state.
 const (
-	// Of the job that was inserted last.
-	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES ({last k}, ?, ?)`
-	insertOutput = `INSERT INTO outputs (k, output, error) VALUES ({last k}, ?, ?)`
+	// Arguments: endpoint, id, then what is kept.
+	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (` + keyOf + `, ?, ?)`
+	insertOutput = `INSERT INTO outputs (k, output, error) VALUES (` + keyOf + `, ?, ?)`
+	keyOf        = `(SELECT k FROM jobs WHERE endpoint = ? AND id = ?)`
 
 	upsertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`

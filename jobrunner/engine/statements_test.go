@@ -55,7 +55,7 @@ var byIndex = map[string]string{
 	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "unread": countUnread, "held": selectHeld, "held job": selectHeldJob, "recent": recentJobs, "latestOf": latestJobsOf,
 	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimWebhook),
 	"batchLocked": lockBatchRow + batchByID, "batchRow": selectBatchRow + dueBatch, "dueBatches": selectDueBatches, "nextBatch": nextBatch, "batches": selectBatches, "batch": selectBatch, "countBatches": countBatches, "activeBatches": countActive,
-	"requestInput": insertRequestInput, "requestRemoved": deleteRequest, "requestsReleased": releaseRequests, "requestsDropped": dropRequests, "noBatches": deleteBatchesOf,
+	"input": insertInput, "requestRemoved": deleteRequest, "requestsReleased": releaseRequests, "requestsDropped": dropRequests, "noBatches": deleteBatchesOf,
 	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
 }
 
@@ -94,10 +94,10 @@ func TestStatementsUseIndexes(t *testing.T) {
 	}
 }
 
-// The same on PostgreSQL, which is kept from reading whole tables only because
-// they are small.
+// The same on PostgreSQL, with plans that it made and keeps since inputs was empty.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
-	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)})
+	address := pgtest.Start(t)
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +107,11 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
+	pgtest.Exec(t, address, "VACUUM ANALYZE inputs")
 	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			// A plan for any arguments: that for none would read nothing.
-			for _, set := range []string{"SET LOCAL enable_seqscan = off", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
+			for _, set := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
 				if _, err := tx.Exec(set); err != nil {
 					return err
 				}
@@ -154,6 +155,9 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 func readsAll(plan []string) string {
 	limited := false
 	for i, line := range plan {
+		if strings.Contains(line, "Join Filter") && strings.Contains(line, "inputs.k") { // of all inputs
+			return strings.TrimSpace(line)
+		}
 		limited = limited || strings.Contains(line, "Limit ")
 		scan := strings.Contains(line, "Scan on ") || strings.Contains(line, "Scan using ")
 		few := strings.Contains(line, " on processes") || strings.Contains(line, "CTE Scan") || strings.Contains(line, "Subquery Scan") ||

@@ -70,13 +70,11 @@ func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Tak
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range jobs {
-		job := &jobs[i]
-		if err := tx.Later(startJob, job.Worker, e.processID(), job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
-			return nil, nil, err
-		}
+	rows := rowWrites{}
+	for i, job := range jobs {
+		rows.add(startJob, job.Worker, e.processID(), job.Attempt, now, millis(job.Deadline), lease, keys[i])
 	}
-	return jobs, changes, nil
+	return jobs, changes, rows.run(tx)
 }
 
 // start says when a job that is taken has to be over, and what the take changes.

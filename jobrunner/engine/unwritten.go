@@ -42,36 +42,43 @@ func (n NewJob) row(id string, now int64) jobRow {
 		submitted: now, queued: now, expires: gone, gone: gone, input: n.Input, rest: n.Rest, state: InQueue}
 }
 
-// write writes the row. The input of a job that is COMPLETED is left out, for
-// nobody runs it again: only a webhook would show it.
-func (j *jobRow) write(tx *sqldb.Tx, process string) error {
-	if j.k != 0 {
-		return j.update(tx, process)
+// rowWrites are the arguments of the statements that write rows, one list for each job.
+type rowWrites map[string][][]any
+
+func (w rowWrites) add(statement string, args ...any) { w[statement] = append(w[statement], args) }
+
+// run runs each statement for all its rows.
+func (w rowWrites) run(tx *sqldb.Tx) error {
+	for _, statement := range []string{insertJob, insertInput, insertOutput, startJob, endTaken, upsertOutput} {
+		if err := tx.LaterEach(statement, w[statement]); err != nil {
+			return err
+		}
 	}
-	if j.state == InQueue {
-		process = ""
-	}
-	err := tx.Later(insertJob, j.endpoint, j.id, j.state, boolToInt(j.low), j.webhook, j.owner, j.execution, j.keep, j.submitted, j.submitted, j.submitted, j.expires, j.gone,
-		j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.finished)
-	if err == nil && j.state != Completed {
-		err = tx.Later(insertInput, j.input, j.rest)
-	}
-	if err == nil && j.state.Terminal() {
-		err = tx.Later(insertOutput, j.output, j.message)
-	}
-	return err
+	return nil
 }
 
-// update writes what became of a job that waited in the table.
-func (j *jobRow) update(tx *sqldb.Tx, process string) error {
-	if j.state == InProgress {
-		return tx.Later(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.k)
+// addJob adds what became of a job. The input of one that is COMPLETED is left out, for
+// nobody runs it again: only a webhook would show it.
+func (w rowWrites) addJob(j *jobRow, process string) {
+	switch {
+	case j.k != 0 && j.state == InProgress:
+		w.add(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.k)
+		return
+	case j.k != 0:
+		w.add(endTaken, j.state, j.worker, process, j.attempt, j.started, j.deadline, j.finished, j.gone, j.k)
+		w.add(upsertOutput, j.k, j.output, j.message)
+		return
+	case j.state == InQueue:
+		process = ""
 	}
-	err := tx.Later(endTaken, j.state, j.worker, process, j.attempt, j.started, j.deadline, j.finished, j.gone, j.k)
-	if err == nil {
-		err = tx.Later(upsertOutput, j.k, j.output, j.message)
+	w.add(insertJob, j.endpoint, j.id, j.state, boolToInt(j.low), j.webhook, j.owner, j.execution, j.keep, j.submitted, j.submitted, j.submitted, j.expires, j.gone,
+		j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.finished)
+	if j.state != Completed {
+		w.add(insertInput, j.endpoint, j.id, j.input, j.rest)
 	}
-	return err
+	if j.state.Terminal() {
+		w.add(insertOutput, j.endpoint, j.id, j.output, j.message)
+	}
 }
 
 // unwritten are the jobs that were submitted or taken in the commit under way, or, in
@@ -159,14 +166,16 @@ func (e *Engine) writeOut(tx *sqldb.Tx) error {
 		rest = newUnwritten()
 		rest.queue, rest.queues = u.queue, u.queues
 	}
+	rows := rowWrites{}
 	for _, j := range u.order {
 		if rest != nil && !j.state.Terminal() {
 			rest.add(j)
-			continue
+		} else {
+			rows.addJob(j, e.processID())
 		}
-		if err := j.write(tx, e.processID()); err != nil {
-			return err
-		}
+	}
+	if err := rows.run(tx); err != nil {
+		return err
 	}
 	if batch.Value = nil; rest != nil {
 		batch.Value = rest
@@ -220,7 +229,9 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 		if err := e.writeOut(tx); err != nil {
 			return err
 		}
-		return row.write(tx, e.processID())
+		rows := rowWrites{}
+		rows.addJob(&row, e.processID())
+		return rows.run(tx)
 	}
 	if u.bytes+n > maxUnwritten {
 		if err := e.writeOut(tx); err != nil {

@@ -228,3 +228,18 @@ func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
 // server is sent it together with the next statement, or with the commit, which
 // fail where it does.
 func (tx *Tx) Later(query string, args ...any) error { return tx.conn.later(query, args...) }
+
+// LaterEach is Later for each of several rows of arguments, which have the same types. No
+// two may change the same row. A server is sent one statement for all: an INSERT … VALUES
+// or an UPDATE … WHERE.
+func (tx *Tx) LaterEach(query string, rows [][]any) error {
+	if s, ok := tx.conn.(*postgresTx); ok {
+		return s.laterEach(query, rows)
+	}
+	for _, args := range rows {
+		if err := tx.Later(query, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

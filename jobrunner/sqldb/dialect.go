@@ -18,7 +18,6 @@ var sqliteDialect = dialect{words: strings.NewReplacer(
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
 	"{returning k}", "",
-	"{last k}", "last_insert_rowid()", // of the row that was inserted last
 	"{least}", "min",
 	"{lock}", "",
 	"{lock jobs that are free}", "", // nobody else writes
@@ -33,7 +32,6 @@ var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
 	"{returning k}", "RETURNING k",
-	"{last k}", "lastval()",
 	"{least}", "least",
 	"{lock}", " FOR UPDATE", // waits for another transaction that changes the row
 	"{lock jobs that are free}", " FOR UPDATE OF jobs SKIP LOCKED", // no other transaction changes them

@@ -47,7 +47,11 @@ const (
 // Both ends notice within half a minute that the other one is gone.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
+// The server caches the plan of a prepared statement: one made while a table was small
+// would read the whole table for as long as the connection lives. enable_seqscan adds a
+// cost to such plans, which would start the JIT compiler.
+const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;" +
+	"SET enable_seqscan = off; SET jit = off;"
 
 // postgres is a database on a server that other processes share.
 type postgres struct {

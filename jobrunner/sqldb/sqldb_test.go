@@ -61,6 +61,45 @@ func count(t *testing.T, db *sqldb.DB) (n int) {
 	return n
 }
 
+// One statement for several rows does what it does for each of them.
+func TestLaterEach(t *testing.T) {
+	modes(t, func(t *testing.T, c sqldb.Config) {
+		db := open(t, c)
+		const insert = `INSERT INTO notes (name, body) VALUES (?, COALESCE(?, (SELECT body FROM notes WHERE name = ?))) ON CONFLICT (name) DO UPDATE SET body = excluded.body`
+		if err := add(t.Context(), db, "a", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			all = nil
+			err := errors.Join(
+				tx.LaterEach(insert, nil),
+				tx.LaterEach(insert, [][]any{{"b", []byte(nil), "a"}, {"c\x00", []byte{}, "a"}, {"a", []byte("2"), ""}}),
+				tx.LaterEach("UPDATE notes SET name = ? WHERE name = ? AND k > ?", [][]any{{"B", "b", 0}, {"A", "a", 1 << 40}}))
+			if err != nil {
+				return err
+			}
+			rows, err := tx.Query("SELECT name, body FROM notes ORDER BY name")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var name string
+				var body []byte
+				if err := rows.Scan(&name, &body); err != nil {
+					return err
+				}
+				all = append(all, name[:1]+"="+string(body))
+			}
+			return rows.Err()
+		})
+		if got := strings.Join(all, " "); err != nil || got != "B=1 a=2 c=" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}
+
 // modes runs a test on each kind of database.
 func modes(t *testing.T, test func(t *testing.T, c sqldb.Config)) {
 	t.Run("memory", func(t *testing.T) { test(t, sqldb.Config{}) })
@@ -239,13 +278,13 @@ func TestWithdrawn(t *testing.T) {
 	})
 	<-running
 	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	all.Go(func() {
 		if err := add(ctx, db, "second", nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("withdrawn: %v", err)
 		}
 		close(hold)
 	})
-	cancel()
 	all.Wait()
 	if n := count(t, db); n != 1 {
 		t.Errorf("%d rows", n)

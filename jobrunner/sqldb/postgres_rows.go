@@ -1,0 +1,90 @@
+package sqldb
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// laterEach queues one statement for several rows of arguments, sent as an array for each
+// column: a statement costs the server and the client more than a row does.
+func (s *postgresTx) laterEach(query string, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	columns, types := make([]any, len(rows[0])), make([]string, len(rows[0]))
+	for i, args := range rows {
+		if err := arguments(args); err != nil {
+			return err
+		}
+		rows[i] = storableTexts(args)
+	}
+	for i := range columns {
+		switch rows[0][i].(type) {
+		case string:
+			columns[i], types[i] = column(rows, i, func(v any) string { return v.(string) }), "text[]"
+		case []byte:
+			columns[i], types[i] = column(rows, i, func(v any) []byte { return v.([]byte) }), "bytea[]"
+		case int:
+			columns[i], types[i] = column(rows, i, func(v any) int { return v.(int) }), "bigint[]"
+		case int64:
+			columns[i], types[i] = column(rows, i, func(v any) int64 { return v.(int64) }), "bigint[]"
+		default:
+			return fmt.Errorf("argument %d: %T has no array", i+1, rows[0][i])
+		}
+	}
+	key := eachRow + query
+	text, ok := s.p.texts.Load(key)
+	if !ok {
+		text = forEachRow(s.p.text(query), types)
+		s.p.texts.Store(key, text)
+	}
+	s.queueStatement(text.(string), columns...)
+	return nil
+}
+
+func column[T any](rows [][]any, i int, value func(any) T) []T {
+	all := make([]T, len(rows))
+	for n, args := range rows {
+		all[n] = value(args[i])
+	}
+	return all
+}
+
+const eachRow = "for each row: "
+
+var argument = regexp.MustCompile(`\$(\d+)`)
+
+// forEachRow rewrites an INSERT … VALUES, or an UPDATE … WHERE, for many rows: its
+// arguments become arrays of these types.
+func forEachRow(text string, types []string) string {
+	var arrays, names []string
+	for i, t := range types {
+		arrays, names = append(arrays, fmt.Sprintf("$%d::%s", i+1, t)), append(names, fmt.Sprintf("a%d", i+1))
+	}
+	from := fmt.Sprintf(" FROM unnest(%s) AS row (%s) ", strings.Join(arrays, ", "), strings.Join(names, ", "))
+	text = argument.ReplaceAllString(text, "row.a$1")
+	if start := strings.Index(text, "VALUES ("); start >= 0 {
+		values := text[start+len("VALUES "):]
+		end := closing(values)
+		return text[:start] + "SELECT " + values[1:end] + from + values[end+1:]
+	}
+	where := strings.LastIndex(text, " WHERE ")
+	return text[:where] + from + text[where:]
+}
+
+// closing is the position of the bracket that closes the first one.
+func closing(text string) int {
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
