@@ -64,7 +64,7 @@ const (
 		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ?`
 	// Not a join, for which PostgreSQL may read all inputs if the table was empty when it
 	// made the plan.
-	itsInput      = `(SELECT input FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
+	itsInput      = `(SELECT inputs.input FROM inputs WHERE inputs.k = jobs.k), (SELECT inputs.rest FROM inputs WHERE inputs.k = jobs.k)`
 	nextJobsOrder = ` ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 
 	// IN_PROGRESS → COMPLETED: the handler answered. Arguments: end, end, k.
@@ -134,9 +134,8 @@ const (
 // What belongs to a job beside its state.
 const (
 	// Arguments: endpoint, id, then what is kept.
-	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES (` + keyOf + `, ?, ?)`
-	insertOutput = `INSERT INTO outputs (k, output, error) VALUES (` + keyOf + `, ?, ?)`
-	keyOf        = `(SELECT k FROM jobs WHERE endpoint = ? AND id = ?)`
+	insertInput  = `INSERT INTO inputs (k, input, rest) VALUES ((SELECT k FROM jobs WHERE endpoint = ? AND id = ?), ?, ?)`
+	insertOutput = `INSERT INTO outputs (k, output, error) VALUES ((SELECT k FROM jobs WHERE endpoint = ? AND id = ?), ?, ?)`
 
 	upsertOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
