@@ -25,14 +25,14 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		},
 		decode: decodePlain[Cluster],
 		create: func(want Cluster) (any, error) {
-			want.ID, want.ClusterState, want.Command = "", ClusterState{}, want.created()
+			want.ID, want.ClusterState, want.Command = "", ClusterState{}, want.forCreate()
 			return want, nil
 		},
 		update: func(have, want Cluster) (patch, error) {
 			type rename struct {
 				Name string `json:"name"`
 			}
-			return changed(nil, &rename{have.Name}, rename{want.Name})
+			return changedMembers(nil, &rename{have.Name}, rename{want.Name})
 		},
 	}
 	members := podsV2(d, nil).rest

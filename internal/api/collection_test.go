@@ -379,8 +379,8 @@ func status(err error) int {
 	return 0
 }
 
-// answered decodes a wire text through a Get.
-func answered[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], wire string) T {
+// fromAnswer decodes a wire text through a Get.
+func decodeAnswer[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
 	got, err := of(c).Get(t.Context(), "a")
@@ -390,8 +390,8 @@ func answered[T any](t *testing.T, version api.Version, of func(*api.Client) api
 	return got
 }
 
-// created is the body that a Create sends.
-func created[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], want T) (string, error) {
+// forCreate is the body that a Create sends.
+func createBody[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(201, `{"id":"a"}`))
 	d.emptyLists = true
@@ -401,8 +401,8 @@ func created[T any](t *testing.T, version api.Version, of func(*api.Client) api.
 	return d.last(t).body, nil
 }
 
-// updated is the body that an Update sends, null when it sends none.
-func updated[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T) (string, error) {
+// updateBody is the body that an Update sends, null when it sends none.
+func updateBody[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(200, `{"id":"a"}`))
 	if _, err := of(c).Update(t.Context(), have, want); err != nil {

@@ -23,9 +23,9 @@ func (c Command) Meaning() (startcmd.Command, error) {
 	return startcmd.Command{Entrypoint: deref(c.Entrypoint), Cmd: deref(c.Cmd)}, nil
 }
 
-// answered returns the command of an answer with all its members. A deployment may know
+// fromAnswer returns the command of an answer with all its members. A deployment may know
 // Args only, and API v1 lists only.
-func (c Command) answered() Command {
+func (c Command) fromAnswer() Command {
 	if len(deref(c.Entrypoint))+len(deref(c.Cmd)) == 0 {
 		c.Entrypoint, c.Cmd = nil, nil
 	}
@@ -44,8 +44,8 @@ func filled(list *[]string) *[]string {
 	return list
 }
 
-// created returns the members of a create: those that aren't empty.
-func (c Command) created() Command {
+// forCreate returns the members of a create: those that aren't empty.
+func (c Command) forCreate() Command {
 	if deref(c.Args) == "" {
 		c.Args = nil
 	}
@@ -57,8 +57,8 @@ func (c Command) created() Command {
 	return c
 }
 
-// change returns the members of an update, which mean something else than before.
-func (c Command) change(before Command) Command {
+// forUpdate returns the members of an update, which mean something else than before.
+func (c Command) forUpdate(before Command) Command {
 	had, err := before.Meaning()
 	unknown := err != nil || before == Command{}
 	if c.Args != nil && !unknown {

@@ -20,8 +20,8 @@ func gpuEndpoint() api.Endpoint {
 	}
 }
 
-// own is a container that says everything.
-func own() *api.Container {
+// ownContainer is a container that says everything.
+func ownContainer() *api.Container {
 	return &api.Container{Image: new("i"), Command: api.Command{Args: new("x")}, Disk: new(int64(30)), Env: map[string]string{"A": "1"},
 		Ports: new([]string{"80/http", "22/tcp"}), Registry: new("r")}
 }
@@ -48,7 +48,7 @@ func TestCreateEndpoint(t *testing.T) {
 			"flashboot":"OFF","workers":{"min":0,"max":3},"scaling":{"type":"REQUEST_COUNT","requestCount":3}}`},
 		"v2, floor": {api.V2, api.Endpoint{Name: "n", GPU: &api.GPU{Pools: []string{"P"}, MinCUDAVersion: "12.4"}},
 			`{"name":"n","gpu":{"pools":["P"],"minCudaVersion":"12.4"},"workers":{"min":0,"max":0}}`},
-		"v2, container": {api.V2, api.Endpoint{Name: "n", Type: "LOAD_BALANCER", Container: own()},
+		"v2, container": {api.V2, api.Endpoint{Name: "n", Type: "LOAD_BALANCER", Container: ownContainer()},
 			`{"name":"n","type":"LOAD_BALANCER","image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r","workers":{"min":0,"max":0}}`},
 		// An empty setting overrides the template's.
 		"v2, empty container": {api.V2, api.Endpoint{Name: "n", TemplateID: new("t"),
@@ -60,7 +60,7 @@ func TestCreateEndpoint(t *testing.T) {
 			`{"name":"n","flashboot":"PRIORITY_FLASHBOOT","scaling":{"type":"QUEUE_DELAY","queueDelay":0.5},"workers":{"min":0,"max":0}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := created(t, c.version, endpoints, c.want)
+			body, err := createBody(t, c.version, endpoints, c.want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestReadEndpoint(t *testing.T) {
 	v1.Type, v1.Container, v1.GPU.Pools, v1.GPU.ExcludedTypes = "", nil, nil, nil
 	v1.FlashBoot, v1.CreatedAt, v1.WorkerEnv = nil, "2026-11-01T00:00:00Z", map[string]string{"A": "1"}
 	v2 := gpuEndpoint()
-	v2.TemplateID, v2.Container, v2.GPU.TypeIDs = nil, own(), nil
+	v2.TemplateID, v2.Container, v2.GPU.TypeIDs = nil, ownContainer(), nil
 	v2.Container.Entrypoint, v2.Container.Cmd = new([]string(nil)), new([]string{"x"})
 	v2.CreatedAt, v2.RequestURLs = v1.CreatedAt, api.RequestURLs{Run: "http://q/run", RunSync: "http://q/runsync", Status: "http://q/status",
 		Stream: "http://q/stream", Cancel: "http://q/cancel", Retry: "http://q/retry", PurgeQueue: "http://q/purge-queue", Health: "http://q/health"}
@@ -121,7 +121,7 @@ func TestReadEndpoint(t *testing.T) {
 			api.Endpoint{ID: "a", Type: "LOAD_BALANCER", Container: nothing, RequestURLs: api.RequestURLs{Base: "http://b", Health: "http://b/ping"},
 				GPU: &api.GPU{Pools: []string{"P"}, AllowedCUDAVersions: []string{}, MinCUDAVersion: "12.4"}}},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, answered(t, c.version, endpoints, c.wire), c.want) })
+		t.Run(name, func(t *testing.T) { same(t, decodeAnswer(t, c.version, endpoints, c.wire), c.want) })
 	}
 }
 
@@ -175,7 +175,7 @@ func TestUpdateEndpoint(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 				want := gpuEndpoint()
 				c.change(&want)
-				got, err := updated(t, version, endpoints, gpuEndpoint(), want)
+				got, err := updateBody(t, version, endpoints, gpuEndpoint(), want)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -200,7 +200,7 @@ func TestUpdateCPU(t *testing.T) {
 		api.V1: `{"cpuFlavorIds":["cpu3c","cpu5c"],"vcpuCount":8}`,
 		api.V2: `{"cpu":[{"id":"cpu3c","vcpuCount":8},{"id":"cpu5c","vcpuCount":8}]}`,
 	} {
-		got, err := updated(t, version, endpoints, have, want)
+		got, err := updateBody(t, version, endpoints, have, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestUpdateCPU(t *testing.T) {
 	}
 	// One of the two alone would change its meaning.
 	want.CPU = want.CPU[:1]
-	got, err := updated(t, api.V1, endpoints, have, want)
+	got, err := updateBody(t, api.V1, endpoints, have, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,11 +235,11 @@ func TestUpdateContainer(t *testing.T) {
 		"one":      {func(c *api.Container) { c.Args = new("y") }, `{"args":"y"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := api.Endpoint{ID: "a", Name: "n", Container: own()}
-			want := api.Endpoint{Name: "n", Container: own()}
+			have := api.Endpoint{ID: "a", Name: "n", Container: ownContainer()}
+			want := api.Endpoint{Name: "n", Container: ownContainer()}
 			c.change(want.Container)
 			for version, body := range map[api.Version]string{api.V1: `null`, api.V2: c.body} {
-				got, err := updated(t, version, endpoints, have, want)
+				got, err := updateBody(t, version, endpoints, have, want)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -266,12 +266,12 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 		have, want api.Endpoint
 		v1, v2     string
 	}{
-		"the same": {followed("t", own(), false), followed("t", override, false), `null`, `null`},
-		"another": {followed("t", own(), false), followed("u", override, false),
+		"the same": {followed("t", ownContainer(), false), followed("t", override, false), `null`, `null`},
+		"another": {followed("t", ownContainer(), false), followed("u", override, false),
 			`{"templateId":"u"}`, `{"templateId":"u","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
-		"again": {followed("t", own(), false), followed("t", override, true),
+		"again": {followed("t", ownContainer(), false), followed("t", override, true),
 			`{"templateId":"t"}`, `{"templateId":"t","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
-		"again, without own settings": {followed("t", own(), false), followed("t", &api.Container{}, true),
+		"again, without own settings": {followed("t", ownContainer(), false), followed("t", &api.Container{}, true),
 			`{"templateId":"t"}`, `{"templateId":"t",` + gpu + `["12.4"]}}`},
 		"again, with equal settings": {followed("t", override, false), followed("t", override, true),
 			`{"templateId":"t"}`, `{"templateId":"t","image":"j","env":{"B":"2"},` + gpu + `["12.4"]}}`},
@@ -279,15 +279,15 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 			`{"templateId":"t","allowedCudaVersions":[]}`, `{"templateId":"t",` + gpu + `[]}}`},
 		"again, nothing said of CUDA": {followed("t", nil, false), cuda(followed("t", nil, true), nil),
 			`{"templateId":"t"}`, `{"templateId":"t"}`},
-		"for the first time": {api.Endpoint{ID: "a", Name: "n", GPU: followed("", nil, false).GPU, Container: own()}, followed("t", nil, false),
+		"for the first time": {api.Endpoint{ID: "a", Name: "n", GPU: followed("", nil, false).GPU, Container: ownContainer()}, followed("t", nil, false),
 			`{"templateId":"t"}`, `{"templateId":"t",` + gpu + `["12.4"]}}`},
-		"no more": {followed("t", override, false), api.Endpoint{Name: "n", Container: own()},
+		"no more": {followed("t", override, false), api.Endpoint{Name: "n", Container: ownContainer()},
 			`null`, `{"image":"i","args":"x","disk":30,"env":{"A":"1"},"ports":["80/http","22/tcp"],"registry":"r"}`},
 		"apply nothing": {api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "n", ApplyTemplate: true}, `null`, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
-				got, err := updated(t, version, endpoints, c.have, c.want)
+				got, err := updateBody(t, version, endpoints, c.have, c.want)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -307,16 +307,16 @@ func TestWhatV1CantExpress(t *testing.T) {
 		"priority boot":  {api.Endpoint{FlashBoot: new("PRIORITY_FLASHBOOT")}, "flashboot"},
 		"several counts": {api.Endpoint{CPU: []api.CPU{{"cpu3c", 2}, {"cpu3c", 4}}}, "cpu"},
 	} {
-		if body, err := created(t, api.V1, endpoints, c.want); err == nil || !strings.Contains(err.Error(), "can't express "+c.named) {
+		if body, err := createBody(t, api.V1, endpoints, c.want); err == nil || !strings.Contains(err.Error(), "can't express "+c.named) {
 			t.Errorf("%s: created as %s, %v", name, body, err)
 		}
-		if body, err := updated(t, api.V1, endpoints, api.Endpoint{ID: "a"}, c.want); err == nil {
+		if body, err := updateBody(t, api.V1, endpoints, api.Endpoint{ID: "a"}, c.want); err == nil {
 			t.Errorf("%s: updated by %s", name, body)
 		}
 		// What v2 left behind is replaced by what v1 can express.
 		have := c.want
 		have.ID = "a"
-		body, err := updated(t, api.V1, endpoints, have, api.Endpoint{Name: "n", Workers: api.Workers{Max: 1}})
+		body, err := updateBody(t, api.V1, endpoints, have, api.Endpoint{Name: "n", Workers: api.Workers{Max: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,10 @@ func members(wire any) (patch, error) {
 	return p, json.Unmarshal(encoded, &p)
 }
 
-// changed returns the members of want that differ from have's, and clears those that only
+// changedMembers returns the members of want that differ from have's, and clears those that only
 // have has by the values of the contract. A nil have differs from want in everything, and
 // is cleared of everything that want lacks.
-func changed[W any](cleared map[string]string, have *W, want W) (patch, error) {
+func changedMembers[W any](cleared map[string]string, have *W, want W) (patch, error) {
 	before, err := members(have)
 	if err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (p patch) without(before patch) patch {
 	return p
 }
 
-// clearing are the values that clear what an update may set of a resource.
-func clearing(version contract.API, resource string) map[string]string {
+// clearingValues are the values that clear what an update may set of a resource.
+func clearingValues(version contract.API, resource string) map[string]string {
 	return contract.Body{API: version, Resource: resource, Use: contract.Update}.Clearing("")
 }
 

@@ -37,7 +37,7 @@ func secretsV2(d *deployment, cache *listCache) Collection[Secret] {
 			if !strings.EqualFold(have.Name, want.Name) {
 				return nil, errNoUpdate
 			}
-			return changed(clearing(contract.V2, "secret"), &secretUpdate{Description: have.Description}, secretUpdate{want.Value, want.Description})
+			return changedMembers(clearingValues(contract.V2, "secret"), &secretUpdate{Description: have.Description}, secretUpdate{want.Value, want.Description})
 		},
 	}
 }

@@ -45,7 +45,7 @@ func TestCreateTemplate(t *testing.T) {
 			`{"name":"n","image":"i","public":false,"serverless":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := created(t, c.version, templates, c.want)
+			body, err := createBody(t, c.version, templates, c.want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestReadTemplate(t *testing.T) {
 		"v1, no entrypoint": {api.V1, `{"id":"a","dockerStartCmd":["run","a b"]}`, api.Template{ID: "a", Readme: new(""),
 			Command: api.Command{Args: new("run 'a b'"), Entrypoint: new([]string(nil)), Cmd: new([]string{"run", "a b"})}}},
 	} {
-		t.Run(name, func(t *testing.T) { same(t, answered(t, c.version, templates, c.wire), c.want) })
+		t.Run(name, func(t *testing.T) { same(t, decodeAnswer(t, c.version, templates, c.wire), c.want) })
 	}
 }
 
@@ -140,7 +140,7 @@ func TestUpdateTemplate(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 				want := mixed()
 				c.change(&want)
-				got, err := updated(t, version, templates, mixed(), want)
+				got, err := updateBody(t, version, templates, mixed(), want)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,22 +153,22 @@ func TestUpdateTemplate(t *testing.T) {
 func TestArgsThatV1CantSplit(t *testing.T) {
 	broken := mixed()
 	broken.Command = api.Command{Args: new(`run 'secret`)}
-	if body, err := created(t, api.V1, templates, broken); err == nil {
+	if body, err := createBody(t, api.V1, templates, broken); err == nil {
 		t.Errorf("created as %s", body)
 	}
-	if body, err := updated(t, api.V1, templates, mixed(), broken); err == nil {
+	if body, err := updateBody(t, api.V1, templates, mixed(), broken); err == nil {
 		t.Errorf("updated by %s", body)
 	}
 	// What v2 left behind is replaced as a whole.
 	want := mixed()
-	body, err := updated(t, api.V1, templates, broken, want)
+	body, err := updateBody(t, api.V1, templates, broken, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sameJSON(t, body, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
 		"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 		"isPublic":true,"readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`)
-	if body, err = updated(t, api.V2, templates, broken, want); err != nil {
+	if body, err = updateBody(t, api.V2, templates, broken, want); err != nil {
 		t.Fatal(err)
 	}
 	sameJSON(t, body, `{"entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"]}`)

@@ -10,7 +10,7 @@ import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changed(nil, new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
+		return changedMembers(nil, new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
 	})
 	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
 	r.required = []string{"name", "size", "dataCenterId"}
@@ -51,7 +51,7 @@ func changedV1[T, W any](resource string, form func(T) (W, error), have, want T)
 	if w, err := form(have); err == nil {
 		before = &w
 	}
-	p, err = changed(clearing(contract.V1, resource), before, after)
+	p, err = changedMembers(clearingValues(contract.V1, resource), before, after)
 	return p, after, err
 }
 

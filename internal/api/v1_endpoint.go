@@ -147,7 +147,7 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := changed(clearing(contract.V1, "endpoint"), nil, after)
+	all, err := changedMembers(clearingValues(contract.V1, "endpoint"), nil, after)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (w templateV1) neutral() Template {
 		ID:         w.ID,
 		Name:       w.Name,
 		Image:      w.ImageName,
-		Command:    Command{Entrypoint: &w.DockerEntrypoint, Cmd: &w.DockerStartCmd}.answered(),
+		Command:    Command{Entrypoint: &w.DockerEntrypoint, Cmd: &w.DockerStartCmd}.fromAnswer(),
 		Disk:       w.ContainerDiskInGB,
 		Env:        w.Env,
 		Ports:      w.Ports,

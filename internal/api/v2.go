@@ -5,7 +5,7 @@ package api
 
 func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changed(nil, new(have.mutable()), want.mutable())
+		return changedMembers(nil, new(have.mutable()), want.mutable())
 	})
 	r.path, r.member = "/v2/network-volumes", "networkVolumes"
 	r.required = []string{"name", "size", "dataCenter", "type"}

@@ -77,7 +77,7 @@ func containerV2(c *Container) (patch, error) {
 func endpointPatchV2(have, want Endpoint) (patch, error) {
 	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
 	want = aligned(have, want)
-	p, err := changed(clearing(contract.V2, "endpoint"), new(newEndpointV2(have)), newEndpointV2(want))
+	p, err := changedMembers(clearingValues(contract.V2, "endpoint"), new(newEndpointV2(have)), newEndpointV2(want))
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +115,11 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 		return nil
 	}
 	cleared := contract.Body{API: contract.V2, Resource: "endpoint", Use: contract.Update}.Clearing("gpu.")
-	gpu, err := changed(cleared, have, *want)
+	gpu, err := changedMembers(cleared, have, *want)
 	if err != nil {
 		return err
 	}
-	all, err := changed(cleared, nil, *want)
+	all, err := changedMembers(cleared, nil, *want)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func withChangedCommand(have, want *Container) (before, after *Container) {
 		return have, want
 	}
 	before, after = new(*have), new(*want)
-	before.Command, after.Command = Command{}, want.change(have.Command)
+	before.Command, after.Command = Command{}, want.forUpdate(have.Command)
 	return before, after
 }
 
@@ -152,7 +152,7 @@ func withChangedCommand(have, want *Container) (before, after *Container) {
 // for what every container has: a deployment that leaves it out does not return
 // it.
 func completed(c Container) *Container {
-	c.Command, c.Ports, c.Registry = c.answered(), new(deref(c.Ports)), new(deref(c.Registry))
+	c.Command, c.Ports, c.Registry = c.fromAnswer(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
 		c.Env = map[string]string{}
 	}

@@ -101,7 +101,7 @@ func (s *server) readPodBillingV1(c *call) (out usageQueryV1, err error) {
 
 // groupedBillingV1 serves the costs of a kind, by groups and with the filters of a query.
 func groupedBillingV1(kind billing.Kind, read func(*server, *call) (usageQueryV1, error)) handler {
-	return asksServer(read, answers[[]billingRecordV1](func(s *server, c *call) (any, error) {
+	return withServerQuery(read, returning[[]billingRecordV1](func(s *server, c *call) (any, error) {
 		q, err := read(s, c)
 		if err != nil {
 			return nil, err

@@ -27,8 +27,8 @@ type description struct {
 	queries []func(*server, *call)
 }
 
-// answers describes a handler that returns a value of type W.
-func answers[W any](serve func(s *server, c *call) (any, error)) handler {
+// returning wraps a handler whose answer has the type W.
+func returning[W any](serve func(s *server, c *call) (any, error)) handler {
 	return handler{func(s *server, c *call) (any, error) {
 		body, err := serve(s, c)
 		if err != nil {
@@ -41,33 +41,33 @@ func answers[W any](serve func(s *server, c *call) (any, error)) handler {
 	}, description{answer: reflect.TypeFor[W]()}}
 }
 
-// streams describes a handler whose answer is not JSON.
-func streams(media string, serve func(s *server, c *call) (any, error)) handler {
-	h := answers[http.Handler](serve)
+// streaming wraps a handler whose answer is not JSON.
+func streaming(media string, serve func(s *server, c *call) (any, error)) handler {
+	h := returning[http.Handler](serve)
 	h.media = media
 	return h
 }
 
-// takes describes a handler that decodes a body of type B.
-func takes[B any](u contract.Use, h handler) handler {
+// withBody declares that a handler decodes a body of type B.
+func withBody[B any](u contract.Use, h handler) handler {
 	h.body, h.use = reflect.TypeFor[B](), u
 	return h
 }
 
-// asks describes a handler that reads parameters with a function, which declares them.
-func asks[Q any](read func(*call) (Q, error), h handler) handler {
-	return asksServer(func(_ *server, c *call) (Q, error) { return read(c) }, h)
+// withQuery declares that a handler reads parameters with a function, which declares them.
+func withQuery[Q any](read func(*call) (Q, error), h handler) handler {
+	return withServerQuery(func(_ *server, c *call) (Q, error) { return read(c) }, h)
 }
 
-// asksServer describes a handler whose parameters depend on the server's time.
-func asksServer[Q any](read func(*server, *call) (Q, error), h handler) handler {
+// withServerQuery is withQuery for parameters that depend on the server's time.
+func withServerQuery[Q any](read func(*server, *call) (Q, error), h handler) handler {
 	h.queries = append(h.queries, func(s *server, c *call) { _, _ = read(s, c) })
 	return h
 }
 
-// asksFlags describes a handler that reads flags of version 1.
-func asksFlags(names []string, h handler) handler {
-	return asks(func(c *call) (map[string]bool, error) { return includeFlags(c, names...) }, h)
+// withFlags declares the flags that a handler of version 1 reads.
+func withFlags(names []string, h handler) handler {
+	return withQuery(func(c *call) (map[string]bool, error) { return includeFlags(c, names...) }, h)
 }
 
 // orNothing describes a handler whose answer may also be 204.
@@ -79,13 +79,13 @@ func conflicts(h handler) handler { h.state = true; return h }
 // limitsBody refuses larger bodies before authentication.
 func limitsBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 
-// withoutKey describes a handler that serves everybody.
+// withoutKey declares that a handler needs no API key.
 func withoutKey(h handler) handler { h.public = true; return h }
 
 // mustTake panics where a handler decodes another body than it describes.
 func (d description) mustTake(body reflect.Type, u contract.Use) {
 	if d.body != body || d.use != u {
-		panic(fmt.Sprintf("the handler decodes a %s for use %d and describes a %v for use %d: see takes", body, u, d.body, d.use))
+		panic(fmt.Sprintf("the handler decodes a %s for use %d and describes a %v for use %d: see withBody", body, u, d.body, d.use))
 	}
 }
 

@@ -37,7 +37,7 @@ func TestDocumentsHaveTheRoutes(t *testing.T) {
 		case o.handle.answer == nil && o.success != 204:
 			t.Errorf("%s describes no answer: see answers in describe.go", route)
 		case o.handle.body == nil && (o.method == "PATCH" || o.method == "PUT" || o.method == "POST" && !strings.Contains(o.path, "{id}/")):
-			t.Errorf("%s describes no body: see takes in describe.go", route)
+			t.Errorf("%s describes no body: see withBody in describe.go", route)
 		}
 	}
 	for route := range described {
@@ -80,7 +80,7 @@ func TestChecksAreDescribed(t *testing.T) {
 
 // A handler that decodes another body than it describes is a bug that no test misses.
 func TestMustTake(t *testing.T) {
-	d := takes[templateBodyV2](contract.Create, handler{}).description
+	d := withBody[templateBodyV2](contract.Create, handler{}).description
 	panics := func(u contract.Use, body reflect.Type) (panicked bool) {
 		defer func() { panicked = recover() != nil }()
 		d.mustTake(body, u)

@@ -36,7 +36,7 @@ func readHandler[R, W any](read func(*store.Store, context.Context, string) (R, 
 
 // writeHandler reads a body, creates or changes a record and shows it.
 func writeHandler[B, R, W any](u contract.Use, write func(s *server, c *call, body B) (R, error), convert func(R) W) handler {
-	return takes[B](u, handler{func(s *server, c *call) (any, error) {
+	return withBody[B](u, handler{func(s *server, c *call) (any, error) {
 		body, err := decode[B](c, u)
 		if err != nil {
 			return nil, err

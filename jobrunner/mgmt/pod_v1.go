@@ -188,7 +188,7 @@ func updatePodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
 
 // writePodV1 is writes for pods, whose answers the server knows more for.
 func writePodV1(u contract.Use, write func(s *server, c *call, body podBodyV1) (store.Pod, error)) handler {
-	return takes[podBodyV1](u, answers[podV1](func(s *server, c *call) (any, error) {
+	return withBody[podBodyV1](u, returning[podV1](func(s *server, c *call) (any, error) {
 		body, err := decode[podBodyV1](c, u)
 		if err != nil {
 			return nil, err
@@ -215,7 +215,7 @@ func deletePodV1(s *server, c *call) (any, error) { return nil, conflictV1(delet
 // actsV1 carries an action out. One that asks for what is so already changes nothing;
 // the id of no pod is an invalid one.
 func podActionV1(a pod.Action) handler {
-	return answers[podV1](func(s *server, c *call) (any, error) {
+	return returning[podV1](func(s *server, c *call) (any, error) {
 		p, err := s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
 			if err := pod.CheckMember(*p); err != nil {
 				return err

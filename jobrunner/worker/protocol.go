@@ -44,8 +44,8 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, err
 	}
 	if !w.beginTake() {
-		// What was open when it was to leave is answered at once. Whoever asks after
-		// that would ask again at once.
+		// The request waits: a worker that is told to leave, and gets an empty answer at
+		// once, would ask again at once.
 		select {
 		case <-w.gone:
 		case <-ctx.Done():
@@ -53,7 +53,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, nil
 	}
 	defer w.takers.Done()
-	asked, alone := w.pool.clock.Now(), w.empty()
+	askedAt, alone := w.pool.clock.Now(), w.empty()
 	both, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
@@ -62,7 +62,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		err = nil
 	}
 	w.mu.Lock()
-	w.notePace(asked, len(jobs), alone)
+	w.notePace(askedAt, len(jobs), alone)
 	w.mu.Unlock()
 	w.hold(jobs, w.watch)
 	return jobs, err
@@ -123,8 +123,8 @@ func (w *worker) recorded(ctx context.Context, h *held) bool {
 	}
 }
 
-// wakeStops wakes who names the jobs to stop, where a post held that off. The worker
-// is locked.
+// wakeStops wakes the request that returns the jobs to stop, if an open post of this job
+// held that off. The worker is locked.
 func (w *worker) wakeStops(h *held) {
 	if h.revoked {
 		w.jobsChanged()
@@ -256,25 +256,24 @@ func (w *worker) awaitDelivery(ctx context.Context, ref engine.Ref) error {
 	return w.pool.queue.Delivered(ctx, ref)
 }
 
-// Ping says what the worker believes to run. It is no proof that it runs that:
-// the process that pings may outlive the one that works. What it does not name
-// is lost where that is told again after a grace. One that names a job which the
-// worker does not hold tells of nothing lost: releases 1.7.12 to 1.9 of the
-// public SDK name what any worker started in the same folder runs.
+// Ping tells which jobs a worker says it runs. It is no proof that they run: the process that
+// pings may outlive the one that works. A held job that pings leave out for missGrace is
+// lost. A ping that names a job which the worker doesn't hold is ignored: releases 1.7.12 to
+// 1.9 of the public SDK name the jobs of all workers started in the same folder.
 func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
 	return p.reconcileJobs(ctx, endpoint, worker, jobs, false)
 }
 
-// Idle says that the worker asks for jobs and holds none: it began
-// anew, or a result did not get through. Of a job that it was given just now it
-// may not know yet; that one is lost where this is told again after a grace.
+// Idle says that the worker asks for jobs and holds none: it has started again, or a result
+// didn't arrive. It may not know yet of a job that it was given less than settleTime ago.
 func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
 	return p.reconcileJobs(ctx, endpoint, worker, nil, true)
 }
 
-// reconcileJobs gives back the jobs that a worker has lost. Those that it was told to
-// stop have stopped, unless a ping says so that was sent before it had the job.
-// Who asks for jobs knows what it has, but for the latest.
+// reconcileJobs returns the jobs that a worker has lost to the queue. A job that the worker
+// was told to stop, and no longer names, has stopped; a ping may have been sent up to
+// settleTime ago, before the worker had the job. A worker that asks for jobs knows all its
+// jobs except one given within settleTime.
 func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has []string, asks bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
