@@ -8,7 +8,7 @@ variable "workers" {
   default = 4
 }
 
-# The dearest GPU of the pool ADA_24 is 1.10 USD: 4 workers may cost 4.40 USD.
+# The most expensive GPU of the pool ADA_24 is 1.10 USD: 4 workers may cost 4.40 USD.
 resource "gpucloud_endpoint" "chat" {
   name    = "chat"
   image   = "registry.example.com/chat:1"

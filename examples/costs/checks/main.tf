@@ -1,12 +1,12 @@
-# What is left out is as it is by default. Each is "error", "warning" or "off".
+# Each is "error", "warning" or "off". Checks that are left out keep their default.
 provider "gpucloud" {
   max_hourly_cost = 5
 
   plan_checks = {
     names        = "error"   # an unknown GPU type, pool or CPU flavour
     data_centers = "error"   # volumes, data centers and GPUs that share no data center
-    stock        = "off"     # nothing of what is asked for is in stock: "warning" by default
-    cost         = "warning" # above max_hourly_cost: "error" by default
+    stock        = "off"     # nothing that the object asks for is in stock: by default "warning"
+    cost         = "warning" # above max_hourly_cost: by default "error"
   }
 }
 
