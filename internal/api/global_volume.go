@@ -18,6 +18,8 @@ func globalVolumesV2(d *deployment, cache *listCache) Collection[GlobalVolume] {
 		name:   func(v GlobalVolume) string { return v.Name },
 		decode: decodePlain[GlobalVolume],
 		create: func(want GlobalVolume) (any, error) { return body{want.Name}, nil },
-		update: func(have, want GlobalVolume) (patch, error) { return changedMembers(nil, &body{have.Name}, body{want.Name}) },
+		update: func(have, want GlobalVolume) (patch, error) {
+			return changedMembers(nil, &body{have.Name}, body{want.Name})
+		},
 	}
 }
