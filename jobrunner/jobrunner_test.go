@@ -75,7 +75,7 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// awaitLog waits until the log has a text n times, and answers all of it.
+// awaitLog waits until the log has a text n times, and returns all of it.
 func (d *deployment) awaitLog(text string, n int) string {
 	d.t.Helper()
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {

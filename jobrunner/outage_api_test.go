@@ -29,7 +29,7 @@ func (o *outage) later(method, path, body string) <-chan answer {
 	return c
 }
 
-// jobIs waits until an endpoint's newest job has a state, and answers its path.
+// jobIs waits until an endpoint's newest job has a state, and returns its path.
 func (o *outage) jobIs(endpoint, state string) string {
 	o.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(o.t.Context(), 10*time.Millisecond) {

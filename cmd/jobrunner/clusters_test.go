@@ -88,7 +88,7 @@ rules:
 // machine is the file of the simulated GPUs.
 func (h *handlers) machine() string { return filepath.Join(h.home, "gpus.yaml") }
 
-// cluster makes one of L4s, and answers its id.
+// cluster makes one of L4s, and returns its id.
 func (h *handlers) cluster(name, image string, pods, gpus int, more string) string {
 	h.t.Helper()
 	var c clusterFacts
@@ -136,7 +136,7 @@ func (h *handlers) heard(id, word string) (lines []string) {
 }
 
 // exchanges waits until all members of a cluster have heard of each other, for the nth
-// time, and answers what each knows of itself.
+// time, and returns what each knows of itself.
 func (h *handlers) exchanges(members []memberFacts, color string, nth int) (knows [][]string) {
 	h.t.Helper()
 	defer func() {

@@ -120,7 +120,7 @@ func TestFullDisk(t *testing.T) {
 	p.interrupt()
 }
 
-// purge purges an endpoint's queue, and answers how many jobs that removed.
+// purge purges an endpoint's queue, and returns how many jobs that removed.
 func purge(t *testing.T, p *process, endpoint string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/"+endpoint+"/purge-queue", nil)

@@ -80,7 +80,7 @@ rules:
 	return h
 }
 
-// pod makes a pod, and answers its id.
+// pod makes a pod, and returns its id.
 func (h *handlers) pod(body string) string {
 	h.t.Helper()
 	var p podFacts

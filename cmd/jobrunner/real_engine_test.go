@@ -33,7 +33,7 @@ func (c *contained) reason(part string) (reason string) {
 	}
 }
 
-// registryAuth makes a registry auth, and answers its id.
+// registryAuth makes a registry auth, and returns its id.
 func (c *contained) registryAuth(name, username, password string) string {
 	c.t.Helper()
 	var auth struct{ ID string }

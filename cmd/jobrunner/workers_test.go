@@ -251,7 +251,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 	}
 }
 
-// ends waits until a job is over, and answers what it says: the worker's
+// ends waits until a job is over, and returns what it says: the worker's
 // process and the color that it was started with.
 func (h *handlers) ends(id string) (color string, pid, retries int) {
 	h.t.Helper()

@@ -22,7 +22,7 @@ import (
 
 // Workers are those of load-balancing endpoints.
 type Workers interface {
-	// Pick answers the address of the ready worker with the fewest open requests,
+	// Pick returns the address of the ready worker with the fewest open requests,
 	// host:port, and counts one more for it until done is called. It waits for a
 	// worker until ctx ends, whose error it then answers.
 	Pick(ctx context.Context, endpoint string) (address string, done func(), err error)

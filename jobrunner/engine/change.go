@@ -47,7 +47,7 @@ func (e *Engine) apply(changes ...change) {
 	e.observe(changes)
 }
 
-// update runs a statement that ends in changed, and answers what it did.
+// update runs a statement that ends in changed, and returns what it did.
 func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int
@@ -60,7 +60,7 @@ func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, er
 	}, statement, args...)
 }
 
-// remove runs a statement that deletes jobs, and answers which.
+// remove runs a statement that deletes jobs, and returns which.
 func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int

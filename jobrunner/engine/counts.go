@@ -127,7 +127,7 @@ func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error
 }
 
 // Counts counts an endpoint's jobs. On a database that others share it asks the
-// database, and answers what this process last knew where that fails.
+// database, and returns what this process last knew where that fails.
 func (e *Engine) Counts(endpoint string) Counts {
 	c, err := e.CountsNow(context.Background(), endpoint)
 	if err != nil {

@@ -251,7 +251,7 @@ func writeFile(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// read answers the content of an entry.
+// read returns the content of an entry.
 func (s *spool) read(one *entry) (content, error) {
 	if one.content != nil {
 		return *one.content, nil

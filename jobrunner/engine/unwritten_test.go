@@ -71,7 +71,7 @@ func compareHistories(t *testing.T, seed int, ways ...way) {
 	}
 }
 
-// runHistory runs random operations in some rounds, and answers a line for each answer
+// runHistory runs random operations in some rounds, and returns a line for each answer
 // and each row.
 func runHistory(t *testing.T, seed int, how way) (lines []string) {
 	config := sqldb.Config{}

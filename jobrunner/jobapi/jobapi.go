@@ -23,7 +23,7 @@ import (
 // Config is what the API stands on.
 type Config struct {
 	Engine *engine.Engine
-	// Endpoint answers ErrNoEndpoint where there is none with a queue.
+	// Endpoint returns ErrNoEndpoint where there is none with a queue.
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) Workers
 	Queued   func(endpoint string) // a job was put into the queue

@@ -51,7 +51,7 @@ func (s *sessions) newCode() string {
 	return s.code
 }
 
-// signIn answers the token of a new session, or why there is none.
+// signIn returns the token of a new session, or why there is none.
 func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.Refusal) {
 	if code == "" {
 		if refused := s.check(key); refused != nil {

@@ -71,7 +71,7 @@ func (c *conn) exec(query string, args ...any) (rows int64, err error) {
 	return c.lite.Changes(), nil
 }
 
-// insert runs a statement that ends in {returning k}, and answers the new row's
+// insert runs a statement that ends in {returning k}, and returns the new row's
 // key.
 func (c *conn) insert(query string, args ...any) (k int64, err error) {
 	if _, err := c.exec(query, args...); err != nil {
@@ -214,7 +214,7 @@ func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
 func (tx *Tx) Ahead(fn func()) { tx.ahead = fn }
 
 // Insert runs a statement that inserts a row into a table with a {key} k and ends
-// in {returning k}, and answers the key.
+// in {returning k}, and returns the key.
 func (tx *Tx) Insert(query string, args ...any) (k int64, err error) {
 	return tx.conn.insert(query, args...)
 }

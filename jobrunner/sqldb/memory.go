@@ -35,7 +35,7 @@ func (e *MemoryFullError) Error() string {
 // Is makes it an ErrFull.
 func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
 
-// Room answers a *MemoryFullError where a database in memory has no room left
+// Room returns a *MemoryFullError where a database in memory has no room left
 // for so many bytes of a use. One that is kept elsewhere has room until it has
 // none.
 func (tx *Tx) Room(bytes int, use Use) error { return tx.conn.room(int64(bytes), use) }

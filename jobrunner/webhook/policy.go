@@ -55,7 +55,7 @@ func (e *ForbiddenError) Error() string { return e.reason }
 
 func forbid(format string, args ...any) error { return &ForbiddenError{fmt.Sprintf(format, args...)} }
 
-// Check answers a *ForbiddenError for a URL that may not be called, as far as
+// Check returns a *ForbiddenError for a URL that may not be called, as far as
 // that can be told without looking up its host.
 func (p Policy) Check(u *url.URL) error {
 	switch {

@@ -213,7 +213,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	}
 }
 
-// post answers nil where the receiver answered 200. An error names no URL,
+// post returns nil where the receiver answered 200. An error names no URL,
 // which may have a secret in it.
 func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	u, err := url.Parse(c.URL)

@@ -56,7 +56,7 @@ func (p *Pools) Balanced(endpoint string) bool {
 	return one != nil && one.settings().Balanced
 }
 
-// Pick answers the address of the ready worker with the fewest open requests,
+// Pick returns the address of the ready worker with the fewest open requests,
 // host:port, and counts one more for it until done is called. It waits for a
 // worker until ctx ends, whose error it then answers.
 func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
@@ -193,7 +193,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 	}
 }
 
-// ask answers the status of a health check, or why there is none, and whether the
+// ask returns the status of a health check, or why there is none, and whether the
 // worker's address was reached: where a connection is refused, it was.
 func ask(ctx context.Context, client *http.Client, url string) (answer string, reached bool) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -83,7 +83,7 @@ func (c *chunks) gather() {
 	}
 }
 
-// flush waits until all are kept, or one is not, and answers why. It is called once.
+// flush waits until all are kept, or one is not, and returns why. It is called once.
 func (c *chunks) flush() error {
 	close(c.over)
 	c.mu.Lock()

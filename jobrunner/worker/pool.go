@@ -113,7 +113,7 @@ func (p *pool) run(ctx context.Context) {
 	}
 }
 
-// drain lets the workers leave, and answers who they are.
+// drain lets the workers leave, and returns who they are.
 func (p *pool) drain() []*worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,7 @@ func (w *worker) noteReady() {
 }
 
 // serve runs a process that takes its jobs over the worker protocol, until it
-// ends or has to, and answers why it could not work.
+// ends or has to, and returns why it could not work.
 func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {
 	process, err := start(w.taking, *spec)
 	if err != nil {

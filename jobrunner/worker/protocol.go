@@ -12,7 +12,7 @@ import (
 // What processes tell and ask by the worker protocol. Those that the jobrunner
 // feeds itself have no part in it.
 
-// Authorize answers ErrNoWorker, or ErrKey where the key is not the worker's.
+// Authorize returns ErrNoWorker, or ErrKey where the key is not the worker's.
 func (p *Pools) Authorize(endpoint, worker, key string) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -36,7 +36,7 @@ func (p *Pools) find(endpoint, id string) (*worker, error) {
 	return nil, ErrNoWorker
 }
 
-// Take answers at most max jobs. It waits for the first until ctx ends, or the
+// Take returns at most max jobs. It waits for the first until ctx ends, or the
 // worker is to take no more: then there are none, and no error.
 func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error) {
 	w, err := p.find(endpoint, worker)
@@ -153,7 +153,7 @@ func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 	}
 }
 
-// Stops answers the ids of jobs that the worker should stop, each once. It waits
+// Stops returns the ids of jobs that the worker should stop, each once. It waits
 // for the first as Take does.
 func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, error) {
 	w, err := p.find(endpoint, worker)

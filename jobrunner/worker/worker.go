@@ -84,7 +84,7 @@ func newWorker(ctx context.Context, p *home, number int64) *worker {
 	return w
 }
 
-// live is the worker's life, and answers why it could not work; "" is a good end.
+// live is the worker's life, and returns why it could not work; "" is a good end.
 // ctx ends it at once, and leaves its jobs to the next start of the deployment.
 func (w *worker) live(ctx context.Context) (failure string) {
 	failure = w.run(ctx)
@@ -95,7 +95,7 @@ func (w *worker) live(ctx context.Context) (failure string) {
 	return failure
 }
 
-// run answers why the worker could not work; "" is a good end.
+// run returns why the worker could not work; "" is a good end.
 func (w *worker) run(ctx context.Context) (failure string) {
 	program, err := w.pool.config.Programs.Program(w.settings.Image)
 	if err != nil {

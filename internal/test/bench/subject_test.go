@@ -93,7 +93,7 @@ func isInstalled(pattern string) bool {
 	return err == nil && len(found) > 0
 }
 
-// run starts a program, which ends with the benchmark, and answers its first
+// run starts a program, which ends with the benchmark, and returns its first
 // line with a beginning.
 func (s *subject) run(b *testing.B, program string, env []string, beginning string, args ...string) string {
 	b.Helper()

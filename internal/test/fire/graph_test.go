@@ -91,7 +91,7 @@ func (p *process) hasEnded() bool {
 	return p.done || p.wire.killed()
 }
 
-// id answers the id that the state has for an address.
+// id returns the id that the state has for an address.
 func (c *core) id(address string) any {
 	if o, ok := c.state[address]; ok && !o.tainted {
 		return o.Get("id")

@@ -36,7 +36,7 @@ kill $!
 wait
 rm -rf "$PWD"`
 
-// NewRegistry answers the registry of this test binary.
+// NewRegistry returns the registry of this test binary.
 func NewRegistry(t testing.TB) *Registry {
 	t.Helper()
 	return startOrSkip(t, registry)

@@ -138,7 +138,7 @@ func (t tester) get(id string) engine.Job {
 	return job
 }
 
-// is checks a job's state and answers the job; an empty state is for none.
+// is checks a job's state and returns the job; an empty state is for none.
 func (t tester) is(id string, want engine.State) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)

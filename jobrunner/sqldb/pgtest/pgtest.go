@@ -45,7 +45,7 @@ var (
 
 var errNotInstalled = errors.New("no PostgreSQL is installed: initdb and postgres are neither in PATH nor in /usr/lib/postgresql (Debian: apt-get install postgresql)")
 
-// Start answers the URL of an empty schema, which is dropped when the test
+// Start returns the URL of an empty schema, which is dropped when the test
 // ends. Where no PostgreSQL is installed the test is skipped; under CI, where
 // the variable CI is set, it fails.
 func Start(t testing.TB) string {

@@ -202,7 +202,7 @@ func (s *scene) send(t *testing.T, r request) answer {
 	return a
 }
 
-// create makes an object, which must succeed, and answers its id.
+// create makes an object, which must succeed, and returns its id.
 func (s *scene) create(t *testing.T, path, body string) string {
 	t.Helper()
 	r := s.prepared(request{name: "create", method: "POST", path: path, body: body})
