@@ -63,7 +63,7 @@ var podLimitCases = []suite.Case{
 	{
 		ID: "VER-82", Level: suite.Should, Source: "API changes of November 2026, 1.4",
 		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template, and shows its id in template. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
-		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 27, Run: func(c *suite.C) {
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": suite.M{"A": "1"}, "disk": 7, "registry": registry}).Success()
 			body := func(member string, value any) suite.M {
