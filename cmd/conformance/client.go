@@ -48,7 +48,7 @@ func (*clients) Help() string {
 		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 where you set neither.\n\n" +
 		"A clause that the client gives no occasion to judge is named at the end, and doesn't count as fulfilled. " +
 		"A client that fails the scenario \"works\" is not conformant, whatever else it fulfils.\n\n" +
-		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is violated (with --strict, a SHOULD), or the client fails the scenario \"works\"; " +
+		"Exit codes: 0 no violation was found; 1 the client violates a MUST (with --strict, also a SHOULD) or fails the scenario \"works\"; " +
 		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range client.Scenarios() {

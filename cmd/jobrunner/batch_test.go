@@ -52,19 +52,9 @@ func TestBatchSurvivesKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	again()
-	for b.Completed == 0 {
-		if b, err = c.Jobs.Batch(t.Context(), e.ID, b.ID); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(10 * time.Millisecond) // another process runs the batch, in real time
-	}
+	awaitBatch(t, c, e.ID, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	again()
-	for deadline := time.Now().Add(time.Minute); !b.Done() && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // as above
-		if b, err = c.Jobs.Batch(t.Context(), e.ID, b.ID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if b.Completed != n || b.Status != "FINALIZED" {
+	if b = awaitBatch(t, c, e.ID, b.ID, api.Batch.Done); b.Completed != n || b.Status != "FINALIZED" {
 		t.Errorf("in the end it is %+v", b)
 	}
 	file := filepath.Join(home, "inputs.jsonl")
@@ -79,6 +69,19 @@ func TestBatchSurvivesKill(t *testing.T) {
 	}
 	if _, errs, status := j.runs("not JSON", "batch", "run", "batched", "-"); status != 2 || !strings.Contains(errs, "line 1 isn't a JSON object") {
 		t.Errorf("batch run of no JSON: %d %s", status, errs)
+	}
+}
+
+// awaitBatch waits until a batch has a state. Another process runs it, in real time.
+func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(api.Batch) bool) api.Batch {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // a poll of another process
+		switch b, err := c.Jobs.Batch(t.Context(), endpoint, id); {
+		case err != nil || time.Now().After(deadline):
+			t.Fatalf("the batch is %+v, %v", b, err)
+		case reached(b):
+			return b
+		}
 	}
 }
 
@@ -101,7 +104,8 @@ func TestBatchAcrossNodes(t *testing.T) {
 		}
 		lead = c.leader(e.ID)
 		other = 1 - lead
-		jobs := c.all[other].client("k").Jobs
+		client := c.all[other].client("k")
+		jobs := client.Jobs
 		var inputs []json.RawMessage
 		for i := range n {
 			inputs = append(inputs, json.RawMessage(fmt.Sprintf(`{"op":"sleep","ms":%d,"output":{"n":%d}}`, ms, i)))
@@ -117,22 +121,14 @@ func TestBatchAcrossNodes(t *testing.T) {
 		if err == nil {
 			_, err = jobs.FinalizeBatch(t.Context(), e.ID, b.ID)
 		}
-		for deadline := time.Now().Add(patience); b.Completed < ended && err == nil && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // another process runs the batch, in real time
-			b, err = jobs.Batch(t.Context(), e.ID, b.ID)
-		}
-		if err != nil || b.Completed < ended {
+		if err != nil {
 			t.Fatalf("the batch is %+v, %v", b, err)
 		}
-		return lead, other, b, want
+		return lead, other, awaitBatch(t, client, e.ID, b.ID, func(b api.Batch) bool { return b.Completed >= ended }), want
 	}
-	end := func(node int, id string) (b api.Batch) {
+	end := func(node int, id string) api.Batch {
 		t.Helper()
-		for deadline := time.Now().Add(patience); !b.Done(); time.Sleep(20 * time.Millisecond) { // as above
-			if b, err = c.all[node].client("k").Jobs.Batch(t.Context(), e.ID, id); err != nil || time.Now().After(deadline) {
-				t.Fatalf("the batch is %+v, %v", b, err)
-			}
-		}
-		return b
+		return awaitBatch(t, c.all[node].client("k"), e.ID, id, api.Batch.Done)
 	}
 	// check compares the results that each node has with the batch's numbers.
 	check := func(b api.Batch, want map[string]string) {

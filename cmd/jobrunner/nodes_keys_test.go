@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// All nodes soon know added and removed keys, also those that a node had in its data folder
-// before it used the database. A removed key stays removed, even if a folder has it.
+// Each node accepts a new key and refuses a removed one. The keys of a node's data folder move
+// to the database, and a removed key stays removed even if it is still in a folder.
 func TestKeysOfNodes(t *testing.T) {
 	t.Parallel()
 	c := startNodes(t, 1)

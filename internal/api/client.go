@@ -98,8 +98,8 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// Digest returns a text to show instead of one that may be a secret. Equal texts have equal
-// digests, and without the API key nobody can guess the text by trying.
+// Digest returns an HMAC of a text that may be a secret. Its key is the API key, so that
+// others can't find the text by trying.
 func (c *Client) Digest(text string) string {
 	sum := hmac.New(sha256.New, []byte(c.deployment.settings.APIKey))
 	sum.Write([]byte(text))

@@ -44,7 +44,7 @@ func filled(list *[]string) *[]string {
 	return list
 }
 
-// forCreate returns the members of a create: those that aren't empty.
+// forCreate leaves out empty members, which a create doesn't send.
 func (c Command) forCreate() Command {
 	if deref(c.Args) == "" {
 		c.Args = nil

@@ -21,9 +21,9 @@ func members(wire any) (patch, error) {
 	return p, json.Unmarshal(encoded, &p)
 }
 
-// changedMembers returns the members of want that differ from have's, and clears those that only
-// have has by the values of the contract. A nil have differs from want in everything, and
-// is cleared of everything that want lacks.
+// changedMembers returns the body of an update from have to want. It has each member of want
+// that differs, and the clearing value of each member that only have sets. If have is nil, it
+// has all members of want, and clears all others.
 func changedMembers[W any](cleared map[string]string, have *W, want W) (patch, error) {
 	before, err := members(have)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// DataSource is a data source that is not derived from a kind. Config has the
-// attributes that a configuration sets, and Result those that Read returns, mostly as a
-// type of the client: fields have the attributes' names in tfsdk tags.
+// DataSource is a data source that is not derived from a kind. Config is a struct of the
+// attributes that a configuration sets. Result is a struct of the attributes that Read
+// returns. The tfsdk tags of their fields name the attributes.
 type DataSource[Config, Result any] struct {
 	Name    string      // of the type, without the provider's prefix
 	Title   string      // in messages: "GPU types"

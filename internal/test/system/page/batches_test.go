@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 )
 
-// An endpoint's batches are shown as they are, at the width of a desk and of a phone,
-// and are cancelled as far as the API allows it.
+// The page lists an endpoint's batches, on a wide screen and on a phone. Batches that the API
+// can cancel have a button for it.
 func TestBrowserShowsBatches(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
