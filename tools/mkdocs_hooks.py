@@ -1,4 +1,4 @@
-"""What mkdocs lacks for the documentation: see mkdocs.yml."""
+"""Hooks of mkdocs.yml: folders in the navigation, full addresses as links, stricter checks."""
 
 import logging
 import os
@@ -14,12 +14,12 @@ TITLES = {
 }
 log = logging.getLogger("mkdocs.hooks")
 LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
-# A list or table that Markdown takes for a part of the paragraph before it.
+# A list or table that Markdown treats as part of the paragraph before it.
 SWALLOWED = re.compile(r"<p>(?:(?!</p>).)*?\n(\s*(?:- \S|\* \S|\| ?-+ ?\||1\. )[^\n]*)", re.S)
 
 
 def on_config(config):
-    """Replaces a folder of the navigation by its pages."""
+    """Replaces a folder in the navigation by its pages."""
     docs = config["docs_dir"]
     config["nav"] = [expand(docs, part) for part in config["nav"]]
     return config
@@ -34,7 +34,7 @@ def expand(docs, part):
 
 
 def on_nav(nav, config, files):
-    """A page that the navigation lacks fails the build."""
+    """Fails the build if the navigation lacks a page."""
     for file in files.documentation_pages():
         if file.page is None or file.page not in nav.pages:
             log.warning("%s is not in the navigation: add it to mkdocs.yml", file.src_path)
@@ -42,7 +42,7 @@ def on_nav(nav, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """A list or table without an empty line before it fails the build."""
+    """Fails the build if a list or table has no empty line before it."""
     for text in SWALLOWED.findall(html):
         log.warning("%s needs an empty line before %.60r", page.file.src_path, text)
     return html
@@ -50,7 +50,7 @@ def on_page_content(html, page, config, files):
 
 def on_page_markdown(markdown, page, config, files):
     """Turns full addresses of pages into links within the site, and links to a folder of
-    pages into links to its first page. A link to nothing fails the build."""
+    pages into links to its first page. A broken link fails the build."""
     docs = config["docs_dir"]
     here = os.path.dirname(os.path.join(docs, page.file.src_path))
     of_pages = re.compile(r"\]\(" + re.escape(config["repo_url"]) + "/(?:blob|tree)/main/docs/")

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Judges a deployment, with reports for people and for CI. In a workflow of GitHub it is the
-# step of action.yml; elsewhere its inputs are the same variables:
+# Judges a deployment and writes reports for people and for CI. action.yml runs it in GitHub
+# Actions; elsewhere set the variables:
 #
 #   BASE_URL=https://… API_KEY=… PROFILE=jobs actions/conformance/judge.sh
 #
-#   BASE_URL, API_KEY  of the deployment, or GPUCLOUD_BASE_URL and GPUCLOUD_API_KEY
-#   ENDPOINT_ID        endpoint whose workers run the image of the suite, or GPUCLOUD_ENDPOINT_ID
+#   BASE_URL, API_KEY  the deployment; default GPUCLOUD_BASE_URL and GPUCLOUD_API_KEY
+#   ENDPOINT_ID        endpoint that runs the suite's image; default GPUCLOUD_ENDPOINT_ID
 #   PROFILE            read (the default), jobs or full
 #   SELECT             clauses, separated by spaces, such as JOB-* or !AUT-03
 #   KNOWN_FAILING      file of known deviations
 #   FLAGS              further flags of conformance run, separated by spaces
-#   REPORTS            folder of the reports, by default conformance-reports
-#   CONFORMANCE        path of the program; without it, the one on PATH, else it is built
+#   REPORTS            folder of the reports; default conformance-reports
+#   CONFORMANCE        path of the program; otherwise PATH, or a build
 #
-# It ends with the status of the suite.
+# It exits with the suite's status.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../program.sh"
 
@@ -27,7 +27,7 @@ case " ${FLAGS:-} " in
   ;;
 esac
 if [ ${#missing[@]} -gt 0 ]; then
-  echo "The deployment is not named: set ${missing[*]}, or the variables of the same names with GPUCLOUD_" >&2
+  echo "No deployment: set ${missing[*]}, or the same variables with the prefix GPUCLOUD_" >&2
   exit 2
 fi
 

@@ -5,17 +5,18 @@
 #   eval "$variables"
 #   actions/jobrunner/jobrunner.sh stop
 #
-# Its variables are printed for eval (in two steps: eval "$(…)" hides that the start failed); in a workflow of GitHub they go to GITHUB_ENV, and the
-# key is masked. It listens on a free port of this machine, with a new key, and keeps nothing.
-# start also installs the provider in the home folder, where none is: PROVIDER=none leaves it out.
+# start prints the deployment's variables for eval; use two steps, because eval "$(…)" hides
+# a failed start. In GitHub Actions it writes them to GITHUB_ENV and masks the key. The
+# jobrunner listens on a free port of this machine, has a new key and stores nothing. start
+# also installs the provider in the home folder if it is missing, unless PROVIDER=none.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../program.sh"
 
-# What start leaves for stop. GitLab's jobs of one machine have a folder each.
+# The folder that start leaves for stop. GitLab jobs on one machine have a folder each.
 state=${JOBRUNNER_STATE:-${RUNNER_TEMP:-${CI_PROJECT_DIR:-${TMPDIR:-/tmp}}}/.jobrunner}
 
-# running tells whether the jobrunner that start recorded runs, and not another process
-# that has its number now.
+# running reports whether the recorded jobrunner runs. Its process id may belong to another
+# process by now.
 running() {
   [ -f "$state/pid" ] && ps -o args= -p "$(cat "$state/pid")" 2>/dev/null | grep -q 'serve --ephemeral'
 }
@@ -26,7 +27,7 @@ stopped() { ! running; }
 
 value() { sed -n "s/^export $1=//p" "$state/greeting"; }
 
-# set_variable NAME VALUE gives a variable to the next steps.
+# set_variable NAME VALUE sets a variable for the next steps.
 set_variable() {
   if [ -n "${GITHUB_ENV:-}" ]; then
     echo "$1=$2" >>"$GITHUB_ENV"
@@ -37,7 +38,7 @@ set_variable() {
 
 start() {
   if ! command -v ps >/dev/null; then
-    echo "ps is missing, by which the jobrunner is known: install it (Debian: procps)" >&2
+    echo "ps is missing, which checks whether the jobrunner runs: install it (Debian: procps)" >&2
     exit 1
   fi
   if running; then
@@ -48,7 +49,7 @@ start() {
   path=$(program jobrunner)
   install_provider
   mkdir -p "$state" && chmod 700 "$state" && rm -f "$state"/*
-  # Without settings of an outer deployment. nohup: it outlives this step.
+  # Without the settings of another deployment. nohup, so that it outlives this step.
   env -u GPUCLOUD_API_KEY -u GPUCLOUD_API_KEY_FILE -u GPUCLOUD_ENGINE -u GPUCLOUD_ENGINE_FILE -u GITHUB_ENV \
     nohup "$path" serve --ephemeral --listen=127.0.0.1:0 "$@" >"$state/greeting" 2>"$state/log" </dev/null &
   echo $! >"$state/pid"
@@ -66,7 +67,7 @@ start() {
   echo "A deployment runs at $url, with its log in $state/log" >&2
   set_variable GPUCLOUD_BASE_URL "$url"
   set_variable GPUCLOUD_BASE_URL_V1 ""
-  set_variable GPUCLOUD_QUEUE_URL "" # that of another deployment would take the jobs
+  set_variable GPUCLOUD_QUEUE_URL "" # or jobs would go to another deployment
   set_variable GPUCLOUD_API_KEY "$key"
   set_variable RUNPOD_ENDPOINT_BASE_URL "$url/live/v2"
   set_variable RUNPOD_API_KEY "$key"
@@ -77,7 +78,7 @@ stop() {
     kill "$(cat "$state/pid")"
     within 30 stopped || kill -9 "$(cat "$state/pid")"
   fi
-  rm -f "$state/pid" "$state/greeting" # which has the key; the log stays
+  rm -f "$state/pid" "$state/greeting" # the greeting has the key; the log stays
 }
 
 case ${1:-} in

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// listenNetwork is the network for an address to listen on: 0.0.0.0 means all of
-// IPv4 and :: all of IPv6. Go alone would listen on both for either.
+// listenNetwork returns the network for a listen address: IPv4 for 0.0.0.0 and IPv6 for ::. With
+// the network tcp, Go would listen on both.
 func listenNetwork(listen string) string {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -24,7 +24,7 @@ func listenNetwork(listen string) string {
 	return "tcp6"
 }
 
-// localURL is the URL at which this machine reaches the listener's address.
+// localURL returns the URL at which this machine reaches a listener.
 func localURL(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -32,7 +32,7 @@ func localURL(address net.Addr) string {
 	}
 	for _, loopback := range []string{"127.0.0.1", "::1"} {
 		hostPort := net.JoinHostPort(loopback, fmt.Sprint(tcp.Port))
-		if c, err := net.DialTimeout("tcp", hostPort, time.Second); err == nil { //nolint:noctx // local, and shorter than a second
+		if c, err := net.DialTimeout("tcp", hostPort, time.Second); err == nil { //nolint:noctx // local, at most a second
 			_ = c.Close()
 			return "http://" + hostPort
 		}
@@ -40,14 +40,14 @@ func localURL(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// remoteURL is the URL at which other machines may reach a listener on all addresses;
-// "" for any other listener, or without a known address.
+// remoteURL returns the URL at which other machines may reach a listener on all addresses. For
+// other listeners, or if no address is known, it returns "".
 func remoteURL(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return ""
 	}
-	addresses, _ := net.InterfaceAddrs() // empty after an error
+	addresses, _ := net.InterfaceAddrs() // nil on error
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && (n.IP.To4() != nil) == (tcp.IP.To4() != nil) {
 			return "http://" + net.JoinHostPort(n.IP.String(), fmt.Sprint(tcp.Port))
@@ -56,10 +56,10 @@ func remoteURL(address net.Addr) string {
 	return ""
 }
 
-// minKey is the minimum length of a key that other machines can try to guess.
+// minKey is the minimum length of a key with --allow-remote.
 const minKey = 20
 
-// checkKey refuses a key that could be guessed.
+// checkKey rejects a short key with --allow-remote, because other machines could guess it.
 func (s *serve) checkKey(key string) error {
 	if n := utf8.RuneCountInString(key); s.AllowRemote && n < minKey {
 		return fmt.Errorf("the API key has %d characters, and with --allow-remote other machines may guess it: set %s to at least %d random ones (openssl rand -hex 20), "+

@@ -8,8 +8,7 @@ import (
 
 const longKey = "0123456789-long-enough-key"
 
-// An address for all of a family is listened on as it says, and the one that is
-// printed works.
+// An unspecified address listens only on its own family, and the printed URL works.
 func TestUnspecifiedAddresses(t *testing.T) {
 	for listen, c := range map[string]struct{ here, not string }{
 		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
@@ -38,7 +37,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 	}
 }
 
-// A key that could be guessed is refused where others may try.
+// With --allow-remote a short key is rejected.
 func TestShortKeys(t *testing.T) {
 	for _, key := range []string{"k", "nineteen-characters"} {
 		said := fails(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")

@@ -16,16 +16,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// backup copies what a deployment needs to go on elsewhere.
+// backup copies the state of a deployment.
 type backup struct {
-	Folder string `arg:"" help:"New folder of the copy, which serve --data can use."`
+	Folder string `arg:"" help:"New folder for the copy. serve --data can use it."`
 	Data   string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
 }
 
 // Help has examples.
 func (backup) Help() string {
-	return `Jobs, results, objects and keys are in the copy; with --engine they are in PostgreSQL, whose own tools copy them.
-Account secrets are in it encrypted, without their key: keep secrets.key elsewhere, and put it into the copy to use them.
+	return `Copies jobs, results, objects and keys. With --engine they are in PostgreSQL: use its own tools.
+Account secrets are encrypted in the copy, and their key isn't copied: store secrets.key elsewhere, and put it into the copy
+before you use that.
 
 Examples:
   jobrunner backup /var/backups/jobrunner-monday
@@ -45,15 +46,15 @@ func (b *backup) Run() (err error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("invalid folder %s: expected one that does not exist", b.Folder), err)
 	}
-	// The copy gets its name when it is whole.
+	// The copy gets its final name when it is complete.
 	part, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+"-") // 0700
 	if err != nil {
 		return fmt.Errorf("making the folder of the copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
 	defer showCopied(part, sizeOf(dir))()
-	// Reports first: one that reaches the database meanwhile is then in both, which
-	// changes nothing, and never in neither.
+	// Reports first, so that a report that reaches the database during the backup is in both,
+	// which is harmless, and never in neither.
 	for _, name := range slices.Concat(jobrunner.StateFiles(), []string{keyFile}) {
 		if err := copyAll(filepath.Join(dir, name), filepath.Join(part, name)); err != nil {
 			return fmt.Errorf("copying %s: %w", name, err)
@@ -67,13 +68,12 @@ func (b *backup) Run() (err error) {
 	}
 	fmt.Fprintln(stdout, to)
 	if _, err := os.Stat(filepath.Join(dir, store.SecretKeyFile)); err == nil {
-		fmt.Fprintf(stderr, "Account secrets are encrypted, and their key is not in the copy: keep %s elsewhere, and put it into the copy to use them\n", filepath.Join(dir, store.SecretKeyFile))
+		fmt.Fprintf(stderr, "Account secrets are encrypted, and their key is not in the copy: store %s elsewhere, and put it into the copy before you use that\n", filepath.Join(dir, store.SecretKeyFile))
 	}
 	return nil
 }
 
-// showCopied shows how much of a folder is copied, where somebody looks, until the
-// function that it returns is called.
+// showCopied shows the progress of the copy on a terminal until the returned function is called.
 func showCopied(part string, total int64) (end func()) {
 	line := cli.NewProgress(os.Stderr)
 	if !line.Visible() {
@@ -102,7 +102,7 @@ func showCopied(part string, total int64) (end func()) {
 	}
 }
 
-// sizeOf is the size of a folder's files, without those that vanish meanwhile.
+// sizeOf returns the size of a folder's files. It ignores files that are removed meanwhile.
 func sizeOf(dir string) (size int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -115,7 +115,7 @@ func sizeOf(dir string) (size int64) {
 	return size
 }
 
-// copyAll copies a file or the files of a folder. What vanishes meanwhile is left out.
+// copyAll copies a file or a folder. It ignores files that are removed meanwhile.
 func copyAll(from, to string) error {
 	info, err := os.Stat(from)
 	switch {

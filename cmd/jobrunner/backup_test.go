@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// backedUp has a jobrunner answer jobs, and copies its state meanwhile: the copy has each
-// job that was acknowledged when it began.
+// backedUp copies the state of a jobrunner under load. The copy must have each job that was
+// acknowledged before.
 func backedUp(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
 	t.Helper()
 	c := p.client("k")
@@ -59,7 +59,7 @@ func backedUp(t *testing.T, p *process, copyState func()) (endpoint string, befo
 	return endpoint, before
 }
 
-// complete expects that a jobrunner on the copy finishes the jobs.
+// complete expects that a jobrunner with the copy finishes the jobs.
 func (p *process) complete(endpoint string, jobs map[string]string) {
 	p.t.Helper()
 	for id, output := range jobs {
@@ -68,8 +68,8 @@ func (p *process) complete(endpoint string, jobs map[string]string) {
 	p.interrupt()
 }
 
-// `jobrunner backup` copies the state of a jobrunner under load. Another folder of
-// the copy goes on with every job and key.
+// `jobrunner backup` copies the state of a jobrunner under load. A jobrunner with the copy has
+// every job and key.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -127,8 +127,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// pg_dump copies the state of a jobrunner under load, and pg_restore makes another
-// database of it.
+// pg_dump copies the state of a jobrunner under load, and pg_restore restores it.
 func TestBackupOfPostgres(t *testing.T) {
 	t.Parallel()
 	source, err := url.Parse(pgtest.Start(t))
@@ -137,7 +136,7 @@ func TestBackupOfPostgres(t *testing.T) {
 	}
 	for _, program := range []string{"pg_dump", "pg_restore"} {
 		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" { // which installs it with the server
+			if os.Getenv("CI") != "" { // CI installs it
 				t.Fatal(err)
 			}
 			t.Skip(err) // the error names the program; on some systems PostgreSQL's clients are a separate package
@@ -145,7 +144,7 @@ func TestBackupOfPostgres(t *testing.T) {
 	}
 	schema := source.Query().Get("search_path")
 	plain, target := *source, *source
-	plain.RawQuery = "sslmode=disable" // libpq knows no search_path
+	plain.RawQuery = "sslmode=disable" // libpq doesn't accept search_path
 	target.Path = "/restored_" + schema
 	pgtest.Exec(t, plain.String(), "CREATE DATABASE restored_"+schema)
 	t.Cleanup(func() { pgtest.Exec(t, plain.String(), "DROP DATABASE restored_"+schema+" WITH (FORCE)") })

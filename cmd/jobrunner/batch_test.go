@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// A batch outlives kills of the jobrunner: as a draft, right after it was finalized, and
-// while its requests run. Each request completes.
+// A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests
+// run. Each request completes.
 func TestBatchSurvivesKill(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -55,7 +55,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	awaitBatch(t, c, e.ID, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	again()
 	if b = awaitBatch(t, c, e.ID, b.ID, api.Batch.Done); b.Completed != n || b.Status != "FINALIZED" {
-		t.Errorf("in the end it is %+v", b)
+		t.Errorf("the batch ended as %+v", b)
 	}
 	file := filepath.Join(home, "inputs.jsonl")
 	put(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
@@ -85,8 +85,8 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 	}
 }
 
-// A batch goes through the node that doesn't lead its endpoint, and outlives the one that
-// does: either node has each request once, with its own result.
+// A batch can be sent to a node that doesn't lead its endpoint, and survives the leader's death.
+// Both nodes return each request once with its own result.
 func TestBatchAcrossNodes(t *testing.T) {
 	c := startNodes(t, 2)
 	e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
@@ -96,7 +96,8 @@ func TestBatchAcrossNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 120
-	// begin finalizes a batch at the node that doesn't lead, and waits until so many requests have ended.
+	// begin finalizes a batch at the node that doesn't lead, and waits until a number of requests
+	// have ended.
 	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
 		if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+e.ID+"/runsync", `{"input":{"op":"echo"}}`); status != 200 {
@@ -130,7 +131,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 		t.Helper()
 		return awaitBatch(t, c.all[node].client("k"), e.ID, id, api.Batch.Done)
 	}
-	// check compares the results that each node has with the batch's numbers.
+	// check compares each node's results with the batch's numbers.
 	check := func(b api.Batch, want map[string]string) {
 		t.Helper()
 		for i, p := range c.all {

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 )
 
-// billedDeployment is a jobrunner that is stopped and killed between operations, and
-// what its bills have to say.
+// billedDeployment is a jobrunner that is stopped and killed between operations, with its expected
+// bills.
 type billedDeployment struct {
 	*process
 	env, args []string
@@ -24,15 +24,15 @@ type billedDeployment struct {
 	volumes   map[string]*billedVolume
 }
 
-// billedVolume is a volume of a size since a time, between two of this clock.
+// billedVolume is a volume with its current size, and the bounds of the time of its last change.
 type billedVolume struct {
 	size          int64
 	after, before time.Time
-	low, high     float64 // dollars that it cost at smaller sizes
+	low, high     float64 // bounds of its cost at smaller sizes, in USD
 	deleted       bool
 }
 
-// In a test a GB costs a dollar in an hour, and so does a vCPU.
+// A GB and a vCPU cost one USD per hour.
 const dearCatalog = "storage: {standard: 730}\ncpus: [{id: cpu3c, price: {serverless: 1}}]\n"
 
 func (d *billedDeployment) send(method, path, body string) map[string]any {
@@ -60,7 +60,7 @@ func (d *billedDeployment) send(method, path, body string) map[string]any {
 	return out
 }
 
-// workers are the milliseconds for which each worker is billed.
+// workers returns the billed milliseconds of each worker.
 func (d *billedDeployment) workers() map[string]int64 {
 	d.t.Helper()
 	var records []struct {
@@ -78,7 +78,7 @@ func (d *billedDeployment) workers() map[string]int64 {
 	return out
 }
 
-// operate does something at random.
+// operate performs a random operation.
 func (d *billedDeployment) operate() {
 	one := func(of []string) string { return of[rand.IntN(len(of))] }
 	var living []string
@@ -111,7 +111,7 @@ func (d *billedDeployment) operate() {
 	time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // bills count the real time of another process
 }
 
-// resize reckons what a volume cost until a change.
+// resize adds the cost of a volume until a change of its size.
 func (v *billedVolume) resize(size int64, change func()) {
 	after := time.Now()
 	change()
@@ -120,20 +120,20 @@ func (v *billedVolume) resize(size int64, change func()) {
 	v.size, v.after, v.before = size, after, before
 }
 
-// cost is what the volume cost up to a time between two of this clock.
+// cost returns the bounds of a volume's cost.
 func (v *billedVolume) cost(after, before time.Time) (low, high float64) {
 	perHour := float64(v.size)
 	return v.low + perHour*max(0, after.Sub(v.before).Hours()), v.high + perHour*before.Sub(v.after).Hours()
 }
 
-// judge compares the bills with what has been done.
+// judge compares the bills with the expected costs.
 func (d *billedDeployment) judge() {
 	d.t.Helper()
 	for id, v := range d.volumes {
 		after := time.Now()
 		totals := d.send("GET", "/v2/billing/network-volumes?lastN=2&bucketSize=year&networkVolumeId="+id, "")["metadata"].(map[string]any)["totals"].(map[string]any)
 		low, high := v.cost(after, time.Now())
-		const millisecond = 1.0 / 3600_000 // in hours: how exact times are
+		const millisecond = 1.0 / 3600_000 // in hours; the precision of times
 		slack := 3*millisecond*float64(max(10, v.size)) + 1e-6
 		if got := totals["totalAmount"].(float64); got < low-slack || got > high+slack {
 			d.t.Errorf("a volume of %d GB costs %f, want %f to %f", v.size, got, low, high)
@@ -141,9 +141,8 @@ func (d *billedDeployment) judge() {
 	}
 }
 
-// Whatever is made, changed, deleted, stopped and killed with -9: a worker is billed
-// for its time, less a few seconds if its jobrunner was killed, and for none in which
-// no jobrunner ran; a volume for all of its.
+// Under random operations, stops and kills, a worker is billed for its running time, less a few
+// seconds if its jobrunner was killed. A volume is billed for its whole life.
 func TestBillsAfterKills(t *testing.T) {
 	t.Parallel()
 	rounds := 8
@@ -175,14 +174,14 @@ func TestBillsAfterKills(t *testing.T) {
 		} else {
 			d.interrupt()
 		}
-		elapsed := time.Since(asked).Milliseconds() + 1 // of a part of one
+		elapsed := time.Since(asked).Milliseconds() + 1 // rounded up
 		time.Sleep(500 * time.Millisecond)              // real time without a jobrunner: it must not be billed
 		d.process = serve(t, d.env, d.args...)
 		now := d.workers()
 		for id, ms := range before {
 			lost := int64(0)
 			if killed {
-				lost = 3 * billing.CheckpointEvery.Milliseconds() // a busy machine is late for two, and without any it loses all twenty seconds
+				lost = 3 * billing.CheckpointEvery.Milliseconds() // a busy machine may miss two; without checkpoints all twenty seconds are lost
 			}
 			if got := now[id]; got < ms-lost || got > ms+elapsed {
 				t.Errorf("a worker was billed for %d ms, and for %d after a restart (killed: %v)", ms, got, killed)
@@ -190,7 +189,7 @@ func TestBillsAfterKills(t *testing.T) {
 		}
 		d.judge()
 	}
-	for _, id := range d.endpoints { // what has ended costs the same however it is summed
+	for _, id := range d.endpoints { // after their end, all groupings have the same sum
 		d.send("DELETE", "/v2/serverless/"+id, "")
 	}
 	totals := func(buckets string) string {

@@ -17,7 +17,7 @@ func TestCatalog(t *testing.T) {
 	}
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--catalog="+example)
 	if _, text := p.get("/v2/catalog/gpus/LAB%20Accelerator%20X"); !strings.Contains(text, `"price":{"secure":1.25,"community":0,"serverless":2}`) {
-		t.Errorf("the example's price is not shown: %s", text)
+		t.Errorf("the example's price is missing: %s", text)
 	}
 	flawed := filepath.Join(home, "flawed.yaml")
 	if err := os.WriteFile(flawed, []byte("gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n"), 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// withoutGPUs stands in for an engine on a machine with the GPUs that a test simulates:
-// it passes everything on to the real one but the options that name GPUs.
+// withoutGPUs is an engine program that drops GPU options and calls the real engine, so that tests
+// can simulate GPUs.
 const withoutGPUs = `#!/bin/sh
 for word; do
 	shift
@@ -46,20 +46,20 @@ func newContainedClusters(t *testing.T, e *containers.Engine, settings string, g
 	return c
 }
 
-// containedCluster makes a cluster of the program whose members greet each other.
+// containedCluster creates a cluster whose members greet each other.
 func (c *contained) containedCluster(name string, pods int) string {
 	c.t.Helper()
 	args := `python3 -u -c '` + strings.ReplaceAll(clusterProgram, "'", `'"'"'`) + `'`
 	return c.cluster(name, containedImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, args, name))
 }
 
-// networksOf are the networks with a label.
+// networksOf returns the networks with a label.
 func (c *contained) networksOf(label string) []string {
 	c.t.Helper()
 	return strings.Fields(c.engine.Output(c.t, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}"))
 }
 
-// TestRealClusters tries clusters of containers of a real Docker and Podman.
+// TestRealClusters tests clusters of containers with a real Docker and Podman.
 func TestRealClusters(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
@@ -69,14 +69,14 @@ func TestRealClusters(t *testing.T) {
 	})
 }
 
-// The containers of a cluster have addresses of their own in a network of the engine,
-// which another cluster does not share. A kill -9 of the jobrunner leaves both, and the
-// next one goes on with them; a deletion removes both, also one that was cut short.
+// The containers of a cluster have addresses in the cluster's own network. Both survive a kill -9
+// of the jobrunner, and the next one adopts them. A deletion removes both, even if it was
+// interrupted.
 func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	if e.Name == "podman" {
 		t.Skip("each command of the tests' podman has mounts of its own, and so does not see the networks of others")
 	}
-	e.Network(t) // or there are none here
+	e.Network(t) // skips the test without a container network
 	c := newContainedClusters(t, e, "", 4)
 	red, blue := c.containedCluster("red", 2), c.containedCluster("blue", 2)
 	blocks := map[string]bool{}
@@ -107,7 +107,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	if after := c.clusterIs(red, "RUNNING"); *after.Network != *before.Network || !slices.Equal(c.podContainers(c.members(red)[1].ID), held) {
 		t.Errorf("the cluster was %+v and is %+v", before, after)
 	}
-	// One whose network was not removed before the jobrunner was killed.
+	// The jobrunner is killed before it removes the network.
 	removed := c.members(blue)
 	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
 	c.kill()
@@ -117,12 +117,12 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	})
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.until("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
-	// A jobrunner that stops leaves none, and goes on with the same addresses.
+	// A stopped jobrunner leaves no network. After its next start the addresses are the same.
 	green := c.containedCluster("green", 3)
 	before = c.clusterIs(green, "RUNNING")
 	c.interrupt()
 	if nets := c.networksOf("gpucloud.cluster"); len(nets) > 0 {
-		t.Errorf("a jobrunner that stopped left the networks %v", nets)
+		t.Errorf("a stopped jobrunner left the networks %v", nets)
 	}
 	c.start(t, "--simulate-gpus="+c.machine())
 	if after := c.clusterIs(green, "RUNNING"); *after.Network != *before.Network {
@@ -132,7 +132,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// Containers in this machine's own network share its loopback, as processes do.
+// Containers in the host network share its loopback address, like processes.
 func realClusterOnHost(t *testing.T, e *containers.Engine) {
 	c := newContainedClusters(t, e, "network: host", 2)
 	id := c.containedCluster("red", 2)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// clusterFacts are what a test looks at of a cluster.
+// clusterFacts are the members of a cluster that tests read.
 type clusterFacts struct {
 	ID, Name, Type, DataCenterID string
 	Pods                         struct {
@@ -24,7 +24,7 @@ type clusterFacts struct {
 	Primary *struct{ PodID, Status, SSHEndpoint string }
 }
 
-// memberFacts are what a test looks at of a cluster's pod.
+// memberFacts are the members of a cluster's pod that tests read.
 type memberFacts struct {
 	podFacts
 	Cluster *struct {
@@ -36,8 +36,8 @@ type memberFacts struct {
 	GlobalNetworking struct{ Enabled bool }
 }
 
-// clusterProgram is a member: each but the primary greets the primary, which answers,
-// and all write down what they heard.
+// clusterProgram is a cluster member: all others greet the primary, which answers, and all log the
+// messages.
 const clusterProgram = `import os, socket, sys, time
 def env(name): return os.environ[name]
 print("member " + " ".join(env(name) for name in ["NODE_RANK", "NUM_NODES", "NUM_TRAINERS", "WORLD_SIZE", "NODE_ADDR", "MASTER_ADDR", "MASTER_PORT"]), flush=True)
@@ -67,7 +67,7 @@ while not os.path.exists(os.path.join(os.environ.get("GPUCLOUD_VOLUME", "/volume
     time.sleep(0.02)
 `
 
-// newClusters starts a deployment whose pods are processes that know clusters.
+// newClusters starts a deployment whose pods are processes that run clusterProgram.
 func newClusters(t *testing.T, gpus int) *handlers {
 	t.Helper()
 	h := &handlers{home: t.TempDir(), dir: t.TempDir()}
@@ -85,10 +85,10 @@ rules:
 	return h
 }
 
-// machine is the file of the simulated GPUs.
+// machine returns the file of the simulated GPUs.
 func (h *handlers) machine() string { return filepath.Join(h.home, "gpus.yaml") }
 
-// cluster makes one of L4s, and returns its id.
+// cluster creates a cluster with L4s and returns its id.
 func (h *handlers) cluster(name, image string, pods, gpus int, more string) string {
 	h.t.Helper()
 	var c clusterFacts
@@ -102,7 +102,7 @@ func (h *handlers) clusterNow(id string) (c clusterFacts) {
 	return c
 }
 
-// members are the pods of a cluster, by rank.
+// members returns the pods of a cluster by rank.
 func (h *handlers) members(id string) []memberFacts {
 	h.t.Helper()
 	var list struct{ Pods []memberFacts }
@@ -110,7 +110,7 @@ func (h *handlers) members(id string) []memberFacts {
 	return list.Pods
 }
 
-// clusterIs waits until all members of a cluster have a status.
+// clusterIs waits until all members of a cluster have the status.
 func (h *handlers) clusterIs(id, status string) (c clusterFacts) {
 	h.t.Helper()
 	defer func() {
@@ -123,7 +123,7 @@ func (h *handlers) clusterIs(id, status string) (c clusterFacts) {
 	return c
 }
 
-// heard are the lines of a pod's log that begin with a word.
+// heard returns the lines of a pod's log that begin with a word.
 func (h *handlers) heard(id, word string) (lines []string) {
 	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // none yet
 	for line := range strings.Lines(string(text)) {
@@ -135,8 +135,8 @@ func (h *handlers) heard(id, word string) (lines []string) {
 	return lines
 }
 
-// exchanges waits until all members of a cluster have heard of each other, for the nth
-// time, and returns what each knows of itself.
+// exchanges waits until all members of a cluster have greeted each other for the nth time, and
+// returns each member's variables.
 func (h *handlers) exchanges(members []memberFacts, color string, nth int) (knows [][]string) {
 	h.t.Helper()
 	defer func() {
@@ -166,8 +166,8 @@ func (h *handlers) exchanges(members []memberFacts, color string, nth int) (know
 	return knows
 }
 
-// The pods of a cluster are processes that know their ranks and reach the primary, also
-// after a kill -9, and beside another cluster on the same machine.
+// The pods of a cluster know their ranks and reach the primary, also after a kill -9 and with
+// another cluster on the same machine.
 func TestClusterExchangesMessages(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 8)
@@ -185,7 +185,7 @@ func TestClusterExchangesMessages(t *testing.T) {
 				t.Errorf("the member %d knows %q, want %q: %+v", rank, knows[rank], want, m)
 			}
 			if m.Env["NODE_RANK"] != "7" || m.Env["WORLD_SIZE"] != "" {
-				t.Errorf("an answer shows the variables of the cluster: %v", m.Env)
+				t.Errorf("a response shows the variables of the cluster: %v", m.Env)
 			}
 		}
 		if c.Network == nil || c.Network.CIDR != "127.0.0.0/8" || c.Primary == nil || c.Primary.PodID != members[0].ID || c.Primary.Status != "RUNNING" || c.DataCenterID != "EU-RO-1" {
@@ -206,7 +206,7 @@ func TestClusterExchangesMessages(t *testing.T) {
 	}
 }
 
-// All pods of a cluster get their GPUs, or none: one that waits holds none, and says why.
+// Either all pods of a cluster get their GPUs, or none. A waiting cluster reports the reason.
 func TestClustersArePlacedWhole(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 4)
@@ -225,16 +225,16 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	reasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
 	reasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
 	if c := h.clusterNow(id); c.Primary != nil || c.Network != nil || c.DataCenterID != "" {
-		t.Errorf("a cluster that waits is shown as placed: %+v", c)
+		t.Errorf("a waiting cluster is shown as placed: %+v", c)
 	}
-	// The free GPUs are kept for the cluster, which waits for longer.
+	// Free GPUs are reserved for the cluster, which has waited longer.
 	late := h.pod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
 	h.waitsFor(late, "reserved")
 	h.act(single, "stop")
 	h.clusterIs(id, "RUNNING")
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
 	h.podIs(late, "RUNNING")
-	// One that is deleted while it waits leaves the line.
+	// A deletion removes a waiting cluster from the queue.
 	second := h.cluster("s", "team/pod", 2, 2, "")
 	reasons(second, "a cluster asks for 4 GPUs")
 	h.call(http.MethodDelete, "/v2/clusters/"+second, "", nil)
@@ -243,7 +243,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	reasons(large, "a cluster asks for 6 GPUs")
 }
 
-// A member that ends by itself gives its GPUs back and stays ended, and the others go on.
+// A member that ends by itself releases its GPUs and isn't restarted. The others continue.
 func TestClusterMembersEnd(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 4)
@@ -268,7 +268,7 @@ func TestClusterMembersEnd(t *testing.T) {
 	}
 	for _, m := range members {
 		if err := h.try(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil); err == nil || !strings.Contains(err.Error(), "409") {
-			t.Errorf("a member is started: %v", err)
+			t.Errorf("a member was started: %v", err)
 		}
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// baseHeap is the heap beside bodies in flight.
+	// baseHeap is the heap without bodies in flight.
 	baseHeap = 128 << 20
-	// gcPercent lets the small heap of a busy jobrunner grow to several times what
-	// is live: a request leaves little, and SQLite's memory isn't in the heap.
+	// gcPercent lets the heap grow to several times the live heap, which is small: SQLite's
+	// memory isn't in it.
 	gcPercent = 400
 )
 
-// limitHeap makes the garbage collector keep the heap within the budget of bodies in
-// flight, and within three quarters of what the machine or container has beside a
-// state in memory. GOGC and GOMEMLIMIT, where they are set, take precedence.
+// limitHeap sets the garbage collector's limit to the budget of bodies in flight, and to at most
+// three quarters of the memory that the machine or container has in addition to a state in
+// memory. GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// What the management API says of an endpoint reaches the container engine that
-// is found on the PATH: GPUs, variables, the registry's login, the network volume
-// and ports. No secret is in arguments or the log, and no container is left.
+// The engine on PATH gets an endpoint's GPUs, variables, registry login, network volume and ports.
+// Arguments and log contain no secret, and no container is left.
 func TestAContainerOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
@@ -56,7 +55,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 		return true
 	})
 	read := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(known, name)) // "" for what isn't there
+		text, _ := os.ReadFile(filepath.Join(known, name)) // "" if it doesn't exist
 		return string(text)
 	}
 	var create []string

@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// dataDir is the folder of the state: the value of the flag, else a folder in the
-// user's state directory (XDG base directories on Unix).
+// dataDir returns the data folder: the value of the flag, or else a folder in the user's state
+// directory (XDG base directories on Unix).
 func dataDir(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// page is what the page shows of workers.
+// page returns the page's data about workers.
 type pageWorkers struct {
 	Workers []struct{ ID, State, Reason string }
 }
 
-// logOf is what a worker's log has, by source.
+// logOf returns a worker's log by source.
 func (h *handlers) logOf(worker, source string) string {
 	h.t.Helper()
 	var text string
@@ -23,8 +23,8 @@ func (h *handlers) logOf(worker, source string) string {
 	return text
 }
 
-// A worker that dies of a job leaves how it ended: in its log, in the
-// jobrunner's, in the job's error and on the page.
+// If a worker dies during a job, its exit status is in its log, the jobrunner's log, the job's
+// error and on the page.
 func TestDeathLeavesATrace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ death, exit string }{
@@ -66,15 +66,14 @@ func TestDeathLeavesATrace(t *testing.T) {
 			}
 			h.interrupt()
 			if log := h.stderr.String(); strings.Count(log, "a worker died") != 2 || !strings.Contains(log, c.exit) || !strings.Contains(log, id) {
-				t.Errorf("the log says\n%s", log)
+				t.Errorf("the log is\n%s", log)
 			}
 		})
 	}
 }
 
-// The reason of a worker that can't start has the cause, which stands at the end
-// of its log, as text: also where the public SDK writes a traceback as one line
-// of JSON among debug lines.
+// The reason of a worker that can't start contains the cause from the end of its log as text, even
+// if the SDK logs a traceback as one line of JSON among debug lines.
 func TestReasonHasTheCause(t *testing.T) {
 	t.Parallel()
 	h := newHandlers(t)
@@ -98,7 +97,7 @@ raise SystemExit(1)
 	}
 	h.until("a reason", func() bool {
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
-		// The log is added when all of it was read, a moment after the state.
+		// The log is added to the reason shortly after the state changes.
 		return len(list.Workers) == 1 && list.Workers[0].Status == "UNHEALTHY" && strings.Contains(list.Workers[0].Reason, "its log")
 	})
 	reason := list.Workers[0].Reason

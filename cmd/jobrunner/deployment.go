@@ -12,18 +12,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// deployment says which deployment a client's command speaks to. The variables are
-// those of the Terraform provider, which serve prints.
+// deployment selects the deployment of a client command. It reads the same variables as the
+// Terraform provider, which serve prints.
 type deployment struct {
 	BaseURL    string `name:"base-url" env:"GPUCLOUD_BASE_URL" default:"http://127.0.0.1:8420" placeholder:"URL" help:"Address of the deployment, before /v2."`
 	QueueURL   string `name:"queue-url" env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"Address of its job API, before /v2. Default: the base URL."`
 	APIVersion string `name:"api-version" env:"GPUCLOUD_API_VERSION" enum:"v1,v2" default:"v2" help:"Version of the management API that finds endpoints by name (v1, v2)."`
-	Data       string `placeholder:"DIR" help:"Data folder of the jobrunner of this machine, which has its key. Default: the default of serve."`
+	Data       string `placeholder:"DIR" help:"Data folder of this machine's jobrunner, for its key. Default: the default of serve."`
 	JSON       bool   `name:"json" help:"Print JSON, a line for each object."`
 }
 
-// client uses the key of GPUCLOUD_API_KEY, or the one in the data folder of a
-// jobrunner of this machine: it is sent to no other machine.
+// client uses the key of GPUCLOUD_API_KEY. For a deployment on this machine it otherwise uses the
+// key in the data folder, which is sent to no other machine.
 func (d *deployment) client() (*api.Client, error) {
 	s := api.Settings{BaseURL: d.BaseURL, QueueURL: d.QueueURL, Version: api.Version(d.APIVersion), APIKey: os.Getenv(keyVariable), KeySource: keyVariable, UserAgent: "jobrunner/" + version}
 	if s.APIKey == "" && isLocal(d.BaseURL) && (d.QueueURL == "" || isLocal(d.QueueURL)) {
@@ -38,12 +38,12 @@ func (d *deployment) client() (*api.Client, error) {
 	return api.New(s)
 }
 
-// storedKey is the key in the data folder, and its file; "" where there is no such
-// folder and nobody named one.
+// storedKey returns the key in the data folder and its file. If the default folder doesn't exist,
+// it returns "".
 func (d *deployment) storedKey() (key, path string, err error) {
 	dir, err := dataDir(d.Data)
 	if err != nil {
-		return "", "", nil //nolint:nilerr // nobody named it
+		return "", "", nil //nolint:nilerr // --data isn't set
 	}
 	path = filepath.Join(dir, keyFile)
 	content, err := os.ReadFile(path)
@@ -59,7 +59,7 @@ func (d *deployment) storedKey() (key, path string, err error) {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return "", "", fmt.Errorf("no API key for %s: %w; set %s, or read the file as the user that runs the jobrunner", d.BaseURL, err, keyVariable)
 	}
-	return "", "", fmt.Errorf("no API key for %s: the data folder %s has none, as its jobrunner was started with a key of its own (--api-key-file or %s): set %s to that key",
+	return "", "", fmt.Errorf("no API key for %s: the data folder %s has none, because its jobrunner was started with --api-key-file or %s: set %s to that key",
 		d.BaseURL, dir, keyVariable, keyVariable)
 }
 

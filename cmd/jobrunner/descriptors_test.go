@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// Without a key nobody holds a connection by sending a body slowly: each API
-// answers 401 at once, in its own form, and closes the connection.
+// Without a key, a slow body can't hold a connection: each API returns 401 at once in its own form
+// and closes the connection.
 func TestSlowBodiesWithoutKey(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")
 	e, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
@@ -49,14 +49,14 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 				}
 				defer conn.Close()
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx", path, length)
-				conn.SetReadDeadline(time.Now().Add(patience)) // of the body nothing more comes
+				conn.SetReadDeadline(time.Now().Add(patience)) // the rest of the body is never sent
 				from := bufio.NewReader(conn)
 				resp, err := http.ReadResponse(from, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				body, err := io.ReadAll(resp.Body)
-				// 408 would be said after a wait for the body.
+				// 408 would mean that the server waited for the body.
 				if resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.StatusCode == http.StatusRequestTimeout || !strings.Contains(string(body), want) || !resp.Close || err != nil {
 					t.Errorf("%d %s, closing: %v, %v", resp.StatusCode, body, resp.Close, err)
 				}
@@ -68,15 +68,15 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 	}
 }
 
-// A flood of connections takes no descriptor from the database and from workers:
-// whoever comes too late is told so, and when the flood is over all is as before.
+// A flood of connections doesn't use up the descriptors of the database and of workers. Excess
+// requests get 503, and the deployment recovers.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	limited := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}
 	survivesFlood(t, limited.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
 }
 
-// The same where the descriptors come to an end before the bound of connections.
+// The same if the descriptors run out before the limit of connections is reached.
 func TestNoDescriptors(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off")
@@ -85,7 +85,7 @@ func TestNoDescriptors(t *testing.T) {
 	}
 	survivesFlood(t, p)
 	if !strings.Contains(p.stderr.String(), "too many open files") {
-		t.Errorf("the log does not say what was wrong: %s", &p.stderr)
+		t.Errorf("the log lacks the cause: %s", &p.stderr)
 	}
 }
 
@@ -111,12 +111,12 @@ func survivesFlood(t *testing.T, p *process) {
 		}
 		return all
 	}
-	// Connections that send no request, or only part of one, make room.
+	// Connections without a complete request are closed for new ones.
 	silent := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
 	if _, err := c.NetworkVolumes.List(t.Context()); err != nil {
 		t.Errorf("among silent connections: %s", err)
 	}
-	// Requests that are held do not.
+	// Connections of waiting requests aren't.
 	body := `{"input":{}}`
 	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", e.ID, len(body), body), 200)
 	refused := make(chan struct{}, len(held))
@@ -130,7 +130,7 @@ func survivesFlood(t *testing.T, p *process) {
 	select {
 	case <-refused:
 	case <-time.After(patience):
-		t.Error("nobody was told to come again")
+		t.Error("no request got 503")
 	}
 	for _, conn := range append(silent, held...) {
 		conn.Close()

@@ -23,26 +23,26 @@ import (
 
 // dev is a deployment with one endpoint, whose workers run a file.
 type dev struct {
-	File         string   `arg:"" help:"Program of the handler: a Python file, a script, anything executable."`
+	File         string   `arg:"" help:"The handler: a Python file, a script, or any executable."`
 	Listen       string   `placeholder:"ADDRESS" help:"Address of this machine to listen on; port 0 selects a free one. Default: 127.0.0.1:8420, and a free port with --once."`
 	Workers      int      `default:"1" help:"Maximum number of workers, at least 1."`
 	GPUs         int      `name:"gpus" default:"0" help:"GPUs of each worker."`
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show its result."`
-	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as a program that prints no output."`
-	Watch        []string `placeholder:"PATH" sep:"none" help:"Further file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in its folder and below, are always watched."`
+	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as no output."`
+	Watch        []string `placeholder:"PATH" sep:"none" help:"Another file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in and below its folder, are always watched."`
 	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
 }
 
-// devImage is the endpoint's image. Each version of the file has a tag of its own,
-// and so causes a release.
+// devImage is the endpoint's image. Each version of the file has its own tag, which causes a
+// release.
 const devImage = "dev/handler"
 
 // Help has examples.
 func (dev) Help() string {
-	return `A Python file that imports the public worker SDK runs as a worker; anything else gets a job's input on
-stdin, and the last line that it prints is the output, where that is JSON.
+	return `A Python file that imports the public worker SDK runs as a worker. Any other program runs once per job: it
+reads the input from stdin, and the last line of JSON that it prints is the output.
 
 Examples:
   jobrunner dev handler.py
@@ -53,7 +53,8 @@ Exit status with --once: 0 the job is COMPLETED, 1 FAILED, 2 the handler does no
 invalid, 3 TIMED_OUT, 4 anything else.`
 }
 
-// Run runs the deployment. What is no verdict on the job of --once has a status of its own.
+// Run runs the deployment. With --once, errors other than the job's verdict exit with
+// exitNoResult.
 func (d *dev) Run() error {
 	err := d.run()
 	if _, ok := errors.AsType[*exitError](err); d.Once && err != nil && !ok {
@@ -65,7 +66,7 @@ func (d *dev) Run() error {
 func (d *dev) run() (err error) {
 	if d.Listen == "" {
 		d.Listen = "127.0.0.1:8420"
-		if d.Once { // nobody else sends jobs
+		if d.Once { // no other client needs the address
 			d.Listen = "127.0.0.1:0"
 		}
 	}
@@ -116,11 +117,11 @@ func (d *dev) run() (err error) {
 	}
 	defer inventory.Close()
 	if n := len(inventory.Devices()); d.GPUs > n {
-		return &exitError{exitUsage, fmt.Sprintf("invalid --gpus %d: expected at most %d, as many as there are (%s); --simulate-gpus simulates some", d.GPUs, n, gpus)}
+		return &exitError{exitUsage, fmt.Sprintf("invalid --gpus %d: expected at most %d, the number of GPUs (%s); --simulate-gpus simulates more", d.GPUs, n, gpus)}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (end the jobrunner that runs there, or choose another address with --listen)", d.Listen, err)
+		return fmt.Errorf("listening on %s: %w (stop the jobrunner that runs there, or choose another address with --listen)", d.Listen, err)
 	}
 	url, ends := "http://"+listener.Addr().String(), newJobEnds()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
@@ -134,7 +135,7 @@ func (d *dev) run() (err error) {
 	go func() {
 		serveErr <- serveHTTP(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
 	}()
-	files, watchErr := d.watchFiles(handler.File) // before a worker reads them
+	files, watchErr := d.watchFiles(handler.File) // before the worker reads them
 	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
 	if !generated { // the user knows the key
 		e.displayedKey = "$" + keyVariable
@@ -159,7 +160,7 @@ func (d *dev) run() (err error) {
 	return errors.Join(err, <-serveErr, j.Close())
 }
 
-// handler finds the program that runs the file, and checks that it works.
+// handler finds the program that runs the file, and checks it.
 func (d *dev) handler(ctx context.Context) (h host.Handler, python *interpreter, err error) {
 	if filepath.Ext(d.File) != ".py" {
 		h, err = host.NewHandler(devImage, d.File)
@@ -182,7 +183,7 @@ func (d *dev) handler(ctx context.Context) (h host.Handler, python *interpreter,
 }
 
 func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, code, gpus string) {
-	mode, effect := "a worker on the public SDK", "a change of it, or of files next to it, restarts the worker"
+	mode, effect := "a worker on the public SDK", "a change of it or of files next to it restarts the worker"
 	if h.PerJob {
 		mode, effect = "a process for each job", "each job runs its current version"
 	}
@@ -204,11 +205,11 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpr
 	}
 	fmt.Fprintf(w, "Public SDKs:    %s/live/v2, endpoint %s\n", e.url, e.id)
 	fmt.Fprintf(w, "In the browser: %s/#code=%s (once and within the hour)\n\n", e.url, code)
-	fmt.Fprintf(w, "Ctrl-C stops the deployment and deletes its state. The workers' output follows; %s marks lines that the handler prints.\n", printedMark)
+	fmt.Fprintf(w, "Ctrl-C stops the deployment and deletes its state. The workers' output follows; %s marks lines printed by the handler.\n", printedMark)
 }
 
-// testInput is an example for --input: the file that the public SDK reads in a local
-// test, if it exists.
+// testInput returns an example for --input: the file that the public SDK reads in a local test,
+// if it exists.
 func testInput(handler string) string {
 	if file := filepath.Join(filepath.Dir(handler), "test_input.json"); exists(file) {
 		return file
@@ -219,7 +220,7 @@ func testInput(handler string) string {
 // watchInterval is the interval between two scans of the watched files.
 const watchInterval = 300 * time.Millisecond
 
-// watchFiles watches the handler and what --watch and --input name.
+// watchFiles watches the handler and the files of --watch and --input.
 func (d *dev) watchFiles(handler string) (*watch, error) {
 	extraFiles := d.Watch
 	if exists(d.Input) {
@@ -253,7 +254,7 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python
 	}
 }
 
-// applyChange makes the endpoint use the changed file, and reports whether it does.
+// applyChange releases the changed file, and reports whether the endpoint uses it.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {
@@ -264,7 +265,7 @@ func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, p
 		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, err))
 		return false
 	case changedHandler.PerJob != h.PerJob:
-		out.show("WARN", "", names+" changed the way in which the handler runs: restart jobrunner dev")
+		out.show("WARN", "", names+" changed how the handler runs: restart jobrunner dev")
 		return false
 	case h.PerJob:
 		out.show("DEV", "", names+" changed: the next job runs it")
@@ -280,7 +281,7 @@ func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, p
 	return true
 }
 
-// devEndpoint is the endpoint, which the management API creates and changes.
+// devEndpoint is the endpoint of dev.
 type devEndpoint struct {
 	client       *api.Client
 	url, key     string
@@ -289,10 +290,10 @@ type devEndpoint struct {
 	version      int
 }
 
-// environment is the environment of the workers.
+// environment returns the environment of the workers.
 func (d *dev) environment() (map[string]string, error) {
 	level := strings.ToUpper(d.LogLevel)
-	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // lines that are not shown are not logged
+	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // so that the SDK doesn't log lines that aren't shown
 	for _, variable := range d.Env {
 		name, value, ok := strings.Cut(variable, "=")
 		if !ok || name == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
-// transcript is what a jobrunner dev writes to stdout, as it comes.
+// transcript collects the output of a jobrunner dev.
 type transcript struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -43,7 +43,7 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-// until waits for a text that matches.
+// until waits until the output matches a pattern.
 func (s *transcript) until(pattern string) string {
 	s.t.Helper()
 	form, late := regexp.MustCompile(pattern), time.After(patience)
@@ -92,7 +92,7 @@ func devShows(t *testing.T, file string, args ...string) *transcript {
 	return devShowsOn(t, "", file, args...)
 }
 
-// devShowsOn has a folder in front of its PATH.
+// devShowsOn starts jobrunner dev with a folder at the front of PATH.
 func devShowsOn(t *testing.T, path, file string, args ...string) *transcript {
 	t.Helper()
 	s := &transcript{t: t, cmd: devCommand(t, path, file, args...), more: make(chan struct{}, 1)}
@@ -102,7 +102,7 @@ func devShowsOn(t *testing.T, path, file string, args ...string) *transcript {
 	}
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait() // it may be waited for
+		_ = s.cmd.Wait() // fails after a Wait of the test
 	})
 	return s
 }
@@ -120,7 +120,7 @@ func devOnce(t *testing.T, file string, args ...string) (stdout, stderr string, 
 	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
 }
 
-// One job for CI: its output on stdout, its end as the exit status.
+// dev --once prints a job's output on stdout and exits with the job's status.
 func TestDevOnce(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)
@@ -202,7 +202,7 @@ runpod.serverless.start({"handler": handler})
 		} {
 			file := filepath.Join(t.TempDir(), "file.py")
 			put(t, file, c.text)
-			if stdout, stderr, status := devOnce(t, file); status != c.status || stdout != c.stdout || c.status == 2 && !strings.Contains(stderr, ", and nothing calls it: import runpod and call runpod.serverless.start") {
+			if stdout, stderr, status := devOnce(t, file); status != c.status || stdout != c.stdout || c.status == 2 && !strings.Contains(stderr, ", but doesn't call it: import runpod and call runpod.serverless.start") {
 				t.Errorf("%s: it ended with %d, and wrote\n%s\nand to stderr\n%s", name, status, stdout, stderr)
 			}
 		}
@@ -210,7 +210,7 @@ runpod.serverless.start({"handler": handler})
 	t.Run("timed out", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {
-			t.Skip("a handler's process runs into the shortest executionTimeout of the API, five seconds of real time")
+			t.Skip("takes five seconds of real time, the API's shortest executionTimeout")
 		}
 		file := filepath.Join(t.TempDir(), "sleeps.sh")
 		put(t, file, "sleep 600")
@@ -220,8 +220,8 @@ runpod.serverless.start({"handler": handler})
 	})
 }
 
-// A job is sent after each change, also of what the handler imports, and what
-// comes of it is shown; loggers are read, and prints are told from them.
+// After each change of the handler or its imports, a job is sent and its result shown. Log lines
+// and printed lines are distinguished.
 func TestDevSendsAJobAfterEachChange(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)
@@ -244,7 +244,7 @@ runpod.serverless.start({"handler": handler})
 	s := devShows(t, file, `--input={"a": 1}`)
 	s.until(`In the browser: http://\S+/#code=\w{20,} `)
 	s.until(`Python \d+\.\d+\.\d+ of PATH: python3`)
-	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // shown, and not obeyed
+	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // escaped
 	s.until(`\d\d:\d\d:\d\d INFO  \[…[0-9a-z-]{12}\] two\n {15}lines\n`)
 	id := strings.TrimSuffix(strings.TrimPrefix(s.until(`sent \(job [0-9a-z-]{39}\)\n`), "sent (job "), ")\n")
 	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job ` + id + `\)\n {15}1\n`)
@@ -278,7 +278,7 @@ runpod.serverless.start({"handler": lambda job: 1})
 	s.interrupt()
 }
 
-// The Python of the handler's folder runs it, whoever manages that.
+// The Python of the handler's folder runs the handler, for each project tool.
 func TestDevPython(t *testing.T) {
 	t.Parallel()
 	python.Need(t)
@@ -297,8 +297,8 @@ func TestDevPython(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		files   map[string]string // of the handler's folder
-		tool    string            // on PATH, which tells of itself in CHOSEN
+		files   map[string]string // in the handler's folder
+		tool    string            // fake tool on PATH, which writes CHOSEN
 		chosen  string
 		said    string
 		install string
@@ -314,7 +314,7 @@ func TestDevPython(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.short {
-				t.Skip("a jobrunner and a Python for each: a short run has a folder, a tool and neither")
+				t.Skip("a short run tests one case of each kind")
 			}
 			t.Parallel()
 			dir, path := sdk(t), t.TempDir()

@@ -10,23 +10,23 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// jobEnds shows the ends of jobs that clients have sent.
+// jobEnds shows how jobs of clients end.
 type jobEnds struct {
 	ended   chan engine.Event
-	running chan struct{} // a job runs
+	running chan struct{} // signals that a job runs
 
-	mu   sync.Mutex // is held while dev sends a job
-	sent map[string]bool
+	mu   sync.Mutex      // held while dev sends a job
+	sent map[string]bool // ids of dev's own jobs
 }
 
-// maxEnds limits the ends that are still to be shown. Beyond it they are not.
+// maxEnds limits the queued events. Further ones are dropped.
 const maxEnds = 1000
 
 func newJobEnds() *jobEnds {
 	return &jobEnds{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), sent: map[string]bool{}}
 }
 
-// observe takes the events of jobs.
+// observe queues the end of a job.
 func (j *jobEnds) observe(e engine.Event) {
 	if e.To == engine.InProgress {
 		select {
@@ -43,7 +43,7 @@ func (j *jobEnds) observe(e engine.Event) {
 	}
 }
 
-// own sends a job of dev itself, which shows its end in full.
+// own sends a job of dev itself. jobLoop shows its end in full.
 func (j *jobEnds) own(send func() (api.Job, error)) (api.Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,7 +58,7 @@ func (j *jobEnds) isOwn(id string) bool {
 	return j.sent[id]
 }
 
-// show shows ends until ctx ends: status, times and cause, no output.
+// show shows ended jobs without output until ctx ends.
 func (j *jobEnds) show(ctx context.Context, e *devEndpoint, out *terminal) {
 	for {
 		select {
@@ -72,7 +72,7 @@ func (j *jobEnds) show(ctx context.Context, e *devEndpoint, out *terminal) {
 			}
 			var job api.Job
 			if err := e.call(ctx, http.MethodGet, "/v2/"+e.id+"/status/"+event.Job, nil, &job); err != nil {
-				continue // its time to live is over, or the program ends
+				continue // the job has expired, or the program ends
 			}
 			job.Output, job.Error = nil, logline.Headline(job.Error)
 			out.show("JOB", "", describe(job))

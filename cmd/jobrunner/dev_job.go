@@ -46,8 +46,8 @@ func submissionOf(input string) ([]byte, error) {
 	return submissionOfJSON(text, input)
 }
 
-// submissionOfJSON takes the JSON as the job's input, unless it is an object with the
-// member input. Its source is named in errors.
+// submissionOfJSON creates a submission from JSON, which is the job's input, or, with a member
+// input, the whole submission. Errors name the source.
 func submissionOfJSON(text []byte, source string) ([]byte, error) {
 	if text = bytes.TrimSpace(text); json.Valid(text) && text[0] != '{' {
 		return nil, fmt.Errorf("invalid --input %s: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got %s", source, kindOfJSON(text))
@@ -62,7 +62,7 @@ func submissionOfJSON(text []byte, source string) ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{"input": text})
 }
 
-// kindOfJSON names what a JSON text is that is no object.
+// kindOfJSON names the type of a JSON text that isn't an object.
 func kindOfJSON(text []byte) string {
 	switch text[0] {
 	case '[':
@@ -87,15 +87,15 @@ func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, er
 	return job, nil
 }
 
-// patience is how many seconds a job waits in silence for a worker that starts.
+// patience is the time in seconds after which await explains why a job still waits.
 const patience = 10
 
-// await waits for the end of a job, and shows its progress. With once it stops waiting
-// when no worker can start.
+// await waits for the end of a job and shows its progress. With once it returns an error if no
+// worker can start.
 func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
 	shown, waits := "", 0
 	for !job.Finished() {
-		// Short waits: a worker may fail to start meanwhile.
+		// Waits are short, to notice a worker that can't start.
 		if err := e.call(ctx, http.MethodPost, "/live/v2/"+e.id+"/status-sync/"+job.ID+"?wait=1000", struct{}{}, &job); err != nil {
 			return job, err
 		}
@@ -108,14 +108,14 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 				return job, &exitError{exitNotStarted, "the handler does not start: " + reason}
 			}
 			if waits++; waits == patience {
-				out.show("DEV", "", "the job waits: the worker has not asked for one yet, which it does once it has started")
+				out.show("DEV", "", "the job waits: the worker hasn't requested a job yet, so it may still be starting")
 			}
 		}
 	}
 	return job, nil
 }
 
-// awaitRollout waits until no worker of an older version takes jobs any more.
+// awaitRollout waits until all workers of older versions have ended.
 func (e *devEndpoint) awaitRollout(ctx context.Context) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -141,18 +141,18 @@ func (e *devEndpoint) awaitRollout(ctx context.Context) error {
 	}
 }
 
-// jobLoop sends a job at each resubmit, after cancelling the job that still runs, and
-// shows its result.
+// jobLoop sends a job at each resubmit and shows its result. It cancels the previous job if that
+// still runs.
 type jobLoop struct {
 	e     *devEndpoint
 	input string
 	out   *terminal
 	ends  *jobEnds
-	stop  context.CancelFunc // stops the running job
+	stop  context.CancelFunc // cancels the job in flight
 	done  chan struct{}
 }
 
-// wait waits for the job in flight, which ends with its context.
+// wait waits for the job in flight.
 func (s *jobLoop) wait() { <-s.done }
 
 func (s *jobLoop) resubmit(ctx context.Context) {
@@ -177,8 +177,8 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		case jobCtx.Err() != nil && job.ID != "":
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(jobCtx), 5*time.Second)
 			defer cancel()
-			if err := s.e.call(ctx, http.MethodPost, "/v2/"+s.e.id+"/cancel/"+job.ID, struct{}{}, nil); err == nil { // it may have ended
-				s.out.show("JOB", "", "cancelled, as the file changed (job "+job.ID+")")
+			if err := s.e.call(ctx, http.MethodPost, "/v2/"+s.e.id+"/cancel/"+job.ID, struct{}{}, nil); err == nil { // fails if it has ended
+				s.out.show("JOB", "", "cancelled, because the file changed (job "+job.ID+")")
 			}
 		case jobCtx.Err() != nil:
 		case err != nil:
@@ -189,9 +189,8 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 	}()
 }
 
-// runOnce sends one job, and returns its verdict as the exit status. A program that runs
-// for each job succeeds if it prints an output: one that only defines a handler ends well,
-// too.
+// runOnce sends one job and returns its verdict as the exit status. A program that runs per job
+// must print an output, because a program that only defines a handler exits with 0, too.
 func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, out *terminal) error {
 	job, err := e.submit(ctx, input)
 	if err == nil {
@@ -215,8 +214,7 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, ou
 	return verdict(job)
 }
 
-// noOutput is a line about a job that is COMPLETED without output, which its author did
-// not want as a rule, or whose output lacks what it streamed.
+// noOutput returns a hint about a COMPLETED job without output, or whose output lacks its chunks.
 func (e *devEndpoint) noOutput(ctx context.Context, job api.Job, hint string) string {
 	if note := unreadNote(ctx, e.client, e.id, job, hint); note != "" {
 		return "\n" + note

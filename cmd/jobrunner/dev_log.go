@@ -17,9 +17,9 @@ import (
 // terminal shows the output of workers and the log of the jobrunner for people: time,
 // level, text. A bar marks lines that a handler prints.
 type terminal struct {
-	minLevel slog.Level // lower log lines are not shown
-	showIDs  bool       // of several workers
-	onlyJob  string     // id of the job that all lines are about; "" where they may be about several
+	minLevel slog.Level // lowest level of log lines to show
+	showIDs  bool       // shows the ids of workers
+	onlyJob  string     // id of the job that all lines belong to, or "" if they belong to several
 	repeats  repeats
 
 	mu  sync.Mutex
@@ -29,17 +29,17 @@ type terminal struct {
 // printedMark replaces the level of lines that a handler prints.
 const printedMark = "│"
 
-// Write writes a worker's line, which follows the worker's id.
+// Write shows a line: a worker's id, a blank and the worker's output.
 func (t *terminal) Write(line []byte) (int, error) {
 	id, text, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 	t.repeats.write(id, text, func(text string) { t.showLine(now(), id, text) })
 	return len(line), nil
 }
 
-// now is the time as lines show it.
+// now returns the current time in the format of lines.
 func now() string { return time.Now().Format(time.TimeOnly) }
 
-// showLine shows a line of a worker's log, of a time.
+// showLine shows a line of a worker's log with its time.
 func (t *terminal) showLine(at, id, text string) {
 	if message, ok := strings.CutPrefix(text, run.SystemPrefix); ok {
 		t.showAt(at, "INFO", id, "jobrunner: "+message)
@@ -61,10 +61,10 @@ func levelOf(name string) slog.Level {
 	return map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "ERROR": slog.LevelError}[name]
 }
 
-// show writes a text of now.
+// show shows a text with the current time.
 func (t *terminal) show(level, id, text string) { t.showAt(now(), level, id, text) }
 
-// showAt writes a text, and indents its further lines.
+// showAt shows a text and indents its further lines.
 func (t *terminal) showAt(at, level, id, text string) {
 	prefix := ""
 	if t.showIDs && id != "" {
@@ -78,16 +78,14 @@ func (t *terminal) showAt(at, level, id, text string) {
 		if i > 0 {
 			head = indent
 		}
-		_, _ = fmt.Fprintln(t.out, strings.TrimRight(head+colour.ReplaceAllString(line, ""), " ")) // fails if nobody reads the output
+		_, _ = fmt.Fprintln(t.out, strings.TrimRight(head+colour.ReplaceAllString(line, ""), " ")) // fails if the reader has closed the pipe
 	}
 }
 
-// colour matches escape sequences that only style text. The filter of stdout makes
-// others visible.
+// colour matches escape sequences that only style text. The filter of stdout escapes others.
 var colour = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
 
-// shortID is the end of an id, which is enough to distinguish a few: ids begin with the
-// time.
+// shortID returns the end of an id. Ids begin with the time, so their ends differ.
 func shortID(id string) string {
 	if len(id) <= 12 {
 		return id
@@ -95,11 +93,10 @@ func shortID(id string) string {
 	return "…" + id[len(id)-12:]
 }
 
-// logger is the logger of the jobrunner itself.
+// logger returns a logger for the jobrunner's own log.
 func (t *terminal) logger() *slog.Logger { return slog.New(terminalHandler{t}) }
 
-// terminalHandler shows records without the name of the only endpoint, and with the
-// reason below the message.
+// terminalHandler shows log records without the endpoint, and with the reason below the message.
 type terminalHandler struct{ t *terminal }
 
 func (h terminalHandler) Enabled(_ context.Context, level slog.Level) bool {
@@ -114,7 +111,7 @@ func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
 		case "worker":
 			id = a.Value.String()
 		case "reason":
-			reason, _, _ := strings.Cut(a.Value.String(), ". The end of its log:") // the log was shown before
+			reason, _, _ := strings.Cut(a.Value.String(), ". The end of its log:") // the terminal has shown the log
 			details += "\n" + reason
 		default:
 			text += fmt.Sprintf(", %s: %v", a.Key, a.Value)

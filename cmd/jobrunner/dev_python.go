@@ -16,14 +16,14 @@ import (
 
 // interpreter is the Python that runs a handler.
 type interpreter struct {
-	command []string // before the handler's file
-	from    string   // its origin, for people
-	install string   // command that installs the SDK for it
-	version string   // like 3.12.1
+	command []string // program and arguments before the handler's file
+	from    string   // origin, for messages
+	install string   // command that installs the SDK
+	version string   // such as 3.12.1
 }
 
-// findPython finds the Python of a folder: that of a virtual environment in it, of the
-// tool that manages it, or of PATH.
+// findPython finds the Python of a folder: in its virtual environment, through its project tool
+// (uv, poetry, conda), or on PATH.
 func findPython(ctx context.Context, folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{".venv", "venv", "env"} {
@@ -41,7 +41,7 @@ func findPython(ctx context.Context, folder string) interpreter {
 		if poetry, err := exec.LookPath("poetry"); err == nil {
 			found := interpreter{command: []string{poetry, "run", "python"}, from: "poetry", install: installWith("poetry", "add")}
 			if path := commandOutput(ctx, folder, poetry, "env", "info", "--executable"); exists(path) {
-				found.command = []string{path} // without the tool in between
+				found.command = []string{path} // runs Python directly
 			}
 			return found
 		}
@@ -67,19 +67,19 @@ func findPython(ctx context.Context, folder string) interpreter {
 	return found
 }
 
-// installWith is a command that installs the SDK.
+// installWith returns a command line that installs the SDK.
 func installWith(command ...string) string { return commandLine(append(command, sdkPackage)...) }
 
-// commandLine is a command to type.
+// commandLine quotes a command for a shell.
 func commandLine(words ...string) string {
-	if runtime.GOOS == "windows" { // whose shells have other quotes, and \ in each path
+	if runtime.GOOS == "windows" { // its shells quote differently
 		return strings.Join(words, " ")
 	}
 	return startcmd.Join(words)
 }
 
-// installInNewVenv installs the SDK where no virtual environment is: systems such as
-// Debian refuse to install packages for their own Python.
+// installInNewVenv returns a command line that creates a virtual environment and installs the SDK
+// in it. Systems such as Debian reject packages for their own Python.
 func installInNewVenv(folder string) string {
 	pip := ".venv/bin/pip"
 	if runtime.GOOS == "windows" {
@@ -90,7 +90,7 @@ func installInNewVenv(folder string) string {
 
 var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)
 
-// venvPython is the program of a virtual environment, "" where there is none.
+// venvPython returns the Python of a virtual environment, or "".
 func venvPython(folder string) string {
 	python := filepath.Join(folder, "bin", "python")
 	if runtime.GOOS == "windows" {
@@ -123,11 +123,11 @@ func commandOutput(ctx context.Context, folder string, command ...string) string
 	return strings.TrimSpace(string(text))
 }
 
-// sdkPackage is the public worker SDK, as Python and pip call it.
+// sdkPackage is the name of the public worker SDK for Python and pip.
 const sdkPackage = "runpod"
 
-// fileCheck prints the version, whether the SDK is installed, and the function of a file
-// that takes a job and that nothing uses. It doesn't import the SDK, which takes seconds.
+// fileCheck prints Python's version, whether the SDK is installed, and the name of a handler that
+// a file defines but doesn't use. It doesn't import the SDK, which takes seconds.
 const fileCheck = `import ast, importlib.util, sys
 def functions(nodes):
     for n in nodes:
@@ -147,11 +147,11 @@ try:
         if takes_job and not f.decorator_list and not any(used(n, f.name) for n in ast.walk(tree) if id(n) not in within):
             unused = unused or f.name
 except (OSError, SyntaxError, ValueError, RecursionError):
-    pass  # the handler's run tells
+    pass  # running the handler shows the error
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
-// check finds the version, and with sdk requires that the SDK is installed. A program,
-// which runs for each job, must use its handler; "" is none.
+// check sets the version. With sdk, the SDK must be installed. A program that runs per job must
+// use the handler that it defines; program may be "".
 func (p *interpreter) check(ctx context.Context, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
@@ -159,7 +159,7 @@ func (p *interpreter) check(ctx context.Context, folder, program string, sdk boo
 	}
 	p.version = words[0]
 	if len(words) > 2 {
-		return fmt.Errorf("%[1]s defines %[2]s, and nothing calls it: import %[3]s and call %[3]s.serverless.start({\"handler\": %[2]s}); a program without the SDK reads the input from stdin, and prints the output as a line of JSON",
+		return fmt.Errorf("%[1]s defines %[2]s, but doesn't call it: import %[3]s and call %[3]s.serverless.start({\"handler\": %[2]s}); a program without the SDK reads the input from stdin, and prints the output as a line of JSON",
 			filepath.Base(program), words[2], sdkPackage)
 	}
 	if sdk && words[1] != "True" {

@@ -8,26 +8,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// repeats shows the log of a worker that failed once, and a line in its place for each
-// further worker that fails with the same text. The lines of a worker that so far are those
-// of the failed one are held back until it writes another one, ends, or a job runs: how much
-// time passes between them makes no difference.
+// repeats shows the log of a failed worker only once: a further worker that fails with the same
+// lines gets one line. It holds back the lines of a worker while they equal those of the failed
+// one, until the worker writes a different line or ends, or a job runs.
 type repeats struct {
 	mu     sync.Mutex
-	failed []string // the whole log of the worker that failed last
+	failed []string // log of the worker that failed last
 	starts map[string]*workerStart
 }
 
-// workerStart is the log of a worker that may fail like the one before.
+// workerStart is the log of a worker that may repeat the last failure.
 type workerStart struct {
-	lines []string // the text so far; nil if it can't repeat the last failure
-	shown int      // of lines
+	lines []string // lines so far; nil if it can't repeat the last failure
+	shown int      // number of shown lines
 }
 
-// maxStart limits the lines of a failed start that are compared.
+// maxStart limits the lines that are compared.
 const maxStart = 200
 
-// write shows a line of a worker, unless it may repeat what was shown.
+// write shows a line of a worker, unless it may repeat the last failure.
 func (r *repeats) write(id, text string, show func(string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +68,7 @@ func (r *repeats) write(id, text string, show func(string)) {
 	}
 }
 
-// release shows what is held back: a job runs, so that a worker has started.
+// release shows all held-back lines, because a running job proves that a worker has started.
 func (r *repeats) release(show func(id, text string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +77,8 @@ func (r *repeats) release(show func(id, text string)) {
 	}
 }
 
-// equalOutput compares two lines. What else happened on the machine, which an end has in
-// parentheses, makes no difference.
+// equalOutput compares two lines. It ignores the details in parentheses at the end of a system
+// line.
 func equalOutput(a, b string) bool {
 	if strings.HasPrefix(a, run.SystemPrefix) {
 		a, _, _ = strings.Cut(a, " (")
@@ -88,7 +87,7 @@ func equalOutput(a, b string) bool {
 	return a == b
 }
 
-// show shows what was held back.
+// show shows the lines that were held back.
 func (s *workerStart) show(show func(string)) {
 	for _, text := range s.lines[min(s.shown, len(s.lines)):] {
 		show(text)

@@ -9,13 +9,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// A worker that fails again is shown in one line, however its text is spread over time.
+// A repeated failure is shown in one line, regardless of timing.
 func TestRepeatsInPieces(t *testing.T) {
 	const silent = run.SystemPrefix + "it has run for 30s and not asked for a job"
 	const failed, stopped = run.SystemPrefix + "the process ended with exit status 1", run.SystemPrefix + "the process ended with exit status 0"
 	for name, c := range map[string]struct {
-		lines []string // of the second worker
-		job   int      // how many texts arrive before a job runs; 0 for no job
+		lines []string // lines of the second worker
+		job   int      // number of lines before a job runs; 0 for no job
 		want  string
 	}{
 		"the same":        {[]string{"loads", "no model", "here", failed}, 0, run.SystemPrefix + "the same error again"},

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// runURL is where a jobrunner dev takes jobs.
+// runURL returns the address for jobs of a jobrunner dev.
 func (s *transcript) runURL() string { return s.until(`http://\S+/runsync`) }
 
 // dev shows the end of each job that a client sent, and of its own job once.
@@ -30,13 +30,12 @@ func TestDevTellsOfEnds(t *testing.T) {
 	job(t, s.runURL(), "k", `{"fail": 1}`)
 	s.until(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
 	if all := s.String(); strings.Count(all, "COMPLETED") != 2 || strings.Count(all, `"done"`) != 1 {
-		t.Errorf("not each end is told of once:\n%s", all)
+		t.Errorf("expected each end once:\n%s", all)
 	}
 	s.interrupt()
 }
 
-// What a handler says of its progress is shown, and that its job is cancelled when the
-// file changes.
+// dev shows a handler's progress updates, and that it cancels the job when the file changes.
 func TestDevTellsOfProgress(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)
@@ -51,7 +50,7 @@ runpod.serverless.start({"handler": handler})
 	s := devShows(t, file, "--input={}")
 	s.until(`JOB   progress: a third of it\n`)
 	put(t, file, handler+"# changed\n")
-	s.until(`JOB   cancelled, as the file changed \(job [0-9a-z-]{39}\)\n`)
+	s.until(`JOB   cancelled, because the file changed \(job [0-9a-z-]{39}\)\n`)
 	s.interrupt()
 }
 
@@ -72,7 +71,7 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 	s.interrupt()
 }
 
-// A generator's chunks are not in its output, which is empty: who waits for it hears of them.
+// If a generator's output is empty, dev hints at its chunks.
 func TestDevTellsOfChunks(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdk(t), "handler.py")
@@ -88,12 +87,12 @@ runpod.serverless.start({"handler": handler})
 	}
 }
 
-// A single job needs no port of its own choice; a failure other than the job's has the status 4.
+// dev --once uses a free port by default. Failures other than the job's exit with 4.
 func TestDevOnceListens(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.sh")
 	put(t, file, "echo 1")
-	if l, err := net.Listen("tcp", "127.0.0.1:8420"); err == nil { // else somebody else has it
+	if l, err := net.Listen("tcp", "127.0.0.1:8420"); err == nil { // otherwise another process uses it
 		defer l.Close()
 	}
 	j := jobCommands{t, environment(t.TempDir())}
@@ -116,8 +115,8 @@ func TestDevOnceListens(t *testing.T) {
 	}
 }
 
-// A stop says what it waits for, and a second Ctrl-C ends it with all that runs, and what
-// that has started.
+// A stop prints how many jobs it waits for. A second Ctrl-C ends dev, its worker and the worker's
+// children.
 func TestSecondInterruptEndsWhatRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +134,7 @@ func TestSecondInterruptEndsWhatRuns(t *testing.T) {
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	s.until(`stopping: jobs that run \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
+	s.until(`stopping: 1 running jobs have 3s to end, .*; Ctrl-C again ends them at once\n`)
 	s.interrupt()
 	if runs(pid) {
 		t.Errorf("the child %d outlives jobrunner dev", pid)

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// job runs a job and answers its status in full.
+// job runs a job and returns its status.
 func job(t *testing.T, url, key, input string) (status, output, fault string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"input": `+input+`}`))
@@ -47,7 +47,7 @@ func job(t *testing.T, url, key, input string) (status, output, fault string) {
 	return j.Status, string(j.Output), j.Error
 }
 
-// dev starts jobrunner dev with a file, and waits until it can be used.
+// dev starts jobrunner dev with a file and waits until it is ready.
 func dev(t *testing.T, file string, args ...string) (p *process, url string) {
 	t.Helper()
 	p = &process{t: t, cmd: exec.Command(binary, append([]string{"dev", "--listen=127.0.0.1:0", file}, args...)...)}
@@ -112,8 +112,7 @@ func TestDevOfACommand(t *testing.T) {
 	}
 }
 
-// The handler runs under the stand-in for the public SDK, and is replaced when
-// its file changes.
+// A handler on the SDK's stand-in runs, and is replaced when its file changes.
 func TestDevOfAWorker(t *testing.T) {
 	dir := sdk(t)
 	file := filepath.Join(dir, "handler.py")
@@ -135,7 +134,7 @@ func TestDevOfAWorker(t *testing.T) {
 	late, pid := time.Now().Add(time.Minute), 0
 	for v := 1; v != 22; v, pid = version() {
 		if time.Now().After(late) {
-			t.Fatal("the changed file does not run within a minute")
+			t.Fatal("the changed file didn't run within a minute")
 		}
 	}
 	p.interrupt()
@@ -148,14 +147,14 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "notes.txt"), "")
 	for want, args := range map[string][]string{
-		"chmod +x":                    {filepath.Join(dir, "notes.txt")},
-		"doesn't exist":               {filepath.Join(dir, "nosuch.py")},
-		"expected a file or one of":   {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
-		"expected at most 2, as many": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
-		"expected at least 0":         {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},
-		"NAME=VALUE":                  {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
-		"other machines":              {"/bin/true", "--listen=0.0.0.0:0"},
-		"with --listen":               {"/bin/true", "--listen=127.0.0.1:1"},
+		"chmod +x":                       {filepath.Join(dir, "notes.txt")},
+		"doesn't exist":                  {filepath.Join(dir, "nosuch.py")},
+		"expected a file or one of":      {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
+		"expected at most 2, the number": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
+		"expected at least 0":            {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},
+		"NAME=VALUE":                     {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
+		"other machines":                 {"/bin/true", "--listen=0.0.0.0:0"},
+		"with --listen":                  {"/bin/true", "--listen=127.0.0.1:1"},
 	} {
 		if want == "with --listen" && os.Getuid() == 0 {
 			continue
@@ -166,7 +165,7 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 	}
 }
 
-// What a killed deployment leaves is gone before the next one has workers.
+// The next jobrunner removes the processes of a killed one before it starts workers.
 func TestWorkersOfAKilledDeployment(t *testing.T) {
 	home := t.TempDir()
 	data, config := filepath.Join(home, "data"), filepath.Join(home, "jobrunner.yaml")
@@ -186,7 +185,7 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	if response.Body.Close(); response.StatusCode >= http.StatusBadRequest {
 		t.Fatal(response.Status)
 	}
-	// The n-th one that was started: a real process, which has no virtual time.
+	// child waits for the n-th started process and returns its id.
 	child := func(n int) (pid int) {
 		for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // a real process has no virtual time
 			text, _ := os.ReadFile(children)
@@ -211,11 +210,11 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 		t.Errorf("%d outlives its deployment", second)
 	}
 	if !strings.Contains(p.stderr.String(), "workers of a run that was killed are ended") {
-		t.Errorf("the log says nothing of it:\n%s", &p.stderr)
+		t.Errorf("the log doesn't mention it:\n%s", &p.stderr)
 	}
 }
 
-// runs doesn't count a process that is dead and unreaped.
+// runs reports whether a process runs. A zombie doesn't.
 func runs(pid int) bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")

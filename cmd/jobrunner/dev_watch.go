@@ -10,32 +10,31 @@ import (
 	"strings"
 )
 
-// watch detects changes of a handler's files: those in its folder and below that have
-// its suffix, and those that the user names.
+// watch detects changes of a handler's files: files with its suffix in and below its folder, and
+// files that the user names.
 type watch struct {
-	file   string   // the handler
-	extra  []string // files, folders and patterns
-	stamps map[string]string
+	file   string            // the handler
+	extra  []string          // files, folders and patterns of the user
+	stamps map[string]string // state of each file, see recordStamp
 }
 
-// maxWatchedFiles limits the watched files, each of which is checked several times a
-// second.
+// maxWatchedFiles limits the watched files, because each is checked several times a second.
 const maxWatchedFiles = 2000
 
-// ignoredFolders are folders with files of other authors. Folders whose name begins
-// with a dot and virtual environments are ignored, too.
+// ignoredFolders contain third-party or generated files. Virtual environments, and folders whose
+// name begins with a dot, are ignored, too.
 var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "target", "dist", "build"}
 
-// newWatch records the current state of the files. If there are too many, it returns
-// an error and watches only the handler and the files that the user names. What names
-// no file is an error, too, and is watched: a file may come.
+// newWatch records the current state of the files. If there are too many, it returns an error and
+// watches only the handler and the user's files. A pattern without files is an error, too, but is
+// watched.
 func newWatch(file string, extra []string) (*watch, error) {
 	w := &watch{file: file, extra: extra}
 	var err error
 	w.stamps, err = w.scan()
 	for _, pattern := range extra {
 		if matches, invalid := filepath.Glob(pattern); invalid == nil && len(matches) == 0 {
-			err = errors.Join(err, fmt.Errorf("--watch %s: no file or folder has this name; a change is seen as soon as one has", pattern))
+			err = errors.Join(err, fmt.Errorf("--watch %s: no file or folder has this name yet", pattern))
 		}
 	}
 	return w, err
@@ -50,7 +49,7 @@ func (w *watch) changed() (names []string) {
 		}
 	}
 	for file := range w.stamps {
-		if _, present := current[file]; !present && file != w.file { // editors remove a file for a moment
+		if _, present := current[file]; !present && file != w.file { // some editors remove a file for a moment
 			names = append(names, w.name(file))
 		}
 	}
@@ -65,7 +64,7 @@ func (w *watch) changed() (names []string) {
 	return names
 }
 
-// name is the path of a file relative to the handler's folder.
+// name returns the path of a file relative to the handler's folder.
 func (w *watch) name(file string) string {
 	if relative, err := filepath.Rel(filepath.Dir(w.file), file); err == nil {
 		return relative
@@ -101,13 +100,13 @@ func (w *watch) scan() (stamps map[string]string, err error) {
 	return stamps, nil
 }
 
-// walk records the files below a folder that have a suffix, "" for all.
+// walk records the files below a folder that have a suffix. "" means all files.
 func walk(folder, suffix string, stamps map[string]string) error {
 	n := 0
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil: // the file was removed, or can't be read
-			return nil //nolint:nilerr // what can't be read can't be watched
+			return nil //nolint:nilerr // it can't be watched
 		case entry.IsDir():
 			if path != folder && isForeignFolder(path, entry.Name()) {
 				return fs.SkipDir
@@ -128,7 +127,7 @@ func isForeignFolder(path, name string) bool {
 	return strings.HasPrefix(name, ".") || slices.Contains(ignoredFolders, name) || exists(filepath.Join(path, "pyvenv.cfg")) || exists(filepath.Join(path, "conda-meta"))
 }
 
-// recordStamp records the state of a file: a text that differs after each change.
+// recordStamp records the modification time, size and mode of a file.
 func recordStamp(stamps map[string]string, file string) {
 	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
 		stamps[file] = fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())

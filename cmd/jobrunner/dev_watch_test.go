@@ -19,8 +19,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// What a handler may be made of is watched; what it writes, and what others
-// installed, is not.
+// Source files of a handler are watched; files that it writes and installed packages aren't.
 func TestWatch(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -39,7 +38,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 	if got := w.changed(); got != nil {
-		t.Errorf("nothing changed, and %v did", got)
+		t.Errorf("changes without a change: %v", got)
 	}
 	for _, name := range all {
 		write(t, in(name), "22")
@@ -56,7 +55,7 @@ func TestWatch(t *testing.T) {
 	if got := w.changed(); !slices.Equal(got, []string{"new.py"}) {
 		t.Errorf("%v is new", got)
 	}
-	for _, name := range []string{"new.py", "handler.py"} { // the handler comes back: an editor replaces it
+	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
 		if err := os.Remove(in(name)); err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// doctor looks at what a deployment needs on this machine. It changes nothing, and may
-// run beside a deployment.
+// doctor checks what a deployment needs on this machine. It changes nothing, and works while a
+// deployment runs.
 type doctor struct {
-	Listen      string `default:"127.0.0.1:8420" help:"Address that serve is to listen on."`
+	Listen      string `default:"127.0.0.1:8420" help:"Address that serve will listen on."`
 	Data        string `placeholder:"DIR" help:"Folder of the state. Default: the default of serve."`
 	Config      string `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images. Default: jobrunner.yaml in the data folder, if it exists."`
 	engineFlags `embed:""`
@@ -33,16 +33,16 @@ type doctor struct {
 
 // Help says what the words mean.
 func (doctor) Help() string {
-	return `Checks the address, the data folder and its disk, the clock, open files, the GPU driver, what runs images
-(container engines, the Kubernetes cluster of jobrunner.yaml), PostgreSQL, Python for handlers, and Terraform.
-Give it the flags and variables that serve is given.
+	return `Checks the address, the data folder and its disk, the clock, open files, the GPU driver, container engines or
+the Kubernetes cluster of jobrunner.yaml, PostgreSQL, Python for handlers, and Terraform.
+Use the same flags and variables as for serve.
 
-"warn" names what works with limits, "fail" what serve or its workers will fail on.
+"warn" means that something works with limits, "fail" that serve or its workers will fail.
 
 Example:
   jobrunner doctor --config examples/quickstart/jobrunner.yaml
 
-Exit status: 0, or 1 where a check fails.`
+Exit status: 0, or 1 if a check fails.`
 }
 
 // finding is the result of a check.
@@ -124,7 +124,7 @@ func (d *doctor) address(ctx context.Context) finding {
 	return ok("%s is free", d.Listen)
 }
 
-// isJobrunner tells whether what listens at an address is one.
+// isJobrunner reports whether a jobrunner listens at an address.
 func isJobrunner(ctx context.Context, address string) bool {
 	ctx, done := context.WithTimeout(ctx, 2*time.Second)
 	defer done()
@@ -140,7 +140,7 @@ func isJobrunner(ctx context.Context, address string) bool {
 	return answer.StatusCode == http.StatusOK && answer.Header.Get(httpanswer.RequestID) != ""
 }
 
-// How much of a disk a deployment wants: its state grows with jobs and logs.
+// Free disk space below which doctor fails or warns.
 const (
 	littleDisk   = 100 << 20
 	moderateDisk = 1 << 30
@@ -151,7 +151,7 @@ func (d *doctor) dataFolder(context.Context) finding {
 	if err != nil {
 		return fail("set --data", "%s", err)
 	}
-	existing := dir // or the folder in which it is created
+	existing := dir // or its nearest existing parent
 	for !exists(existing) && existing != filepath.Dir(existing) {
 		existing = filepath.Dir(existing)
 	}
@@ -164,16 +164,16 @@ func (d *doctor) dataFolder(context.Context) finding {
 	free, err := freeBytes(existing)
 	switch {
 	case err != nil:
-		return warn("", "%s can be written; how much is free on its disk is not known: %s", dir, err)
+		return warn("", "%s can be written; the free space on its disk is unknown: %s", dir, err)
 	case free < littleDisk:
 		return fail("free some space, or choose another folder with --data", "%s can be written, and its disk has %d MiB free", dir, free>>20)
 	case free < moderateDisk:
-		return warn("a full disk refuses new jobs: free some space", "%s can be written, and its disk has %d MiB free", dir, free>>20)
+		return warn("with a full disk, new jobs are rejected: free some space", "%s can be written, and its disk has %d MiB free", dir, free>>20)
 	}
 	return ok("%s can be written, %d GiB free", dir, free>>30)
 }
 
-// database reads the whole database, however large it is.
+// database reads the whole database.
 func (d *doctor) database(context.Context) finding {
 	dir, err := dataDir(d.Data)
 	if err != nil {
@@ -197,7 +197,7 @@ func (d *doctor) driver(context.Context) finding {
 	return ok("%s", line)
 }
 
-// images opens the executor without a data folder, so that it ends nothing that runs.
+// images opens the executor without a data folder, so that it doesn't end running processes.
 func (d *doctor) images(ctx context.Context) finding {
 	dir, err := dataDir(d.Data)
 	if err != nil {
@@ -213,7 +213,7 @@ func (d *doctor) images(ctx context.Context) finding {
 	if programs.LacksEngine() {
 		remedy := "install Docker or Podman, or map images to programs in jobrunner.yaml (docs/reference/jobrunner.md)"
 		if programs.HasRules() {
-			remedy = "images that no rule is for can't run: install Docker or Podman, or add rules for them (docs/reference/jobrunner.md)"
+			remedy = "images without a rule can't run: install Docker or Podman, or add rules for them (docs/reference/jobrunner.md)"
 		}
 		return warn(remedy, "%s", text)
 	}

@@ -12,32 +12,31 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// goodDescriptors is what the connections of serve's default, their workers and the
-// state need.
+// goodDescriptors is enough for serve's default number of connections, workers and the state.
 const goodDescriptors = 8192
 
 func (d *doctor) openFiles(context.Context) finding {
 	if n := httplimit.Descriptors(); n < goodDescriptors {
-		return warn("raise it, as with 'ulimit -n 65536' or LimitNOFILE of systemd", "%d at a time: serve lowers --max-connections to it", n)
+		return warn("raise the limit, for example with 'ulimit -n 65536' or LimitNOFILE of systemd", "at most %d: serve lowers --max-connections accordingly", n)
 	}
 	return ok("enough")
 }
 
-// earliest is before any release of this program.
+// earliest is older than any release of this program.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (d *doctor) clock(context.Context) finding {
 	now := time.Now()
 	if now.Before(earliest) {
-		return fail("set the clock: certificates, retention and bills depend on it", "it says %s", now.UTC().Format(time.RFC3339))
+		return fail("set the clock: certificates, retention and bills depend on it", "%s is wrong", now.UTC().Format(time.RFC3339))
 	}
 	if known, synchronized := clockState(); known && !synchronized {
-		return warn("enable a time service such as chrony or systemd-timesyncd", "it says %s, and no time service keeps it", now.UTC().Format(time.RFC3339))
+		return warn("enable a time service such as chrony or systemd-timesyncd", "%s, not synchronized", now.UTC().Format(time.RFC3339))
 	}
-	return ok("it says %s", now.UTC().Format(time.RFC3339))
+	return ok("%s", now.UTC().Format(time.RFC3339))
 }
 
-// moderateSkew is a difference of clocks that jobs' times show.
+// moderateSkew is a clock difference that is noticeable in the times of jobs.
 const moderateSkew = time.Second
 
 func (d *doctor) postgres(ctx context.Context) finding {
@@ -63,7 +62,7 @@ func (d *doctor) postgres(ctx context.Context) finding {
 	}
 	ours := before.Add(time.Since(before) / 2)
 	if skew := theirs.Sub(ours).Abs(); skew > moderateSkew {
-		return warn("let a time service keep both clocks", "version %s; its clock differs by %s", version, skew.Round(time.Millisecond))
+		return warn("synchronize both clocks with a time service", "version %s; its clock differs by %s", version, skew.Round(time.Millisecond))
 	}
 	return ok("version %s", version)
 }
@@ -93,7 +92,7 @@ func (d *doctor) terraform(ctx context.Context) finding {
 			Version string `json:"terraform_version"`
 		}
 		if json.Unmarshal([]byte(commandOutput(ctx, "", path, "version", "-json")), &about) != nil || about.Version == "" {
-			return warn("only the provider needs it: install it anew", "%s does not say its version", path)
+			return warn("only the provider needs it: reinstall it", "%s doesn't print its version", path)
 		}
 		return ok("%s %s (%s)", name, about.Version, path)
 	}

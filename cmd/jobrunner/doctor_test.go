@@ -32,7 +32,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 	return found, status
 }
 
-// Each check fails on a machine that lacks what it looks for, with the reason.
+// Each check fails with the reason on a machine that lacks what it checks.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func TestDoctor(t *testing.T) {
 			}
 			found, code := examine(t, bare, args...)
 			f := found[c.check]
-			if c.status == "" && code == 0 { // a disk that is nearly full is a warning
+			if c.status == "" && code == 0 { // a nearly full disk may cause a warning
 				c.status = f.Status
 			}
 			if f.Status != c.status || !strings.Contains(f.Text, c.text) || strings.Contains(f.Text, "secret") || !strings.Contains(f.Remedy, c.remedy) || code != c.code {
@@ -96,8 +96,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// The SDK is installed into a virtual environment, as systems such as Debian refuse it
-// for their own Python.
+// The hint installs the SDK into a virtual environment, because systems such as Debian reject
+// packages for their own Python.
 func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// It looks at a deployment that runs, and at what is there.
+// doctor works while a deployment runs.
 func TestDoctorBesideADeployment(t *testing.T) {
 	t.Parallel()
 	engine := pgtest.Start(t)

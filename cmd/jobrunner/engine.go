@@ -16,12 +16,11 @@ const engineVariable = "GPUCLOUD_ENGINE"
 // engineFlags name the database of a deployment.
 type engineFlags struct {
 	Engine     string `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database of the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
-	EngineFile string `placeholder:"FILE" env:"GPUCLOUD_ENGINE_FILE" help:"File with the URL of --engine: a password in it is in no list of processes."`
+	EngineFile string `placeholder:"FILE" env:"GPUCLOUD_ENGINE_FILE" help:"File with the URL of --engine, which hides a password from the list of processes."`
 }
 
-// engineURL is the URL of the database: that of --engine or its variable, or the content
-// of --engine-file; "" for none. What PostgreSQL's own clients read completes it, such
-// as PGPASSWORD, PGPASSFILE and ~/.pgpass.
+// engineURL returns the URL of the database, from --engine, its variable or --engine-file, or "".
+// PostgreSQL's own settings complete it, such as PGPASSWORD, PGPASSFILE and ~/.pgpass.
 func (s *engineFlags) engineURL() (string, error) {
 	if s.EngineFile == "" {
 		return s.Engine, nil
@@ -40,7 +39,7 @@ func (s *engineFlags) engineURL() (string, error) {
 	return engine, nil
 }
 
-// warnOfPassword warns of a password that every user of this machine can read.
+// warnOfPassword warns about a password in --engine, which every user of this machine can read.
 func (s *engineFlags) warnOfPassword(log *slog.Logger) {
 	if s.Engine == "" || s.Engine == os.Getenv(engineVariable) {
 		return
@@ -54,7 +53,7 @@ func (s *engineFlags) warnOfPassword(log *slog.Logger) {
 	}
 }
 
-// checkNode refuses a URL that other jobrunners can't use, and too few connections.
+// checkNode validates --node-url and --engine-connections.
 func (s *serve) checkNode() error {
 	if s.EngineConnections < sqldb.MinConnections {
 		return fmt.Errorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
-// The workers of the documentation do what it says: one speaks the worker protocol, one
-// serves HTTP behind a load balancer.
+// The example workers work: one uses the worker protocol, one serves HTTP behind a load balancer.
 func TestExampleWorkers(t *testing.T) {
 	t.Parallel()
 	python.Need(t)

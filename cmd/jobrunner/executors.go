@@ -15,8 +15,8 @@ import (
 // configFile is the default configuration file in the data folder.
 const configFile = "jobrunner.yaml"
 
-// executors opens the executor of images that aren't built in. That ends the processes
-// and containers that a killed run recorded in the data folder.
+// executors opens the executor of images that aren't built in. It ends processes and containers
+// that a killed jobrunner left, as recorded in the data folder.
 func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
 	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.Open, Logger: log}
 	if s.Ephemeral {
@@ -25,7 +25,7 @@ func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*h
 	return host.New(ctx, c)
 }
 
-// configFile is that of --config, else the one in the data folder; "" where there is none.
+// configFile returns the file of --config, or else the one in the data folder, or "".
 func (s *serve) configFile(dir string) string {
 	if s.Config != "" || dir == "" {
 		return s.Config
@@ -37,9 +37,9 @@ func (s *serve) configFile(dir string) string {
 	return file
 }
 
-// registerFolder is the folder in which ephemeral jobrunners of this user record their
-// containers, so that another one can remove those of a killed jobrunner. It is empty
-// while none runs. The name is "" if the user has no cache directory.
+// registerFolder returns the folder in which this user's ephemeral jobrunners record their
+// containers, so that a later one can remove those of a killed one. It returns "" if the user has
+// no cache directory.
 func registerFolder() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The documented exit statuses are those that there are. Other tests end with each.
+// docs/reference/jobrunner.md lists all exit statuses. Other tests cause each.
 func TestExitStatusesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/jobrunner.md")
 	if err != nil {
@@ -15,14 +15,14 @@ func TestExitStatusesAreDocumented(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "## Exit statuses\n")
 	if exitUsage != exitNotStarted {
-		t.Error("2 means a usage error as well as a job that is not accepted")
+		t.Error("a usage error and a rejected job have different exit statuses")
 	}
 	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {
 		if !strings.Contains(section, fmt.Sprintf("\n| %d | ", status)) {
 			t.Errorf("docs/reference/jobrunner.md has no exit status %d", status)
 		}
 	}
-	if strings.Count(section, "\n| ") != 6 { // with the head
+	if strings.Count(section, "\n| ") != 6 { // with the header
 		t.Errorf("docs/reference/jobrunner.md has other exit statuses:\n%s", section)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// broken serves an endpoint whose handler's file has a text, with one worker at
-// the least.
+// broken serves an endpoint with a minimum of one worker, whose handler's file has a text.
 func broken(t *testing.T, text string, args ...string) *handlers {
 	t.Helper()
 	h := newHandlers(t, args...)
@@ -20,8 +19,8 @@ func broken(t *testing.T, text string, args ...string) *handlers {
 	return h
 }
 
-// reason waits for the reason of an endpoint whose workers can't start, with a part: the
-// log of a worker is added when all of it was read, a moment after its end.
+// reason waits until the reason of an endpoint whose workers can't start contains a part: a
+// worker's log is added shortly after its end.
 func (h *handlers) reason(part string) (reason string) {
 	h.t.Helper()
 	h.until("a reason with "+part, func() bool {
@@ -33,7 +32,7 @@ func (h *handlers) reason(part string) (reason string) {
 	return reason
 }
 
-// header is one of an answer.
+// header returns a header of a response.
 func (h *handlers) header(method, path, body, name string) string {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
@@ -50,8 +49,8 @@ func (h *handlers) header(method, path, body, name string) string {
 	return resp.Header.Get(name)
 }
 
-// While no worker can start, health says why, and so does the header of the
-// answer about a job that waits; bodies stay those of the contract.
+// While no worker can start, health and a header of a waiting job's status have the reason. Bodies
+// follow the contract.
 func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	h := broken(t, "import no_such_model\n")
@@ -72,7 +71,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	var body string
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &body)
 	if want := `{"id":"` + id + `","status":"IN_QUEUE"}`; body != want {
-		t.Errorf("the job is %s, not %s", body, want)
+		t.Errorf("the job is %s, want %s", body, want)
 	}
 	put(t, filepath.Join(h.dir, "handler.py"), trace)
 	h.ends(id)
@@ -86,7 +85,8 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	}
 }
 
-// A program that ends well and never asks for a job forgot to start the worker.
+// If a program exits with 0 without requesting a job, the reason says that it didn't start the
+// worker.
 func TestForgottenStart(t *testing.T) {
 	t.Parallel()
 	h := broken(t, "def handler(job):\n    return job\n")
@@ -95,8 +95,8 @@ func TestForgottenStart(t *testing.T) {
 	}
 }
 
-// The same failure is said once, also where its text has an address, a time or an
-// id in it; another exit status is another failure.
+// A repeated failure is logged once, even if its text has a changing address, time or id. Another
+// exit status is another failure.
 func TestSameFailureIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	h := broken(t, `import os, sys, time, uuid
@@ -112,14 +112,14 @@ sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
 	h.interrupt()
 	log := h.stderr.String()
 	if n := strings.Count(log, "with exit status 4"); n != 1 {
-		t.Errorf("the log says %d times that a worker can't work:\n%s", n, log)
+		t.Errorf("the log has the failure %d times:\n%s", n, log)
 	}
 	if n := strings.Count(log, "with exit status 5"); n != 1 {
-		t.Errorf("the log says %d times that it fails otherwise:\n%s", n, log)
+		t.Errorf("the log has the other failure %d times:\n%s", n, log)
 	}
 }
 
-// The log of serve tells of requests and results, and not of workers that poll.
+// The log of serve has requests and results, but no polls of workers.
 func TestPollsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)

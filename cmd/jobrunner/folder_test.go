@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A state that others may write is refused with the command that mends it, and
-// one whose content is gone is not taken for a new one.
+// A state that other users can write is rejected with the command that fixes it. An emptied state
+// isn't treated as a new one.
 func TestFolderOfOthers(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := filepath.Join(t.TempDir(), "data")
@@ -45,12 +45,12 @@ func TestFolderOfOthers(t *testing.T) {
 			t.Errorf("an empty database: said %q", said)
 		}
 	}
-	// A first start that was interrupted left its mark, and goes on.
+	// An interrupted first start can be repeated, because it left a marker.
 	if err := os.WriteFile(filepath.Join(data, "jobrunner.db.new"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	serve(t, env, "--data="+data).interrupt()
 	if _, err := os.Stat(filepath.Join(data, "jobrunner.db.new")); err == nil {
-		t.Error("the mark of the first start is still there")
+		t.Error("the marker of the first start still exists")
 	}
 }

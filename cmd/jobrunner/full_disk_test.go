@@ -11,12 +11,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// smallDisk is a file system that is soon full. Only root may make one.
+// smallDisk mounts a small file system, which only root can do.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("this machine lets nobody mount a small disk here: %s %s", err, out)
+		t.Skipf("a small disk can't be mounted here: %s %s", err, out)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
@@ -26,8 +26,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// A full disk refuses new jobs and says so, and loses none that it has; with
-// some room again, jobs are taken again.
+// With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted
+// again.
 func TestFullDisk(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=a-long-key")
 	disk := smallDisk(t, "12m")
@@ -66,12 +66,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	there(c)
 	p.kill()
-	// It starts on the full disk, and what frees room is done there.
+	// The jobrunner starts on the full disk, and operations that free space work.
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("a-long-key")
 	there(c)
-	// The start may bring the log into the database's file, after which the log's
-	// space is used again: some jobs more, and then no other.
+	// The start may move the write-ahead log into the database, which frees space for a few jobs.
 	for len(jobs) < 1000 {
 		var id string
 		if id, err = submit(c); err != nil {
@@ -80,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 		jobs = append(jobs, id)
 	}
 	if len(jobs) == 1000 {
-		t.Error("a full disk takes any number of jobs")
+		t.Error("a full disk accepts any number of jobs")
 	}
 	cancelled := jobs[0]
 	if _, err := c.Jobs.Cancel(t.Context(), e.ID, cancelled); err != nil {
@@ -90,13 +89,13 @@ func TestFullDisk(t *testing.T) {
 	there(c)
 	p.kill()
 	if out, err := exec.Command("mount", "-o", "remount,size=24m", disk).CombinedOutput(); err != nil {
-		t.Fatalf("making room: %s %s", err, out)
+		t.Fatalf("freeing space: %s %s", err, out)
 	}
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("a-long-key")
 	there(c)
 	if _, err := submit(c); err != nil {
-		t.Errorf("with room again: %s", err)
+		t.Errorf("with free space again: %s", err)
 	}
 	for { // full again
 		if _, err := submit(c); err != nil {
@@ -120,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 	p.interrupt()
 }
 
-// purge purges an endpoint's queue, and returns how many jobs that removed.
+// purge purges an endpoint's queue and returns the number of removed jobs.
 func purge(t *testing.T, p *process, endpoint string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/"+endpoint+"/purge-queue", nil)

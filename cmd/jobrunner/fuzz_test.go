@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// No printed character controls a terminal, and text without such characters is printed
-// unchanged.
+// Control characters are escaped, and any other text is printed unchanged.
 func FuzzEscapeControls(f *testing.F) {
 	obeyed := func(r rune) bool {
 		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'

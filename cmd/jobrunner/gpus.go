@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
 
-// gpus finds the GPUs of the workers, those of a cluster where that runs them, and
-// describes them in a line, or the reason why there are none and workers run on the CPU.
+// gpus returns the GPUs of the machine, or of the cluster if that runs the workers, and a line that
+// describes them or says why there are none.
 func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	switch {
 	case s.SimulateGPUs != "" && s.GPUs == "off":

@@ -6,5 +6,5 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/clitest"
 )
 
-// Each command shows how it is used, and each example is accepted.
+// Each command has a help, and accepts each of its examples.
 func TestHelp(t *testing.T) { clitest.Check(t, newParser) }

@@ -18,19 +18,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// job is a client of the job API, of this deployment or any other.
+// job is a client of the job API of any deployment.
 type job struct {
 	Run    runJob    `cmd:"" help:"Send a job, wait for its end, and print its output on stdout."`
 	Status jobStatus `cmd:"" help:"Print a job's status, times, error and output."`
-	Tail   tailJob   `cmd:"" help:"Print the chunks that a job's handler yields, as they come, until the job ends."`
-	Logs   jobLogs   `cmd:"" help:"Print what the job's worker has logged about it."`
-	Cancel cancelJob `cmd:"" help:"Stop a job, or take it out of the queue."`
-	Retry  retryJob  `cmd:"" help:"Queue a job again that FAILED or TIMED_OUT."`
+	Tail   tailJob   `cmd:"" help:"Print the chunks that a job's handler yields, as they arrive, until the job ends."`
+	Logs   jobLogs   `cmd:"" help:"Print the job's part of its worker's log."`
+	Cancel cancelJob `cmd:"" help:"Stop a job, or remove it from the queue."`
+	Retry  retryJob  `cmd:"" help:"Queue a FAILED or TIMED_OUT job again."`
 	Purge  purgeJobs `cmd:"" help:"Remove the jobs that wait for a worker."`
-	Batch  jobBatch  `cmd:"" help:"Run many jobs as a batch, on workers of its own."`
+	Batch  jobBatch  `cmd:"" help:"Run many jobs as a batch, on separate workers."`
 }
 
-// Help has an example of each way to use it.
+// Help has examples.
 func (job) Help() string {
 	return jobHelp + `Examples:
   jobrunner job run my-endpoint --input '{"prompt": "hello"}'
@@ -38,23 +38,23 @@ func (job) Help() string {
   GPUCLOUD_BASE_URL=https://cloud.example.com jobrunner job run my-endpoint --detach`
 }
 
-// jobHelp is what all of the commands of a job have in common.
-const jobHelp = `ENDPOINT is an endpoint's id or its name. The deployment is the one of GPUCLOUD_BASE_URL, by default the
-jobrunner of this machine, whose key is taken from its data folder unless GPUCLOUD_API_KEY is set.
+// jobHelp is the common part of the help of all job commands.
+const jobHelp = `ENDPOINT is the id or name of an endpoint. The deployment is at GPUCLOUD_BASE_URL, by default the jobrunner
+of this machine, whose key is read from its data folder unless GPUCLOUD_API_KEY is set.
 
 `
 
 const jobExits = `
-Exit status: 0 the job is COMPLETED, 1 FAILED, 2 it was refused, 3 TIMED_OUT, 4 anything else.`
+Exit status: 0 the job is COMPLETED, 1 FAILED, 2 it was rejected, 3 TIMED_OUT, 4 anything else.`
 
-// jobOf names a job.
+// jobOf are the arguments that select a job.
 type jobOf struct {
 	deployment `embed:""`
 	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
 	Job        string `arg:"" help:"Id of the job."`
 }
 
-// with calls a function of the job API.
+// with calls a function with a client and the endpoint's id.
 func (j *jobOf) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
 	return j.deployment.with(j.Endpoint, call)
 }
@@ -64,12 +64,12 @@ type runJob struct {
 	Endpoint         string        `arg:"" help:"Id or name of the endpoint."`
 	Input            string        `default:"{}" placeholder:"FILE|JSON|-" help:"Input of the job: a JSON object, a file that has one, or - for stdin."`
 	Detach           bool          `help:"Print the job's id and don't wait for its end."`
-	Tail             bool          `help:"Print the chunks that the handler yields, as they come, instead of the output."`
-	Timeout          time.Duration `default:"10m" help:"How long to wait for the end; then the job is cancelled, as it is on Ctrl-C."`
+	Tail             bool          `help:"Print the chunks that the handler yields, as they arrive, instead of the output."`
+	Timeout          time.Duration `default:"10m" help:"How long to wait for the end. Then, as on Ctrl-C, the job is cancelled."`
 	Webhook          string        `placeholder:"URL" help:"Address that the deployment calls when the job ends."`
 	ExecutionTimeout time.Duration `placeholder:"DURATION" help:"How long the job may run, at least 5s. Default: the endpoint's."`
-	TTL              time.Duration `name:"ttl" placeholder:"DURATION" help:"How long the job is kept from now on, at least 10s. Default: the service's."`
-	LowPriority      bool          `help:"Start no worker for this job."`
+	TTL              time.Duration `name:"ttl" placeholder:"DURATION" help:"Time to live of the job, at least 10s. Default: the deployment's."`
+	LowPriority      bool          `help:"Don't start a worker for this job."`
 }
 
 // Help has the details and examples.
@@ -84,17 +84,17 @@ func (runJob) Help() string {
 // Run sends the job.
 func (r *runJob) Run() error {
 	if r.Timeout <= 0 {
-		return refusedJob(fmt.Errorf("invalid --timeout %s: expected a positive duration", r.Timeout))
+		return rejected(fmt.Errorf("invalid --timeout %s: expected a positive duration", r.Timeout))
 	}
 	s, err := r.submission()
 	if err != nil {
-		return refusedJob(err)
+		return rejected(err)
 	}
 	return r.with(r.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
 		if r.Detach {
 			sent, err := c.Jobs.Run(ctx, endpointID, s)
 			if err != nil {
-				return refusedJob(err)
+				return rejected(err)
 			}
 			if r.JSON {
 				return printJSON(sent)
@@ -111,7 +111,7 @@ func (r *runJob) Run() error {
 		case ok && failure.Err != nil:
 			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, ended)}
 		case err != nil && !ok:
-			return refusedJob(err)
+			return rejected(err)
 		}
 		if note := unreadNote(ctx, c, endpointID, ended, commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID)+" prints them, and so does job run --tail"); note != "" {
 			fmt.Fprintln(stderr, note)
@@ -120,11 +120,12 @@ func (r *runJob) Run() error {
 	})
 }
 
-// runAndTail cancels the job when nobody waits any longer, as RunToEnd does.
+// runAndTail prints the job's chunks. Like RunToEnd it cancels the job after the time-out or an
+// interrupt.
 func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID string, s api.Submission) error {
 	sent, err := c.Jobs.Run(ctx, endpointID, s)
 	if err != nil {
-		return refusedJob(err)
+		return rejected(err)
 	}
 	waiting, done := context.WithTimeoutCause(ctx, r.Timeout, api.NotFinished(r.Timeout))
 	defer done()
@@ -140,7 +141,7 @@ func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID strin
 	cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
 	if _, err := c.Jobs.Cancel(cancelling, endpointID, sent.ID); err != nil {
-		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it could not be cancelled, and may go on: %s%s", sent.ID, why, err, reason)}
+		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; cancelling it failed, so it may continue: %s%s", sent.ID, why, err, reason)}
 	}
 	return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it was cancelled%s", sent.ID, why, reason)}
 }
@@ -155,7 +156,7 @@ func (r *runJob) submission() (s api.Submission, err error) {
 		return s, fmt.Errorf("invalid --input: %w", err)
 	}
 	if unknown := unknownMembers(text); len(unknown) > 0 {
-		fmt.Fprintf(stderr, "--input has the member input, and is taken for a whole request: %s is not sent\n", strings.Join(unknown, ", "))
+		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request: unknown members aren't sent: %s\n", strings.Join(unknown, ", "))
 	}
 	if r.Webhook != "" {
 		s.Webhook = r.Webhook
@@ -175,17 +176,17 @@ func (r *runJob) submission() (s api.Submission, err error) {
 	return s, nil
 }
 
-// unknownMembers are the members of a job's submission that the API does not know.
+// unknownMembers returns the members of a submission that the API doesn't have.
 func unknownMembers(submission []byte) []string {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(submission, &members) // which has been checked
+	_ = json.Unmarshal(submission, &members) // valid, because submissionOf checked it
 	for _, known := range []string{"input", "webhook", "policy", "s3Config"} {
 		delete(members, known)
 	}
 	return slices.Sorted(maps.Keys(members))
 }
 
-// input reads the job's input, with the other members of its body where it has them.
+// input reads the job's input or whole submission.
 func (r *runJob) input() ([]byte, error) {
 	if r.Input != "-" {
 		return submissionOf(r.Input)
@@ -203,10 +204,10 @@ type jobStatus struct {
 
 // Help has an example.
 func (jobStatus) Help() string {
-	return jobHelp + "Example:\n  jobrunner job status my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1 --json\n\nIt exits with 0 whatever the job's status is."
+	return jobHelp + "Example:\n  jobrunner job status my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1 --json\n\nIt exits with 0 for any status of the job."
 }
 
-// Run asks for the status.
+// Run prints the status.
 func (s *jobStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.Status(ctx, endpointID, s.Job)
@@ -227,9 +228,9 @@ type tailJob struct {
 	jobOf `embed:""`
 }
 
-// Help says what is lost.
+// Help has details and an example.
 func (tailJob) Help() string {
-	return jobHelp + "The service hands out each chunk once: what somebody has read before is missing. Text is printed as it is,\nother chunks as a line of JSON each; of a job without chunks, the output.\n\nExample:\n  jobrunner job tail my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1\n" + jobExits
+	return jobHelp + "The deployment returns each chunk only once, so chunks that another client has read are missing. Text is\nprinted as it is, any other chunk as a line of JSON. If the job has no chunks, its output is printed.\n\nExample:\n  jobrunner job tail my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1\n" + jobExits
 }
 
 // Run shows the chunks.
@@ -237,7 +238,7 @@ func (t *tailJob) Run() error {
 	return t.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		ended, err := t.tail(ctx, c, endpointID, t.Job)
 		if ctx.Err() != nil {
-			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job goes on as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
+			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job continues as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
 		}
 		return t.verdictOf(ended, err)
 	})
@@ -260,7 +261,7 @@ func (j *cancelJob) Run() error {
 			return err
 		}
 		if now.Status != "CANCELLED" {
-			fmt.Fprintln(stderr, "it had ended already")
+			fmt.Fprintln(stderr, "the job had already ended")
 		}
 		return j.show(now)
 	})
@@ -293,7 +294,7 @@ type purgeJobs struct {
 
 // Help has an example.
 func (purgeJobs) Help() string {
-	return jobHelp + "Jobs that run already go on.\n\nExample:\n  jobrunner job purge my-endpoint"
+	return jobHelp + "Running jobs continue.\n\nExample:\n  jobrunner job purge my-endpoint"
 }
 
 // Run purges the queue.
@@ -311,23 +312,23 @@ func (p *purgeJobs) Run() error {
 	})
 }
 
-// refusedJob is the exit status of a job that was not accepted.
-func refusedJob(err error) error { return &exitError{exitNotStarted, err.Error()} }
+// rejected returns an error with the exit status of a job that wasn't accepted.
+func rejected(err error) error { return &exitError{exitNotStarted, err.Error()} }
 
-// with resolves the endpoint's name, and calls a function until Ctrl-C.
+// with resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
 func (d *deployment) with(endpoint string, call func(ctx context.Context, c *api.Client, endpointID string) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c, err := d.client()
 	if err != nil {
-		return refusedJob(err)
+		return rejected(err)
 	}
 	id, err := endpointID(ctx, c, endpoint)
 	if err != nil {
-		return refusedJob(err)
+		return rejected(err)
 	}
 	if e, err := c.Endpoints.Get(ctx, id); err == nil && e.Type == "LOAD_BALANCER" {
-		return refusedJob(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", endpoint, e.RequestURLs.Base))
+		return rejected(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", endpoint, e.RequestURLs.Base))
 	}
 	return call(ctx, c, id)
 }
@@ -339,7 +340,7 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	if err != nil {
 		if isRefused(err) && api.ValidID(given) {
 			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
-				return "", fmt.Errorf("no endpoint with the id %q is open to this API key, and it may not list endpoints, so a name can't be looked up: give the endpoint's id: %w", given, err)
+				return "", fmt.Errorf("no endpoint with the id %q is open to this API key, which may not list endpoints to find a name: give the endpoint's id: %w", given, err)
 			}
 			return given, nil
 		}
@@ -354,21 +355,21 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	case 1:
 		return ids[0], nil
 	case 0:
-		return "", fmt.Errorf("no endpoint has the id or name %q; %s", given, known(all))
+		return "", fmt.Errorf("no endpoint has the id or name %q; %s", given, listSome(all))
 	default:
 		return "", fmt.Errorf("%d endpoints have the name %q: choose one by its id, %s", len(ids), given, strings.Join(ids, ", "))
 	}
 }
 
-// isRefused reports that the API key may not do this, or that there is nothing to do it
-// to: which of the two, the API does not tell.
+// isRefused reports whether the API key lacks the right or the object doesn't exist, which the API
+// doesn't distinguish.
 func isRefused(err error) bool {
 	refusal, ok := errors.AsType[*api.Error](err)
 	return ok && (refusal.Status == http.StatusForbidden || refusal.Status == http.StatusNotFound)
 }
 
-// known lists some endpoints.
-func known(all []api.Named) string {
+// listSome lists the first endpoints, for an error.
+func listSome(all []api.Named) string {
 	if len(all) == 0 {
 		return "the deployment has none"
 	}

@@ -17,16 +17,16 @@ import (
 
 // jobBatch is a client of batches.
 type jobBatch struct {
-	Run     runBatch     `cmd:"" help:"Make a batch of the inputs in a file, run it, and print its results."`
-	List    listBatches  `cmd:"" help:"List the batches of an endpoint, the newest first."`
+	Run     runBatch     `cmd:"" help:"Create a batch from the inputs in a file, run it, and print its results."`
+	List    listBatches  `cmd:"" help:"List the batches of an endpoint, newest first."`
 	Status  batchStatus  `cmd:"" help:"Print a batch's status and numbers of requests."`
-	Results batchResults `cmd:"" help:"Print a batch's requests and their results, a line of JSON each."`
-	Cancel  cancelBatch  `cmd:"" help:"Cancel a batch: delete its queued requests, and let running ones finish."`
+	Results batchResults `cmd:"" help:"Print a batch's requests with their results, a line of JSON each."`
+	Cancel  cancelBatch  `cmd:"" help:"Cancel a batch: delete its queued requests and let running ones finish."`
 }
 
 // Help has an example.
 func (jobBatch) Help() string {
-	return jobHelp + "A batch runs up to 5,000 requests on workers of its own (docs/guides/batch.md).\n\nExample:\n  jobrunner job batch run my-endpoint inputs.jsonl --name nightly > results.jsonl"
+	return jobHelp + "A batch runs up to 5,000 requests on separate workers (docs/guides/batch.md).\n\nExample:\n  jobrunner job batch run my-endpoint inputs.jsonl --name nightly > results.jsonl"
 }
 
 type batchOf struct {
@@ -45,35 +45,35 @@ type runBatch struct {
 
 // Help has the details and examples.
 func (runBatch) Help() string {
-	return jobHelp + `On Ctrl-C the batch goes on.
+	return jobHelp + `After Ctrl-C the batch continues.
 
 Examples:
   jobrunner job batch run my-endpoint inputs.jsonl > results.jsonl
   jobrunner job batch run my-endpoint inputs.jsonl --name nightly --detach
 
-Exit status: 0 all requests COMPLETED, 1 some did not, 2 the batch was refused, 4 anything else.`
+Exit status: 0 all requests are COMPLETED, 1 some aren't, 2 the batch was rejected, 4 anything else.`
 }
 
-// maxBatchCall is the most bytes of inputs that are sent in a call, below the limit of 10 MiB.
+// maxBatchCall is the maximum size of the inputs in a call, below the API's limit of 10 MiB.
 const maxBatchCall = 8 << 20
 
-// Run makes the batch and waits for it.
+// Run creates the batch and waits for its end.
 func (r *runBatch) Run() error {
 	inputs, err := readInputs(r.Inputs)
 	if err != nil {
-		return refusedJob(err)
+		return rejected(err)
 	}
 	return r.with(r.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
 		b, err := r.create(ctx, c, endpointID, inputs)
 		if err != nil {
-			return refusedJob(err)
+			return rejected(err)
 		}
 		if r.Detach {
 			return r.showBatch(b, b.ID)
 		}
 		fmt.Fprintf(stderr, "batch %s has %d requests\n", b.ID, b.Total)
 		if b, err = awaitBatch(ctx, c, endpointID, b); err != nil {
-			return &exitError{exitNoResult, fmt.Sprintf("batch %s goes on: %s; %s prints its results", b.ID, err, commandLine("jobrunner", "job", "batch", "results", r.Endpoint, b.ID))}
+			return &exitError{exitNoResult, fmt.Sprintf("batch %s continues: %s; %s prints its results", b.ID, err, commandLine("jobrunner", "job", "batch", "results", r.Endpoint, b.ID))}
 		}
 		if err := printRequests(ctx, c, endpointID, b.ID); err != nil {
 			return &exitError{exitNoResult, err.Error()}
@@ -85,7 +85,7 @@ func (r *runBatch) Run() error {
 	})
 }
 
-// create makes, fills and finalizes the batch; what fails on the way is cancelled.
+// create creates, fills and finalizes the batch. If a step fails, it cancels the batch.
 func (r *runBatch) create(ctx context.Context, c *api.Client, endpointID string, inputs []json.RawMessage) (b api.Batch, err error) {
 	if b, err = c.Jobs.CreateBatch(ctx, endpointID); err != nil {
 		return b, err
@@ -144,13 +144,13 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 	}
 }
 
-// awaitBatch waits until nothing of a batch runs or waits, and says how it goes on.
+// awaitBatch waits for the end of all requests of a batch and prints its progress.
 func awaitBatch(ctx context.Context, c *api.Client, endpointID string, b api.Batch) (api.Batch, error) {
-	said := ""
+	printed := ""
 	for wait := 250 * time.Millisecond; !b.Done(); wait = min(wait*3/2, 5*time.Second) {
-		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != said {
+		if line := fmt.Sprintf("batch %s: %d of %d requests have ended", b.ID, b.Completed+b.Failed, b.Total); line != printed {
 			fmt.Fprintln(stderr, line)
-			said = line
+			printed = line
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return b, errors.New("interrupted")
@@ -168,7 +168,7 @@ func printRequests(ctx context.Context, c *api.Client, endpointID, batchID strin
 	return c.Jobs.BatchRequests(ctx, endpointID, batchID, func(one api.BatchRequest) error { return printJSON(one) })
 }
 
-// showBatch prints a batch for programs, or a text for people.
+// showBatch prints a batch as JSON with --json, otherwise a text.
 func (d *deployment) showBatch(b api.Batch, text string) error {
 	if d.JSON {
 		return printJSON(b)

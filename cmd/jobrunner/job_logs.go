@@ -15,16 +15,16 @@ import (
 
 type jobLogs struct {
 	jobOf `embed:""`
-	Lines int64 `default:"1000" help:"How many of the last lines of the worker's log to look at, at most 5000."`
-	All   bool  `help:"Print these lines, also those about other jobs."`
+	Lines int64 `default:"1000" help:"Number of last lines of the worker's log to search, at most 5000."`
+	All   bool  `help:"Print all these lines, also those of other jobs."`
 }
 
-// maxLogLines is the most of a log that the API hands out.
+// maxLogLines is the maximum number of lines that the API returns.
 const maxLogLines = 5000
 
-// Help says how lines are chosen.
+// Help has details and an example.
 func (jobLogs) Help() string {
-	return jobHelp + "Prints the worker's log from the first line that names the job until the job ends. Lines that name another job are left out.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
+	return jobHelp + "Prints the worker's log from the first line that names the job until the job's end, without lines that name another job.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
 }
 
 // Run reads the log of the worker that has, or had, the job.
@@ -64,7 +64,7 @@ func (l *jobLogs) Run() error {
 	})
 }
 
-// more is how to see earlier lines than these.
+// more returns a hint on how to get earlier lines.
 func (l *jobLogs) more(lines []api.LogLine) string {
 	switch {
 	case l.whole(lines):
@@ -72,12 +72,12 @@ func (l *jobLogs) more(lines []api.LogLine) string {
 	case int64(len(lines)) < l.Lines:
 		return "; the deployment keeps no earlier ones"
 	case l.Lines == maxLogLines:
-		return ", the most that can be asked for"
+		return ", the maximum"
 	}
-	return fmt.Sprintf("; more of them are printed with --lines, at most %d", maxLogLines)
+	return fmt.Sprintf("; --lines prints more, at most %d", maxLogLines)
 }
 
-// print prints lines, for people as dev does.
+// print prints lines as JSON or in the form of dev.
 func (l *jobLogs) print(lines []api.LogLine) error {
 	people := &terminal{minLevel: slog.LevelDebug, out: stdout}
 	if !l.All {
@@ -98,7 +98,7 @@ func (l *jobLogs) print(lines []api.LogLine) error {
 	return nil
 }
 
-// whole reports whether no line of the log is before these.
+// whole reports whether the log has no earlier lines.
 func (l *jobLogs) whole(lines []api.LogLine) bool {
 	if len(lines) == 0 {
 		return true
@@ -109,17 +109,18 @@ func (l *jobLogs) whole(lines []api.LogLine) bool {
 	return int64(len(lines)) < l.Lines
 }
 
-// lateLines is how long after the end of a job its lines may arrive: they come through a
-// pipe, its result over HTTP.
+// lateLines is the time after the end of a job in which its lines may arrive, because they come
+// through a pipe and its result over HTTP.
 const lateLines = time.Second
 
-// linesAbout returns the lines of a job: from the first line that names it until the job
-// ends. It keeps lines that name no job, since a handler prints such lines, and drops lines
-// that name another job. If the job began before the first line, it starts at that line.
+// linesAbout returns the lines of a job, from the first line that names it until its end. It
+// includes lines that name no job, because handlers print such lines, and skips lines that name
+// another job. If the job started before the first line, begins is false and it starts there.
 func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine, begins bool) {
 	begins = whole || !beganBefore(j, lines)
-	var unnamed []api.LogLine    // since the last one that names the job
-	first, beforeOther := "", -1 // the time of the first one that names it; how many of unnamed come before another job is named
+	var unnamed []api.LogLine // lines without a job since the last line that names the job
+	first := ""               // time of the first line that names the job
+	beforeOther := -1         // number of unnamed lines before another job is named, or -1
 	for _, line := range lines {
 		switch jobOfLine(line, j) {
 		case j.ID:
@@ -139,7 +140,7 @@ func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine
 	switch {
 	case len(about) == 0:
 		begins = true
-	case !j.Finished(): // what its handler has printed since
+	case !j.Finished(): // its handler printed them
 		about = append(about, unnamed...)
 	default:
 		about = append(about, untilEnd(j, first, unnamed, beforeOther)...)
@@ -147,8 +148,9 @@ func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine
 	return about, begins
 }
 
-// untilEnd are the lines before the end of a job, whose first line has a time: a handler
-// that dies logs no end. Late ones count, but not those after the name of another job.
+// untilEnd returns the lines before the end of a job, which it computes from the time of its first
+// line, because a handler that dies logs no end. Late lines count, unless another job was named
+// before.
 func untilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []api.LogLine {
 	began, err := time.Parse(time.RFC3339Nano, first)
 	if err != nil {
@@ -167,8 +169,8 @@ func untilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []a
 	return lines
 }
 
-// jobOfLine is the job that a line names, in the way of a logger, or this job anywhere in
-// it; "" where it names none.
+// jobOfLine returns the id of the job that a line names: any job in a logger's field, or j anywhere
+// in the text. Otherwise it returns "".
 func jobOfLine(line api.LogLine, j api.Job) string {
 	if line.Job != "" {
 		return line.Job
@@ -179,8 +181,7 @@ func jobOfLine(line api.LogLine, j api.Job) string {
 	return j.ID
 }
 
-// beganBefore reports whether a job began before the first of these lines, which tell of
-// its end.
+// beganBefore reports whether a job may have started before the first of these lines.
 func beganBefore(j api.Job, lines []api.LogLine) bool {
 	last := ""
 	for _, line := range lines {
@@ -189,14 +190,14 @@ func beganBefore(j api.Job, lines []api.LogLine) bool {
 			last = line.Time
 		case "":
 		default:
-			if last == "" { // another job was the worker's before
+			if last == "" { // the worker had another job before
 				return false
 			}
 		}
 	}
 	ended, err := time.Parse(time.RFC3339Nano, last)
 	if err != nil || !j.Finished() {
-		return true // as far as the lines tell
+		return true // unknown
 	}
 	first, err := time.Parse(time.RFC3339Nano, lines[0].Time)
 	return err != nil || ended.Add(-milliseconds(j.ExecutionTime)).Before(first)

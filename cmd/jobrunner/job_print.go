@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// printJSON prints a value for programs, as a line.
+// printJSON prints a value as a line of JSON.
 func printJSON(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *deployment) show(j api.Job) error {
 	if j.WorkerID != "" {
 		fmt.Fprintf(stdout, "worker  %s\n", j.WorkerID)
 	}
-	if j.Finished() && hasRun(j) { // the answer to a cancellation does not tell
+	if j.Finished() && hasRun(j) { // the response to a cancel has no times
 		fmt.Fprintf(stdout, "queued  %s\nran     %s\n", milliseconds(j.DelayTime), milliseconds(j.ExecutionTime))
 	}
 	if j.Retries > 0 {
@@ -55,17 +55,16 @@ func (d *deployment) printEnd(j api.Job) error {
 		}
 	case j.Status == "COMPLETED" && !hasOutput(j):
 		fmt.Fprintln(stderr, withoutOutput)
-	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // else it is the last progress
+	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // otherwise it is the last progress update
 		fmt.Fprintln(stdout, prettyOutput(j))
 	}
 	return verdict(j)
 }
 
-// withoutOutput is a line about a job that is COMPLETED without output, which its author
-// did not want as a rule.
+// withoutOutput is a hint about a COMPLETED job without output, which is usually a mistake.
 const withoutOutput = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON"
 
-// tail prints the chunks of a job until its end; of a job without any, the output.
+// tail prints the chunks of a job until its end. If it has none, tail prints its output.
 func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
 	out := chunks{asJSON: d.JSON}
 	j, err := c.Jobs.Stream(ctx, endpointID, jobID, d.progress(ctx, c, endpointID), out.print)
@@ -73,14 +72,14 @@ func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID 
 	switch {
 	case err != nil:
 	case out.any:
-		j.Output = nil // it was printed
+		j.Output = nil // already printed as chunks
 	case hasOutput(j) && !d.JSON:
 		fmt.Fprintln(stdout, prettyOutput(j))
 	}
 	return j, err
 }
 
-// verdictOf is the exit status of a job that tail has printed.
+// verdictOf returns the exit status of a job that tail has printed.
 func (d *deployment) verdictOf(j api.Job, err error) error {
 	if err != nil {
 		return &exitError{exitNoResult, err.Error()}
@@ -93,11 +92,11 @@ func (d *deployment) verdictOf(j api.Job, err error) error {
 	return verdict(j)
 }
 
-// chunks prints text as it is, and anything else as a line of JSON.
+// chunks prints text chunks unchanged, and other chunks as a line of JSON.
 type chunks struct {
 	asJSON bool
-	any    bool // one was printed
-	inLine bool // text was printed last, without a line break at its end
+	any    bool // a chunk was printed
+	inLine bool // the last chunk was text without a line break at its end
 }
 
 func (p *chunks) print(c api.Chunk) error {
@@ -142,7 +141,7 @@ func describe(j api.Job) string {
 // hasRun reports whether a worker had the job before its end.
 func hasRun(j api.Job) bool { return j.WorkerID != "" || j.ExecutionTime > 0 }
 
-// cause is why a job has failed: its error, or the limit that it exceeded.
+// cause returns why a job failed: its error, or the limit that it exceeded.
 func cause(j api.Job) string {
 	switch {
 	case j.Error != "":
@@ -150,9 +149,9 @@ func cause(j api.Job) string {
 	case j.Status != "TIMED_OUT":
 		return ""
 	case hasRun(j):
-		return fmt.Sprintf("it ran for %s, until its execution time-out (policy.executionTimeout of the job, else the endpoint's)", milliseconds(j.ExecutionTime))
+		return fmt.Sprintf("it ran for %s, until its execution time-out (policy.executionTimeout of the job, or the endpoint's)", milliseconds(j.ExecutionTime))
 	}
-	return "it never ran, and its time to live is over (policy.ttl of the job, else the service's)"
+	return "it never ran before its time to live expired (policy.ttl of the job, or the deployment's)"
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -167,7 +166,7 @@ func prettyOutput(j api.Job) string {
 	return out.String()
 }
 
-// verdict is a job's exit status as an error; nil is COMPLETED.
+// verdict returns a job's exit status as an error, or nil if it is COMPLETED.
 func verdict(j api.Job) error {
 	status := map[string]int{"FAILED": exitFailed, "TIMED_OUT": exitTimedOut}[j.Status]
 	switch {

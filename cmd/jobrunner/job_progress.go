@@ -13,10 +13,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// progress says on stderr how a job goes on that is awaited, each time that this
-// changes: programs read neither its updates nor a terminal.
+// progress returns a function that prints each change of a job's status on stderr, and on a
+// terminal its progress updates, too.
 func (d *deployment) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
-	said, updates := "", cli.IsTerminal(os.Stderr) && !d.JSON
+	printed, updates := "", cli.IsTerminal(os.Stderr) && !d.JSON
 	return func(now api.Job) {
 		line := fmt.Sprintf("job %s is %s", now.ID, now.Status)
 		if why := waitReason(ctx, c, endpointID, now); why != "" {
@@ -25,14 +25,14 @@ func (d *deployment) progress(ctx context.Context, c *api.Client, endpointID str
 		if update := progressUpdate(now); update != "" && updates {
 			line += ": " + update
 		}
-		if line != said && ctx.Err() == nil {
+		if line != printed && ctx.Err() == nil {
 			fmt.Fprintln(stderr, line)
-			said = line
+			printed = line
 		}
 	}
 }
 
-// waitReason is why a job waits whose endpoint has no worker that can start.
+// waitReason returns why no worker of a waiting job's endpoint can start, or "".
 func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.Job) string {
 	if now.Status != "IN_QUEUE" {
 		return ""
@@ -44,10 +44,10 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 	return "no worker can start: " + reason
 }
 
-// reasonTime limits the search for a reason when nobody waits for the job any longer.
+// reasonTime limits lastReason.
 const reasonTime = 3 * time.Second
 
-// lastReason is waitReason at the end of a line about a job that nobody awaits any longer.
+// lastReason returns waitReason as the end of a message, after the wait for the job was given up.
 func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
 	defer done()
@@ -60,17 +60,17 @@ func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.
 // maxUpdate limits a progress update in a line, in bytes.
 const maxUpdate = 200
 
-// progressUpdate is what the handler of a running job has said of its progress, in a line.
+// progressUpdate returns the last progress update of a running job as one line, or "".
 func progressUpdate(now api.Job) string {
 	if now.Status != "IN_PROGRESS" || !hasOutput(now) {
 		return ""
 	}
 	text := string(now.Output)
-	_ = json.Unmarshal(now.Output, &text) // anything but text is shown as JSON
+	_ = json.Unmarshal(now.Output, &text) // fails for other values, which are shown as JSON
 	return strings.ReplaceAll(logline.Shorten(strings.TrimSpace(text), maxUpdate), "\n", " ")
 }
 
-// unreadNote is a line about chunks that a job's output lacks; "" where there are none.
+// unreadNote returns a hint about chunks that a job's output lacks, or "".
 func unreadNote(ctx context.Context, c *api.Client, endpointID string, j api.Job, hint string) string {
 	if output := string(j.Output); j.Status != "COMPLETED" || output != "" && output != "[]" {
 		return ""

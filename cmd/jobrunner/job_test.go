@@ -22,7 +22,7 @@ type jobCommands struct {
 	env []string
 }
 
-// runs returns what a command prints, and its exit status.
+// runs runs a job command and returns its output and exit status.
 func (j jobCommands) runs(stdin string, args ...string) (stdout, stderr string, status int) {
 	j.t.Helper()
 	return j.program(stdin, append([]string{"job"}, args...)...)
@@ -42,8 +42,7 @@ func (j jobCommands) program(stdin string, args ...string) (stdout, stderr strin
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// Nobody needs curl: jobs are sent, awaited, watched, cancelled, retried and purged, and
-// the exit status tells how they ended.
+// The job commands send, await, tail, cancel, retry and purge jobs, and exit with the job's status.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -82,7 +81,7 @@ line ends
 		}
 		ids[e.name] = made.ID
 	}
-	// The key comes from the data folder, for the deployment is on this machine.
+	// The key comes from the data folder, because the deployment is on this machine.
 	j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
 	file := filepath.Join(home, "input.json")
 	put(t, file, `{"input": {"op": "echo", "from": "file"}, "policy": {"lowPriority": false}}`)
@@ -90,8 +89,8 @@ line ends
 	for name, c := range map[string]struct {
 		stdin string
 		args  []string
-		out   string // a pattern of all of it
-		err   string // a pattern
+		out   string // pattern for the whole stdout
+		err   string // pattern for stderr
 		code  int
 	}{
 		"its output":          {args: []string{"run", "any", "--input", `{"op":"echo","a":[1]}`}, out: `^\{\n  "op": "echo",\n  "a": \[\n    1\n  \]\n\}\n$`, err: `job \S+ is IN_`},
@@ -160,15 +159,15 @@ line ends
 		expect(errs, "is IN_QUEUE: no worker has taken it: no worker can start: ", code, 1)
 		j.runs("", "cancel", "broken", stuck)
 		out, errs, code = j.runs("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
-		expect(errs, "is taken for a whole request: low, modell is not sent", code, 0)
+		expect(errs, "so it is the whole request: unknown members aren't sent: low, modell", code, 0)
 		var over api.Job
 		if err := json.Unmarshal([]byte(out), &over); err != nil {
 			t.Fatal(err)
 		}
 		out, errs, code = j.runs("", "cancel", "any", over.ID)
-		expect(errs, "it had ended already", code, 0)
+		expect(errs, "the job had already ended", code, 0)
 		if strings.Contains(out, "queued") {
-			t.Errorf("the answer to a cancellation does not tell how long a job waited: %q", out)
+			t.Errorf("a cancel's response has no times, got %q", out)
 		}
 		j.runs("", "run", "idle", "--detach")
 		out, _, code = j.runs("", "purge", "idle")
@@ -197,17 +196,17 @@ line ends
 			t.Errorf("the log of the job is %q", out)
 		}
 		if !regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out) {
-			t.Errorf("the log is not shown as dev shows it: %q", out)
+			t.Errorf("the log hasn't the form of dev: %q", out)
 		}
 		out, _, code = j.runs("", "logs", "logs", logged.ID, "--json")
 		expect(out, `"line":"{\"requestId\"`, code, 0)
 		out, errs, code = j.runs("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
 		if errs != "" {
-			t.Errorf("the whole log is there, and stderr is %q", errs)
+			t.Errorf("the log is complete, but stderr is %q", errs)
 		}
 
-		// A job is named anywhere in a line, and while it runs its log goes to the end.
+		// A job may be named anywhere in a line. While it runs, its log continues to the end.
 		lasting, _, _ := j.runs("", "run", "lingers", "--detach")
 		lasting = strings.TrimSpace(lasting)
 		p.until("the job has logged", func() bool {
@@ -221,7 +220,7 @@ line ends
 			t.Fatal(err)
 		}
 		out, errs, code = j.runs("", "logs", "chatty", logged.ID, "--lines", "300")
-		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; more of them are printed with --lines, at most 5000", code, 0)
+		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
 		if strings.Count(out, "│     print ") < 290 || !strings.Contains(out, "ends") {
 			t.Errorf("the end of the job's log is %q", out)
 		}
@@ -273,7 +272,7 @@ line ends
 		put(t, filepath.Join(home, "key"), "a-key-of-its-own")
 		p := serve(t, environment(home), "--data="+dir, "--api-key-file="+filepath.Join(home, "key"))
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
-		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, as its jobrunner was started with a key of its own (--api-key-file or GPUCLOUD_API_KEY): set GPUCLOUD_API_KEY to that key",
+		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",
 			filepath.Join(home, "absent"): "absent: no such file or directory; set it to the data folder"} {
 			if _, errs, code := j.runs("", "run", "any", "--data", of); !strings.Contains(errs, want) || code != 2 {
 				t.Errorf("exit status %d, %q, expected %q", code, errs, want)

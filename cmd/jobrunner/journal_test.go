@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A service whose output is systemd's journal tells where its new key is, not the key.
+// If the output goes to systemd's journal, serve prints the file of its new key, not the key.
 func TestNoKeyInTheJournal(t *testing.T) {
 	t.Parallel()
 	for journal, shown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {

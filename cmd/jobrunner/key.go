@@ -15,9 +15,8 @@ const (
 	keyVariable = "GPUCLOUD_API_KEY"
 )
 
-// apiKey is the key that clients must send: that of the file of --api-key-file or
-// GPUCLOUD_API_KEY, else the one in the data folder, else a generated one, which is stored
-// there, readable only for its owner.
+// apiKey returns the deployment's key: from --api-key-file, GPUCLOUD_API_KEY or the data folder. If
+// none has a key, it generates one and stores it in the data folder, readable only for its owner.
 func apiKey(file, dir string) (key string, generated bool, err error) {
 	key = os.Getenv(keyVariable)
 	switch {
@@ -46,7 +45,7 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 	return key, true, writeKey(dir, path, key)
 }
 
-// keyFromFile is the only line of a file.
+// keyFromFile returns the key in a file of one line.
 func keyFromFile(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

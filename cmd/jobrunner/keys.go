@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// keys manages further keys. A deployment that runs on the same data folder, or the same
-// database, applies changes: at once, or within a second.
+// keys manages further keys. A running deployment with the same data folder or database applies
+// changes at once or within a second.
 type keys struct {
 	Add    addKey    `cmd:"" help:"Create a key and print it. It can't be shown again."`
 	List   listKeys  `cmd:"" help:"List the keys by their names."`
@@ -29,7 +29,7 @@ func (keys) Help() string {
   jobrunner keys remove ci`
 }
 
-// keysOf names the deployment whose keys are managed.
+// keysOf are the flags that select a deployment.
 type keysOf struct {
 	Data        string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
 	engineFlags `embed:""`
@@ -72,16 +72,16 @@ func (o *keysOf) with(f func(apikey.Store) error) (err error) {
 type addKey struct {
 	keysOf     `embed:""`
 	Name       string        `arg:"" help:"Name of the key."`
-	Owner      string        `help:"Owner of the key. Each owner has rate limits of their own. Default: the name."`
+	Owner      string        `help:"Owner of the key. Rate limits apply per owner. Default: the name."`
 	Management string        `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
 	Jobs       string        `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
-	Endpoint   []string      `placeholder:"ID" sep:"none" help:"Endpoint to whose job API the key is restricted. May be repeated. Default: all endpoints."`
+	Endpoint   []string      `placeholder:"ID" sep:"none" help:"Restrict the key to the job API of this endpoint. May be repeated. Default: all endpoints."`
 	Expires    time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
 }
 
 // Help has examples.
 func (addKey) Help() string {
-	return `The key is on stdout, and nothing else is.
+	return `Prints only the key on stdout.
 
 Examples:
   jobrunner keys add alice
@@ -98,7 +98,7 @@ func (c *addKey) Run() error {
 		added.Expires = time.Now().Add(c.Expires).UTC().Truncate(time.Second)
 	}
 	for _, id := range c.Endpoint {
-		if !store.IsID(id) { // its name, say: a key for that opens nothing
+		if !store.IsID(id) { // such as a name, which would match nothing
 			return &exitError{exitUsage, fmt.Sprintf("invalid --endpoint %q: expected the endpoint's id, of %d digits and small letters, such as vgu9pmhp1j06", id, store.IDLength)}
 		}
 	}
@@ -114,8 +114,8 @@ func (c *addKey) Run() error {
 	})
 }
 
-// warnOfUnused says that the folder is no deployment's: most often the deployment runs
-// elsewhere, and will refuse the key.
+// warnOfUnused warns if no deployment uses the data folder. Usually the deployment then runs on
+// another folder and will reject the key.
 func (c *addKey) warnOfUnused() {
 	if url, err := c.engineURL(); err != nil || url != "" {
 		return
@@ -124,7 +124,7 @@ func (c *addKey) warnOfUnused() {
 	if err != nil || sqldb.HasDatabase(dir) {
 		return
 	}
-	fmt.Fprintf(stderr, "No deployment has its state in %s: only one that is started with this folder takes the key. For one that runs already, name its folder with --data.\n", dir)
+	fmt.Fprintf(stderr, "No deployment has its state in %s: only one that is started with this folder accepts the key. For a running one, name its folder with --data.\n", dir)
 }
 
 type listKeys struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// prints runs the program, which must succeed, and returns what it prints.
+// prints runs the program, which must succeed, and returns its output.
 func prints(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
@@ -26,7 +26,7 @@ func prints(t *testing.T, env []string, args ...string) string {
 	return string(out)
 }
 
-// status is what a request with a key is answered.
+// status returns the status of a request with a key.
 func (p *process) status(key, path string) int {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
@@ -42,8 +42,7 @@ func (p *process) status(key, path string) int {
 	return resp.StatusCode
 }
 
-// A key for a folder that no deployment has used comes with a warning: most often the
-// deployment runs elsewhere.
+// keys add warns if no deployment uses the folder, because usually another folder was meant.
 func TestKeyOfNoDeployment(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	add := func(name string, args ...string) (said string) {
@@ -68,8 +67,8 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	}
 }
 
-// Keys are added, used and removed while the deployment runs, and those that
-// were added before its start count as well.
+// Keys can be added, used and removed while the deployment runs. Keys from before its start are
+// valid, too.
 func TestFurtherKeys(t *testing.T) {
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
@@ -124,8 +123,7 @@ func TestFurtherKeys(t *testing.T) {
 	}
 }
 
-// A restriction that came out empty, as of a variable that is not set, makes no
-// key for everything.
+// An empty restriction, such as from an unset variable, is rejected and doesn't create a full key.
 func TestRefusedKeys(t *testing.T) {
 	home := t.TempDir()
 	env := environment(home)
@@ -146,6 +144,6 @@ func TestRefusedKeys(t *testing.T) {
 		}
 	}
 	if list := prints(t, env, "keys", "list"); strings.Count(list, "\n") != 1 {
-		t.Errorf("there are keys:\n%s", list)
+		t.Errorf("expected no keys, got\n%s", list)
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// The members of a cluster are Pods that know the primary's address, which it gets as it
-// starts. A kill -9 of the jobrunner leaves them, and the next one goes on with them; where
-// the primary's Pod is gone meanwhile, another one takes its place, and the others start
-// anew to know its address. A cluster for which there are not enough GPUs has no Pod at all.
+// The members of a cluster are Pods that know the primary's address. They survive a kill -9 of the
+// jobrunner, and the next one adopts them. If the primary's Pod is gone by then, it is replaced,
+// and the others restart with the new address. A cluster without enough GPUs has no Pods.
 func clusterOfPods(t *testing.T) {
 	c := newInCluster(t)
 	make := func(name string, pods int) string {
@@ -46,7 +45,7 @@ func clusterOfPods(t *testing.T) {
 	primary := exchange(red, 1)
 	before := podsOf(red)
 
-	blue := make("blue", 5) // of six, of which two are taken
+	blue := make("blue", 5) // only four of six are free
 	c.waitsFor(c.members(blue)[1].ID, "NVIDIA L4")
 	if made := podsOf(blue); len(before) != 2 || len(made) > 0 {
 		t.Errorf("Pods %v and %v", before, made)

@@ -24,16 +24,16 @@ import (
 
 const conformsImage = "localhost/team/conforms:1"
 
-// conformsSample are the clauses that are judged where KUBERNETES_CONFORMANCE does not name
-// others (make kubernetes-conformance): of what a worker has a part in.
+// conformsSample are clauses that involve workers, which are judged unless KUBERNETES_CONFORMANCE
+// names others (make kubernetes-conformance).
 const conformsSample = "JOB-14,JOB-17,JOB-22,JOB-29,OPS-08,WEB-01"
 
-// A deployment whose workers are Pods conforms as one with built-in workers does, as far as
-// the wall's clock allows: the suite makes its endpoints of an image that does over the
-// worker protocol what builtin/conformance does.
+// A deployment whose workers are Pods conforms like one with built-in workers, except for clauses
+// that take too long in real time. The suite's endpoints have an image that implements
+// builtin/conformance over the worker protocol.
 func clusterConforms(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the conformance suite judges what runs in Pods without -short alone")
+		t.Skip("not in a short run")
 	}
 	k := containers.StartKubernetes(t)
 	attempts := k.NewGateway(t)
@@ -73,7 +73,7 @@ func clusterConforms(t *testing.T) {
 		}
 		var again []string
 		for _, x := range r.Results {
-			if x.Verdict == report.Inconclusive && round < 4 { // a Pod took longer to start than the case can wait
+			if x.Verdict == report.Inconclusive && round < 4 { // the Pod started too slowly
 				again = append(again, x.Clause)
 				continue
 			}
@@ -88,8 +88,7 @@ func clusterConforms(t *testing.T) {
 	c.interrupt()
 }
 
-// conformance is the suite's program, with the keys of a deployment, which reaches it at an
-// address.
+// conformance runs the suite with the keys of a deployment, which can call the suite at an address.
 type conformance struct {
 	*inCluster
 	binary, host string
@@ -106,7 +105,7 @@ func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 	hooks.Close()
 	run := exec.CommandContext(s.t.Context(), s.binary, "run", "--base-url="+s.url, "--image="+conformsImage, "--select="+selected, fmt.Sprint("--parallel=", parallel),
 		"--hook-listen="+listen, "--hook-url=http://"+listen, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--max-wait=17s", "--json=-")
-	run.Dir = s.t.TempDir() // of its ledger
+	run.Dir = s.t.TempDir() // for the ledger
 	run.Env = environment(run.Dir, s.keys...)
 	var said bytes.Buffer
 	run.Stderr = &said
@@ -115,7 +114,7 @@ func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 		s.t.Fatalf("%v, %v: %s", err, decodeErr, &said)
 	}
 	if len(r.Leaked) > 0 {
-		s.t.Errorf("left: %v", r.Leaked)
+		s.t.Errorf("leaked objects: %v", r.Leaked)
 	}
 	return r
 }
@@ -130,12 +129,12 @@ func (s *conformance) expect(x report.Result) {
 	}
 }
 
-// countAttempts counts how often an id is sent to it.
+// countAttempts serves the number of requests with the same id.
 func countAttempts(t *testing.T) (address string) {
 	var mu sync.Mutex
 	counts := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, _ := io.ReadAll(r.Body) // a cut id counts by itself
+		id, _ := io.ReadAll(r.Body) // a truncated id is another id
 		mu.Lock()
 		defer mu.Unlock()
 		counts[string(id)]++

@@ -21,9 +21,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// Whatever of the cluster fails under load, each job that was acknowledged is done, and
-// ran as often as its retries tell, once more at most. The workers need both nodes: no
-// node has a GPU for each. KUBERNETES_ROUNDS=10 has each fault ten times.
+// If a part of the cluster fails under load, each acknowledged job completes, was retried at most
+// once, and ran as often as its retries say. The workers need the GPUs of both nodes.
+// KUBERNETES_ROUNDS=10 repeats each fault ten times.
 func clusterFaults(t *testing.T) {
 	k := containers.StartKubernetes(t)
 	k.GPUs(t, 1, 2, "NVIDIA-L4")
@@ -36,7 +36,7 @@ func clusterFaults(t *testing.T) {
 	killed := func(program string, down time.Duration) func() {
 		return func() {
 			k.Kill(t, program)
-			time.Sleep(down) // the load goes on
+			time.Sleep(down) // under load
 			k.Begin(t, program)
 		}
 	}
@@ -46,7 +46,7 @@ func clusterFaults(t *testing.T) {
 	}{
 		{"kubelet", func() {
 			killed(containers.Kubelet, 3*time.Second)()
-			k.GPUs(t, 1, 2, "NVIDIA-L4") // a device plugin registers anew
+			k.GPUs(t, 1, 2, "NVIDIA-L4") // registers again, like a device plugin
 		}},
 		{"API server", killed(containers.APIServer, 3*time.Second)},
 	}
@@ -71,13 +71,13 @@ func clusterFaults(t *testing.T) {
 	c.empty()
 }
 
-// underLoad has a fault while clients submit jobs, and expects that all are done.
+// underLoad causes a fault while clients submit jobs, and expects that all complete.
 func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 	c.t.Helper()
 	ctx, end := context.WithCancel(c.t.Context())
 	defer end()
 	var mu sync.Mutex
-	names, nodes := map[string]string{}, map[string]bool{} // of the jobs, by id
+	names, nodes := map[string]string{}, map[string]bool{} // names of the jobs by id; nodes that ran any
 	var clients sync.WaitGroup
 	var finished atomic.Int64
 	for i := range 6 {
@@ -85,7 +85,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 			for n := 0; ctx.Err() == nil; n++ {
 				name := fmt.Sprintf("%d-%d-%d", i, n, rand.Int64())
 				job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "ms": %d}`, name, rand.IntN(300))})
-				if err != nil { // the jobrunner does not depend on the cluster
+				if err != nil { // the job API doesn't depend on the cluster
 					c.t.Errorf("a submission fails: %v", err)
 					return
 				}
@@ -111,7 +111,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 			}
 			nodes[spec.NodeName] = true
 		}
-		delete(nodes, "") // not placed yet
+		delete(nodes, "") // not scheduled yet
 		return len(nodes) == 2 && finished.Load() >= 20
 	})
 	fault()

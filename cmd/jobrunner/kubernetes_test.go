@@ -21,16 +21,16 @@ import (
 
 const clusterImage = "localhost/team/contained:1"
 
-// inCluster is a deployment whose workers are Pods of a real cluster.
+// inCluster is a deployment whose workers are Pods of a real Kubernetes cluster.
 type inCluster struct {
 	*contained
 	test    *testing.T
 	cluster *containers.Kubernetes
 	gateway *containers.Gateway
-	args    []string // further ones of serve
+	args    []string // further arguments of serve
 }
 
-// begin starts the jobrunner, and lets the workers reach it.
+// begin starts the jobrunner and forwards the workers' requests to it.
 func (c *inCluster) begin() {
 	c.test.Helper()
 	c.start(c.test, c.args...)
@@ -44,7 +44,7 @@ func newInCluster(t *testing.T, env ...string) *inCluster {
 	return c
 }
 
-// prepareInCluster writes the configuration, and starts nothing.
+// prepareInCluster writes the configuration without starting the jobrunner.
 func prepareInCluster(t *testing.T, env ...string) *inCluster {
 	t.Helper()
 	k := containers.StartKubernetes(t)
@@ -59,25 +59,25 @@ kubernetes:
   reserve: none # the machine is small
 `, k.Kubeconfig, c.gateway.URL))
 	t.Cleanup(func() {
-		if t.Failed() { // the process has ended by now
+		if t.Failed() { // the process has ended, so stderr can be read
 			t.Logf("the jobrunner's log:\n%s\nthe pods' logs:\n%s", &c.stderr, c.podLogs())
 		}
 	})
 	return c
 }
 
-// podLogs are the ends of all logs of pods.
+// podLogs returns the ends of all pods' logs.
 func (c *inCluster) podLogs() string {
 	var all strings.Builder
 	files, _ := filepath.Glob(filepath.Join(c.home, "data", "pods", "*", "log.jsonl"))
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // it may go with its pod
+		text, _ := os.ReadFile(file) // fails if its pod was deleted
 		fmt.Fprintf(&all, "%s\n%s\n", file, text[max(0, len(text)-4000):])
 	}
 	return all.String()
 }
 
-// pods are those of the endpoint, in the words of the API server.
+// pods returns the endpoint's Pods from the API server.
 func (c *inCluster) pods() (all []clusterPod) {
 	c.t.Helper()
 	return c.labelled("endpoint", c.endpoint)
@@ -110,15 +110,14 @@ type clusterPod struct {
 	Spec json.RawMessage
 }
 
-// empty waits until nothing of the endpoint is left in the cluster.
+// empty waits until the cluster has no object of the endpoint.
 func (c *inCluster) empty() {
 	c.t.Helper()
 	c.until("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
 }
 
-// Workers are Pods of a real cluster: they get their arguments and variables, a GPU of the
-// type that the endpoint asks for, and are gone when they are not needed. What keeps one
-// from starting is the reason why jobs wait.
+// Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested
+// type, and are deleted when they aren't needed. If one can't start, health has the reason.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	k := containers.StartKubernetes(t)
@@ -126,8 +125,8 @@ func TestKubernetes(t *testing.T) {
 	k.Provision(t)
 	buildImage(t, k, clusterImage, "contained", nil)
 	t.Run("faults", clusterFaults)
-	// Three for workers, two for a cluster and one for a pod; of the same type as before, for
-	// the scheduler learns of another label after a moment.
+	// Three for workers, two for a cluster and one for a pod. The type is the same as before,
+	// because the scheduler notices another label only after a moment.
 	k.GPUs(t, 1, 3, "NVIDIA-L4")
 	k.GPUs(t, 2, 3, "NVIDIA-L4")
 	t.Run("life", func(t *testing.T) { t.Parallel(); clusterLife(t) })
@@ -140,7 +139,7 @@ func TestKubernetes(t *testing.T) {
 	t.Run("conforms", func(t *testing.T) { t.Parallel(); clusterConforms(t) })
 }
 
-// terraform applies the configuration of the endpoint, with workers that get a token.
+// terraform applies the endpoint's configuration, with a token for the workers.
 func (c *inCluster) terraform(w *acctest.Workspace, token string) {
 	c.t.Helper()
 	w.Write("main.tf", fmt.Sprintf(`
@@ -166,9 +165,8 @@ output "endpoint" {
 	c.endpoint = strings.TrimSpace(w.MustRun("output", "-raw", "endpoint"))
 }
 
-// An endpoint that Terraform makes: its workers have what the configuration says, come with
-// jobs and go without, and a changed template is a release, beside which a job of the one
-// before goes on.
+// The workers of an endpoint from Terraform match the configuration and scale with jobs. A changed
+// template is a release, and a running job finishes on the previous one.
 func clusterLife(t *testing.T) {
 	c := newInCluster(t)
 	cli, err := tfcli.Default(t.Context())
@@ -197,11 +195,11 @@ func clusterLife(t *testing.T) {
 	if log := c.logOf(got.Worker, "container"); !strings.Contains(log, "it starts, and") {
 		t.Errorf("the worker's log: %s", log)
 	}
-	// A worker that dies is known by its status.
+	// A dead worker's exit status is reported.
 	if job := c.finishes(c.sends(`{"name": "dies", "exit": 3}`)); job.Status != "FAILED" || !strings.Contains(job.Error, "exit status 3") {
 		t.Errorf("%+v", job)
 	}
-	// Three at a time have a GPU each.
+	// Three concurrent workers have a GPU each.
 	var ids []string
 	for _, name := range []string{"a", "b", "c"} {
 		ids = append(ids, c.sends(`{"name": "`+name+`", "wait": "never"}`))
@@ -213,7 +211,7 @@ func clusterLife(t *testing.T) {
 			t.Errorf("%+v", job)
 		}
 	}
-	// A job of the release before ends with what it began with; the next one has the new.
+	// A running job keeps the variables of its release; the next one has the new ones.
 	before := c.sends(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
 	c.until("the job of the release before", func() bool {
 		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, before)
@@ -231,7 +229,7 @@ func clusterLife(t *testing.T) {
 	if old := c.completes(before); old.Worker == after.Worker || *old.Env["TOKEN"] != "planted-token" {
 		t.Errorf("before: %+v, after: %+v", old, after)
 	}
-	c.empty() // without jobs
+	c.empty() // no jobs: no workers
 	w.MustRun("destroy", "-auto-approve")
 	c.interrupt()
 }
@@ -253,8 +251,7 @@ func clusterRefusals(t *testing.T) {
 	c.interrupt()
 }
 
-// Workers behind a load balancer are reached at the addresses of their Pods, all at the
-// template's port.
+// The load balancer reaches workers at their Pods' addresses and the template's port.
 func clusterBalanced(t *testing.T) {
 	c := newInCluster(t)
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
@@ -262,15 +259,15 @@ func clusterBalanced(t *testing.T) {
 	c.bothAnswer()
 	for _, pod := range c.pods() {
 		if !strings.Contains(string(pod.Spec), `"containerPort":8123`) {
-			t.Errorf("the Pod does not name its port: %s", pod.Spec)
+			t.Errorf("the Pod doesn't declare its port: %s", pod.Spec)
 		}
 	}
 	c.interrupt()
 	c.empty()
 }
 
-// The Pods of a jobrunner that is killed are removed by its next start, and their jobs run
-// again. They belong to the Pod that the jobrunner is in.
+// After a kill of the jobrunner, its next start deletes its Pods, and their jobs run again. The Pods
+// are owned by the jobrunner's own Pod.
 func clusterKill(t *testing.T) {
 	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
 	c := newInCluster(t, "POD_NAME=jobrunner-0")
@@ -291,12 +288,11 @@ func clusterKill(t *testing.T) {
 	c.empty()
 }
 
-// podThatEnds is podProgram, and ends when it is asked to, which a first process otherwise
-// does not.
+// podThatEnds is podProgram with a handler for SIGTERM, which process 1 otherwise ignores.
 const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n" + podProgram
 
-// A pod is a Pod that goes on while the jobrunner is killed, and loses no line of its log.
-// Its disk is new at each start; its volume is kept until it is reset.
+// A pod is a Pod that survives a kill of the jobrunner without losing a line of its log. Its disk is
+// new at each start; its volume is kept until a reset.
 func clusterPods(t *testing.T) {
 	c := newInCluster(t)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
@@ -342,7 +338,7 @@ func clusterPods(t *testing.T) {
 	c.act(id, "start")
 	c.podLog(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	c.until("an empty volume", func() bool { // what was long ago may have left the log
+	c.until("an empty volume", func() bool { // the log may have dropped old lines
 		starts := c.logged(id, "disk")
 		return len(starts) > 0 && starts[len(starts)-1] == "disk 1 volume 1 red"
 	})
@@ -363,7 +359,7 @@ func clusterPods(t *testing.T) {
 	}
 }
 
-// A network volume is a claim, which grows and goes with it.
+// A network volume is a claim, which grows and is deleted with it.
 func clusterVolumes(t *testing.T) {
 	c := newInCluster(t)
 	var v struct{ ID string }
@@ -373,7 +369,7 @@ func clusterVolumes(t *testing.T) {
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {
 			if !strings.Contains(string(pod.Spec), part) {
-				t.Errorf("the Pod has no limit %s: %s", part, pod.Spec)
+				t.Errorf("the Pod lacks the limit %s: %s", part, pod.Spec)
 			}
 		}
 	}

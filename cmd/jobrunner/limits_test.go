@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// Each API has a flag for its limits: the job API's are on unless told
-// otherwise, the management API's off.
+// A flag per API enables its limits. By default those of the job API are on, those of the management
+// API off.
 func TestLimitFlags(t *testing.T) {
 	for _, c := range []struct {
 		args             []string
-		jobs, management bool // whether there are limits
+		jobs, management bool // whether limits apply
 	}{
 		{nil, true, false}, {[]string{"--limits=off"}, false, false}, {[]string{"--management-limits=on"}, true, true},
 	} {
@@ -39,7 +39,7 @@ func TestLimitFlags(t *testing.T) {
 	}
 }
 
-// refused tells whether one of n requests is answered 429.
+// refused reports whether one of n requests returns 429.
 func (p *process) refused(n int, method, path, body string) (refused bool) {
 	p.t.Helper()
 	for range n {
@@ -58,8 +58,8 @@ func (p *process) refused(n int, method, path, body string) (refused bool) {
 	return refused
 }
 
-// writers are clients of the usual libraries that POST the file $2 to the URL $1 with the
-// key k, and print the status.
+// writers are clients with popular libraries, which POST the file $2 to the URL $1 with the key k and
+// print the status.
 var writers = map[string][]string{
 	"curl":     {"curl", "-s", "-o", os.DevNull, "-w", "%{http_code}", "-H", "Authorization: Bearer k", "-H", "Expect:", "--data-binary"},
 	"urllib":   {"python3", "-c", "import sys, urllib.request, urllib.error\ntry: urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=open(sys.argv[2], 'rb').read(), headers={'Authorization': 'Bearer k'}))\nexcept urllib.error.HTTPError as e: print(e.code)"},
@@ -67,14 +67,13 @@ var writers = map[string][]string{
 	"node":     {"node", "-e", "fetch(process.argv[1], {method: 'POST', body: fs.readFileSync(process.argv[2]), headers: {Authorization: 'Bearer k'}}).then(r => console.log(r.status))"},
 }
 
-// A body that is refused while it is sent has its status seen by the clients of all
-// libraries, not a reset connection.
+// If a body is rejected while it is sent, clients see the status instead of a reset connection.
 func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
 	id := p.endpoint("builtin/echo")
-	holder := p.ask("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // has the memory
-	go func() {                                                            // and keeps it: a client that sends nothing is cut off
+	holder := p.ask("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // reserves the memory
+	go func() {                                                            // sends slowly, because a silent client would be disconnected
 		for piece := make([]byte, 32<<10); ; time.Sleep(time.Second) {
 			if _, err := holder.Write(piece); err != nil {
 				return

@@ -8,13 +8,13 @@ import (
 // maxPending limits the pending lines, in bytes. Write blocks while it is exceeded.
 const maxPending = 64 << 10
 
-// asyncWriter writes lines to w in the background, in their order. It joins the lines
-// that arrive during a write into the next one. Close writes the rest.
+// asyncWriter writes lines to w in the background, in order. Lines that arrive during a write are
+// combined into the next write. Close writes the rest.
 type asyncWriter struct {
 	w io.Writer
 
 	mu      sync.Mutex
-	cond    sync.Cond // of mu: signals pending lines, or room for more
+	cond    sync.Cond // signals pending lines, or space for more
 	pending []byte
 	closed  bool
 	done    chan struct{}

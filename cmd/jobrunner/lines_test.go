@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// slow is a terminal that takes one write for each token.
+// slow is a writer that accepts one write per token.
 type slow struct {
 	tokens chan struct{}
 	writes []string
@@ -20,7 +20,7 @@ func (s *slow) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Lines keep their order, and those that come during a write go together.
+// Lines keep their order, and lines that arrive during a write are combined.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &slow{tokens: make(chan struct{}, 10)}
@@ -43,7 +43,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// Who logs more than is taken waits, and nothing is lost.
+// If the writer is slow, Write blocks and no line is lost.
 func TestLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &slow{tokens: make(chan struct{})}

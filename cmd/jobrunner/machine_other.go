@@ -2,5 +2,5 @@
 
 package main
 
-// clockState is not known.
+// clockState is unknown on this system.
 func clockState() (known, synchronized bool) { return false, false }

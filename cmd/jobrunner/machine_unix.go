@@ -4,11 +4,11 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is what this user may still write to a folder's disk.
+// freeBytes returns the space on a folder's disk that is available to this user.
 func freeBytes(dir string) (uint64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(dir, &disk); err != nil {
 		return 0, err
 	}
-	return uint64(disk.Bavail) * uint64(disk.Bsize), nil //nolint:gosec,unconvert // both are sizes; FreeBSD has them signed
+	return uint64(disk.Bavail) * uint64(disk.Bsize), nil //nolint:gosec,unconvert // never negative; signed on FreeBSD
 }

@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/windows"
 
-// freeBytes is what this user may still write to a folder's disk.
+// freeBytes returns the space on a folder's disk that is available to this user.
 func freeBytes(dir string) (free uint64, err error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -20,9 +20,9 @@ var version, commit = "dev", ""
 
 type commands struct {
 	Serve   serve          `cmd:"" help:"Start the deployment."`
-	Dev     dev            `cmd:"" help:"Run a file as the handler of an endpoint, and again when it changes."`
-	Job     job            `cmd:"" help:"Send, watch, cancel and retry jobs, on this deployment or any other."`
-	Keys    keys           `cmd:"" help:"Create, list and revoke further API keys, also while the deployment runs."`
+	Dev     dev            `cmd:"" help:"Run a file as the handler of an endpoint, and restart it when it changes."`
+	Job     job            `cmd:"" help:"Send, watch, cancel and retry jobs on any deployment."`
+	Keys    keys           `cmd:"" help:"Create, list and revoke API keys, also while the deployment runs."`
 	Backup  backup         `cmd:"" help:"Copy the state of a data folder, also while the deployment runs."`
 	Doctor  doctor         `cmd:"" help:"Check what a deployment needs on this machine."`
 	Version versionCommand `cmd:"" help:"Print the version."`
@@ -32,7 +32,7 @@ type commands struct {
 	cli.CompletionCommands `embed:""`
 }
 
-// Help has the first commands of a newcomer.
+// Help has examples.
 func (commands) Help() string {
 	return `Examples:
   jobrunner serve
@@ -40,8 +40,7 @@ func (commands) Help() string {
   jobrunner job run my-endpoint --input '{"prompt": "hello"}'
   jobrunner doctor
 
-Exit status: 0 the command did what it says, 1 it failed, 2 the command line is invalid; those of a job
-are in the help of job and dev.`
+Exit status: 0 success, 1 failure, 2 invalid command line. job and dev have further ones.`
 }
 
 type versionCommand struct{}
@@ -85,10 +84,10 @@ func main() {
 	os.Exit(status)
 }
 
-// exitUsage is the exit status of a command line that can't be read.
+// exitUsage is the exit status for an invalid command line.
 const exitUsage = 2
 
-// pathOf is the command that was recognized.
+// pathOf returns the recognized part of a command.
 func pathOf(ctx *kong.Context) (path string) {
 	for _, part := range ctx.Path {
 		if part.Command != nil {

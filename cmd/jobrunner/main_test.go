@@ -26,14 +26,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// patience is how long a test waits for what must come. It only bounds a failure: a
-// busy machine needs its time.
+// patience bounds the wait for an event that must occur, so that a failing test ends.
 const patience = 3 * time.Minute
 
 var binary string
 
-// TestMain builds the program once: these tests run it as its users do. They
-// mostly wait for it: more of them at a time than there are processors.
+// TestMain builds the program once. Tests run it like users, and mostly wait for it, so more of them
+// run concurrently than there are processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -60,11 +59,11 @@ type process struct {
 	cmd     *exec.Cmd
 	url     string
 	greeted []string
-	stderr  bytes.Buffer // to be read once the process has ended
+	stderr  bytes.Buffer // readable after the process has ended
 }
 
-// environment returns the variables of a user who has set only HOME. TMPDIR is the
-// program's folder, which the tests delete with all that a killed jobrunner leaves.
+// environment returns the variables of a user who has set only HOME. TMPDIR is the program's folder,
+// which TestMain deletes with all files that killed jobrunners leave.
 func environment(home string, more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Dir(binary)}, more...)
 }
@@ -108,7 +107,7 @@ func (p *process) start(env []string) *process {
 	return p
 }
 
-// exported is the value that the greeting tells to export.
+// exported returns a variable's value in the greeting.
 func (p *process) exported(name string) string {
 	for _, line := range p.greeted {
 		if value, ok := strings.CutPrefix(line, "export "+name+"="); ok {
@@ -123,7 +122,7 @@ func (p *process) kill() {
 	p.cmd.Wait()
 }
 
-// interrupt asks the jobrunner to stop, and expects that it does so well.
+// interrupt sends an interrupt and expects exit status 0.
 func (p *process) interrupt() {
 	p.t.Helper()
 	p.cmd.Process.Signal(os.Interrupt)
@@ -141,7 +140,7 @@ func (p *process) client(key string) *api.Client {
 	return c
 }
 
-// endpoint makes one with workers of an image.
+// endpoint creates an endpoint with an image.
 func (p *process) endpoint(image string) string {
 	p.t.Helper()
 	e, err := p.client("k").Endpoints.Create(p.t.Context(), api.Endpoint{
@@ -154,7 +153,7 @@ func (p *process) endpoint(image string) string {
 	return e.ID
 }
 
-// get asks with the key k.
+// get sends a GET with the key k.
 func (p *process) get(path string) (status int, body string) {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
@@ -174,7 +173,7 @@ func (p *process) get(path string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// fails runs the program and returns what it says of its failure.
+// fails runs the program, which must fail, and returns its error.
 func fails(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -190,8 +189,8 @@ func fails(t *testing.T, env []string, args ...string) string {
 	return stderr.String()
 }
 
-// The first start makes a key and keeps it for its owner alone; the next one
-// uses it, and does not print it again.
+// The first start creates a key and stores it readable only for its owner. The next one uses it and
+// doesn't print it.
 func TestKeyOfTheFirstStart(t *testing.T) {
 	home := t.TempDir()
 	data := filepath.Join(home, ".local", "state", "gpucloud", "jobrunner")
@@ -215,7 +214,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 		t.Error("the second start prints the key")
 	}
 	if got := p.exported("GPUCLOUD_API_KEY"); !strings.Contains(got, filepath.Join(data, "api-key")) {
-		t.Errorf("the second start tells to export %s", got)
+		t.Errorf("the second start prints export %s", got)
 	}
 	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
 		t.Errorf("the second start has another key: %s", err)
@@ -239,7 +238,7 @@ func TestKeyFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// The key of a file is the deployment's, and is nowhere printed or kept.
+// The key in --api-key-file is the deployment's, and isn't printed or stored.
 func TestKeyFromAFile(t *testing.T) {
 	home := t.TempDir()
 	file, data := filepath.Join(home, "key"), filepath.Join(home, "data")
@@ -317,7 +316,7 @@ func emptyKey(t *testing.T) string {
 	return dir
 }
 
-// sample is a tenth of n in a short run, one at least.
+// sample returns a tenth of n in a short run, but at least one.
 func sample(n int) int {
 	if testing.Short() {
 		return max(n/10, 1)
@@ -325,14 +324,14 @@ func sample(n int) int {
 	return n
 }
 
-// Whatever was acknowledged is there after a kill -9 at a random moment under
-// load: objects under their ids, jobs under theirs, and each job gets done.
+// After a kill -9 at a random moment under load, all acknowledged objects and jobs exist, and each
+// job completes.
 func TestSurvivesKills(t *testing.T) {
 	t.Parallel()
 	survives(t, sample(100), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"))
 }
 
-// On PostgreSQL jobs that ran wait until the dead process is missed.
+// On PostgreSQL, running jobs wait until the dead process is noticed.
 func TestSurvivesKillsOnPostgres(t *testing.T) {
 	t.Parallel()
 	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
@@ -361,15 +360,15 @@ func survives(t *testing.T, kills int, env []string) {
 			awaitOutput(t, c, endpoint.ID, id, output)
 		}
 	}
-	for id, output := range all { // results outlive kills too
+	for id, output := range all { // results survive kills, too
 		awaitOutput(t, p.client("k"), endpoint.ID, id, output)
 	}
 	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
 	p.interrupt()
 }
 
-// expectVolumes expects every volume, with the size that was acknowledged or the one
-// that was asked for when the jobrunner died.
+// expectVolumes expects every volume with its acknowledged size, or the size that was requested when
+// the jobrunner died.
 func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	t.Helper()
 	got, err := c.NetworkVolumes.List(t.Context())
@@ -387,8 +386,8 @@ func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	}
 }
 
-// load sends requests from several clients and kills the jobrunner once it
-// acknowledged a random number of them.
+// load sends requests from several clients, and kills the jobrunner after a random number of
+// responses.
 func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -421,7 +420,7 @@ func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, j
 					}
 					acknowledged(func() { volumes[id] = 20 })
 				default:
-					// Some run for a while, so that the kill finds jobs in every state.
+					// Some run for a while, so that at the kill jobs are in every state.
 					output := fmt.Sprintf(`%q`, name)
 					order := fmt.Sprintf(`{"op":"sleep","ms":%d,"output":%s}`, rand.IntN(20), output)
 					job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(order)})
@@ -437,8 +436,8 @@ func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, j
 	p.kill()
 }
 
-// volume makes or changes a network volume, by hand: the client would go on for
-// a while to ask a dead jobrunner what became of a request.
+// volume creates or changes a network volume. It doesn't use the client, which would query a dead
+// jobrunner for a while.
 func (p *process) volume(ctx context.Context, method, path, body string) (id string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, p.url+"/v2/network-volumes"+path, strings.NewReader(body))
 	if err != nil {
@@ -458,8 +457,8 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 	return made.ID, nil
 }
 
-// awaitOutput waits until a job is done, with the output that it was to have. It
-// saw one kill at most, which counts as one retry.
+// awaitOutput waits until a job completes with the output. The job suffered at most one kill, which
+// counts as a retry.
 func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// No endpoint gets more workers than the machine has room for, by either version
-// of the API, when it is made or later.
+// Both API versions reject more workers than the machine can run, in creates and updates.
 func TestManyWorkers(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	id := p.endpoint("builtin/echo")

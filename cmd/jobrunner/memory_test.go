@@ -22,7 +22,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// peak is the most memory that the process had, in MiB.
+// peak returns the peak memory of the process in MiB.
 func (p *process) peak() int {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -37,19 +37,19 @@ func (p *process) peak() int {
 	return kilobytes >> 10
 }
 
-// checkPeak compares the peak with what SECURITY.md promises for --body-memory and
+// checkPeak compares the peak with the limit that SECURITY.md promises for --body-memory and
 // --ephemeral-memory, in MiB.
 func (p *process) checkPeak(bodies, state int) (peak, promised int) {
 	p.t.Helper()
 	peak, promised = p.peak(), bodies+state+256
 	if peak > promised*12/10 {
-		p.t.Errorf("the process took %d MiB, of which %d are promised", peak, promised)
+		p.t.Errorf("the process used %d MiB, the promised limit is %d", peak, promised)
 	}
 	p.t.Logf("the process took %d of %d MiB", peak, promised)
 	return peak, promised
 }
 
-// ask sends the beginning of a request on a connection of its own.
+// ask sends the beginning of a request on a new connection.
 func (p *process) ask(method, path string, length int, body []byte) net.Conn {
 	p.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -58,20 +58,20 @@ func (p *process) ask(method, path string, length int, body []byte) net.Conn {
 	}
 	p.t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n", method, path, length)
-	conn.Write(body) // a refusal may come first
+	conn.Write(body) // fails if the request was rejected before
 	return conn
 }
 
-// A hundred bodies of 20 MB at once take no more memory than they are given; the
-// others are told to come again, in each API's own form.
+// A hundred concurrent bodies of 20 MB stay within --body-memory. Excess requests get 503 in each
+// API's own form.
 func TestBodiesShareMemory(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
 	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"
-	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // is refused when it is read
+	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // invalid, which is noticed after it was read
 	var conns []net.Conn
 	var sending sync.WaitGroup
-	for range 5 { // these hold the memory
+	for range 5 { // these reserve the memory
 		conn := p.ask("POST", path, len(body), nil)
 		conns = append(conns, conn)
 		sending.Go(func() { conn.Write(body[:len(body)-1]) })
@@ -99,7 +99,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(text), want) {
-			if i%20 == 1 || i%20 == 2 { // there is room for a megabyte, and none for its tree
+			if i%20 == 1 || i%20 == 2 { // the body fits, but not its decoded form
 				t.Errorf("%s: %d %s", at, resp.StatusCode, text)
 			} else {
 				t.Errorf("body %d: %d %s", i, resp.StatusCode, text)
@@ -113,18 +113,18 @@ func TestBodiesShareMemory(t *testing.T) {
 			t.Errorf("a body that was let in: %v, %v", resp, err)
 		}
 	}
-	// Without the bound the hundred bodies are 2,000 MiB, and with their trees a multiple.
+	// Without the limit, the bodies would use 2,000 MiB, and decoded a multiple.
 	p.checkPeak(210, 0)
 	if job, err := p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0); err != nil || job.Status != "COMPLETED" {
 		t.Errorf("afterwards: %v, %v", job, err)
 	}
 }
 
-// A hundred clients that don't read an output of 20 MB take no more memory than
-// outputs are given; another client gets its answer once they are cut off.
+// A hundred clients that don't read an output of 20 MB stay within --body-memory. Another client gets
+// its response once they are disconnected.
 func TestOutputsShareMemory(t *testing.T) {
 	if testing.Short() && os.Getenv("CI") == "" {
-		t.Skip("the process cuts its clients off after 20 s of real time")
+		t.Skip("the process disconnects slow clients after 20 s of real time")
 	}
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=180")
@@ -163,12 +163,12 @@ func TestOutputsShareMemory(t *testing.T) {
 		}
 		break
 	}
-	// Without the bound the hundred outputs are 2,000 MiB, and in several copies.
+	// Without the limit, the outputs would use 2,000 MiB, in several copies.
 	p.checkPeak(180, size>>20)
 }
 
-// A state in memory has a bound: beyond it jobs are refused first, then results,
-// whose jobs have failed and say why. Nobody is told that they still run.
+// A state in memory is limited: first jobs are rejected, then results. A job whose result doesn't fit
+// is FAILED with the reason.
 func TestEphemeralMemory(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=128")
@@ -187,7 +187,7 @@ func TestEphemeralMemory(t *testing.T) {
 		json.Unmarshal(all, &job)
 		return resp.StatusCode, job.Status, job.Error
 	}
-	// Eight jobs are accepted before the first runs: not all of their results fit.
+	// Eight jobs are accepted before the first one runs, but not all results fit.
 	seen, input := map[string]int{}, `{"op":"bytes","n":12000000,"more":"`+strings.Repeat("x", 300_000)+`"}`
 	p.call(http.MethodPatch, "/v2/serverless/"+id, `{"workers":{"max":0}}`, new(any))
 	var queued [8]struct{ ID, Status string }
@@ -230,11 +230,11 @@ func TestEphemeralMemory(t *testing.T) {
 	if seen["200 COMPLETED"] == 0 || seen["200 FAILED"] == 0 || seen["507 "] == 0 {
 		t.Errorf("not every kind was seen: %v", seen)
 	}
-	// Without the bound the 240 results are kept, which is 2,750 MiB.
+	// Without the limit, the 240 results would use 2,750 MiB.
 	p.checkPeak(128, 64)
 }
 
-// waves sends waves of requests of 19 MB, all at a time, and counts the answers.
+// waves sends waves of concurrent requests of 19 MB and counts the responses by status.
 func (p *process) waves(n, clients int) map[int]int {
 	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"
 	body := append(append([]byte(`{"input":{"a":"`), bytes.Repeat([]byte("x"), 19<<20)...), `"}}`...)
@@ -263,20 +263,19 @@ func (p *process) waves(n, clients int) map[int]int {
 	return seen
 }
 
-// What a wave of large bodies leaves is collected before the next one needs more than
-// is promised.
+// The garbage of a wave of large bodies is collected before the next wave exceeds the limit.
 func TestWavesOfLargeBodies(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=256", "--ephemeral-memory=256")
 	seen := p.waves(4, 30)
-	if t.Log(seen); seen[http.StatusOK] == 0 || seen[http.StatusServiceUnavailable] == 0 || len(seen) > 3 { // and 507
+	if t.Log(seen); seen[http.StatusOK] == 0 || seen[http.StatusServiceUnavailable] == 0 || len(seen) > 3 { // 507 is possible, too
 		t.Errorf("not every kind was seen: %v", seen)
 	}
 	p.checkPeak(256, 256)
 }
 
-// BenchmarkPeakMemory measures the peak of the process under waves of a hundred requests
-// of 19 MB, with the default budgets, beside what is promised for them.
+// BenchmarkPeakMemory measures the peak memory under waves of a hundred requests of 19 MB with the
+// default limits, compared with the promised one.
 //
 //	go test -run '^$' -bench PeakMemory -benchtime 1x ./cmd/jobrunner
 func BenchmarkPeakMemory(b *testing.B) {

@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// history is a deployment on which a test does random operations, and what they were.
+// history is a deployment with a log of a test's random operations.
 type history struct {
 	*handlers
 	random *rand.Rand
-	gpus   string // the value of --simulate-gpus
+	gpus   string // value of --simulate-gpus
 	steps  []string
 }
 
-// eachHistory runs some histories of random operations beside each other; one that fails
-// names the seed that repeats it.
+// eachHistory runs histories of random operations concurrently. A failing one prints the seed that
+// repeats it.
 func eachHistory(t *testing.T, seeds int, run func(t *testing.T, h *history)) {
 	t.Parallel()
 	if testing.Short() {
@@ -62,7 +62,7 @@ func (h *history) restartDeployment() {
 	h.start(h.t, "--simulate-gpus="+h.gpus)
 }
 
-// settle waits until a model finds no difference, which it names.
+// settle waits until difference returns "".
 func (h *history) settle(difference func() string) {
 	h.t.Helper()
 	found := "nothing was looked at"
@@ -75,13 +75,13 @@ func (h *history) settle(difference func() string) {
 	h.until("the model's state", func() bool { found = difference(); return found == "" })
 }
 
-// processDifference compares the processes of pods with the pods that run: each has one,
-// with GPUs of its own. check judges the environment of one.
+// processDifference returns a difference between running pods and their processes: each pod has one,
+// and no GPU belongs to two. check checks the environment of a process.
 func (h *history) processDifference(running map[string]bool, check func(id string, env map[string]string) string) string {
 	found, devices := map[string]bool{}, map[string]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // it may have ended
+		text, _ := os.ReadFile(file) // fails if the process has ended
 		if !strings.Contains(string(text), filepath.Join(h.dir, "pod.sh")) {
 			continue
 		}

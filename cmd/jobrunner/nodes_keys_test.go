@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Each node accepts a new key and refuses a removed one. The keys of a node's data folder move
-// to the database, and a removed key stays removed even if it is still in a folder.
+// Each node accepts a new key and rejects a removed one. The keys of a node's data folder move to
+// the database, and a removed key stays removed even if it is still in a folder.
 func TestKeysOfNodes(t *testing.T) {
 	t.Parallel()
 	c := startNodes(t, 1)
@@ -26,7 +26,7 @@ func TestKeysOfNodes(t *testing.T) {
 	added := strings.TrimSpace(prints(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
-	// A new key is accepted at once, also by a node that has just refused it.
+	// A new key is accepted at once, also by a node that has just rejected it.
 	expect := func(key string, want int) {
 		t.Helper()
 		for i := range c.all {
@@ -36,7 +36,7 @@ func TestKeysOfNodes(t *testing.T) {
 					break
 				}
 				if want == 200 && got != 401 || time.Now().After(deadline) {
-					t.Errorf("node %d answers %d, want %d", i, got, want)
+					t.Errorf("node %d returns %d, want %d", i, got, want)
 					break
 				}
 			}
@@ -67,11 +67,11 @@ func TestKeysOfNodes(t *testing.T) {
 	if err := c.query(&stored, "SELECT string_agg(content || sha256, '') FROM api_keys"); err != nil || strings.Contains(stored, added) || strings.Contains(stored, old) {
 		t.Errorf("the database has %s, %v", stored, err)
 	}
-	// Without the file keys.json.moved, the folder's keys count again: that is for its owner to decide.
+	// If its owner removes keys.json.moved, the folder's keys are valid again.
 	if err := os.Remove(filepath.Join(dir, "keys.json.moved")); err != nil {
 		t.Fatal(err)
 	}
 	if got := serve(t, c.env, "--data="+dir).status(old, "/v2/templates"); got != 200 {
-		t.Errorf("the folder's key is answered %d", got)
+		t.Errorf("a request with the folder's key returns %d", got)
 	}
 }

@@ -29,21 +29,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// nodes are jobrunners on one database, each with a data folder of its own. Their
-// password is in a file.
+// nodes are jobrunners on one database, each with its own data folder. The password is in a file.
 type nodes struct {
-	t      *testing.T // the part of the test that goes on
-	whole  *testing.T // at whose end the nodes end
+	t      *testing.T // the current subtest
+	whole  *testing.T // the test whose end stops the nodes
 	server *pgtest.Server
 	env    []string
 	args   []string
 	dirs   []string
 
-	mu  sync.Mutex // the test starts one anew while others are asked
+	mu  sync.Mutex // the test restarts nodes while clients use others
 	all []*process
 }
 
-// node is the process that is, or was last, a node.
+// node is the current or latest process of a node.
 func (c *nodes) node(i int) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +80,7 @@ func (c *nodes) start(i int) {
 	c.all[i] = p
 }
 
-// ask sends a request to a node; status 0 is no answer.
+// ask sends a request to a node. The status is 0 without a response.
 func (c *nodes) ask(ctx context.Context, node int, method, path, body string) (status int, text string) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -102,7 +101,7 @@ func (c *nodes) ask(ctx context.Context, node int, method, path, body string) (s
 	return resp.StatusCode, string(answer)
 }
 
-// query asks the database.
+// query runs a query on the database.
 func (c *nodes) query(dest any, query string, args ...any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -114,7 +113,7 @@ func (c *nodes) query(dest any, query string, args ...any) error {
 	return conn.QueryRow(ctx, query, args...).Scan(dest)
 }
 
-// leader is the node that leads an endpoint.
+// leader returns the node that leads an endpoint.
 func (c *nodes) leader(endpoint string) int {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -126,12 +125,12 @@ func (c *nodes) leader(endpoint string) int {
 			}
 		}
 	}
-	c.t.Fatalf("nobody leads the endpoint %s", endpoint)
+	c.t.Fatalf("no node leads the endpoint %s", endpoint)
 	return 0
 }
 
-// load submits jobs at all nodes in turn until ctx ends, and returns those that were
-// acknowledged, with their outputs.
+// load submits jobs to all nodes in turn until ctx ends, and returns the acknowledged ones with
+// their expected outputs.
 func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
 	var mu sync.Mutex
 	acked := map[string]string{}
@@ -151,7 +150,7 @@ func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait fu
 				}
 				switch {
 				case status == http.StatusOK && json.Unmarshal([]byte(text), &job) == nil && job.ID != "":
-					if job.Output == nil || string(job.Output) != output { // a result of runsync is kept for a minute
+					if job.Output == nil || string(job.Output) != output { // checked now, because it is kept for only a minute
 						mu.Lock()
 						acked[job.ID] = output
 						mu.Unlock()
@@ -167,8 +166,7 @@ func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait fu
 	return func() map[string]string { busy.Wait(); return acked }
 }
 
-// settled expects that each job is done with its output, and ran twice at most for each
-// fault that can have ended it, which its retries tell.
+// settled expects that each job completes with its output, and was retried at most once per fault.
 func (c *nodes) settled(endpoint string, acked map[string]string) account {
 	c.t.Helper()
 	all := account{acknowledged: len(acked), takes: map[int]int{}}
@@ -210,11 +208,11 @@ func (c *nodes) settled(endpoint string, acked map[string]string) account {
 	return all
 }
 
-// account is what became of the jobs that were acknowledged.
+// account counts the outcomes of acknowledged jobs.
 type account struct {
 	acknowledged, completed int
-	retried                 int         // were run once more, since their node or worker died
-	takes                   map[int]int // jobs, by how often a worker took them: a node that stops in good order gives them back
+	retried                 int         // jobs that ran again, because their node or worker died
+	takes                   map[int]int // jobs by number of takes; a stop of a node returns its jobs to the queue
 }
 
 func (a *account) add(b account) {
@@ -231,8 +229,8 @@ func (a account) String() string {
 	return fmt.Sprintf("%d jobs acknowledged, %d completed, %d retried; jobs by number of takes: %v", a.acknowledged, a.completed, a.retried, a.takes)
 }
 
-// watchMaximum expects that no more jobs of an endpoint run at a time than it may have
-// workers, until stop is called.
+// watchMaximum expects, until stop is called, that never more jobs of an endpoint run than it may
+// have workers.
 func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -249,9 +247,9 @@ func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// Whatever fails under load, each job that any node acknowledged is done, ran twice at
-// most, and an endpoint never has more workers than its maximum, however many nodes
-// there are. NODES_ROUNDS=10 has each fault ten times (make nodes-faults).
+// If nodes, workers or the database fail under load, each acknowledged job completes and was retried
+// at most once, and no endpoint exceeds its maximum of workers. NODES_ROUNDS=10 repeats each fault
+// ten times (make nodes-faults).
 func TestNodesUnderFaults(t *testing.T) {
 	const most = 2
 	rounds := 1
@@ -267,7 +265,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		begun := time.Now()
 		for c.leader(endpoint) == from {
 			if time.Since(begun) > patience {
-				c.t.Fatal("nobody takes over")
+				c.t.Fatal("no other node takes over")
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -280,7 +278,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		if leads {
 			takenOver(c, node)
 		} else {
-			time.Sleep(7 * time.Second) // the others strike it off
+			time.Sleep(7 * time.Second) // the others declare it dead
 		}
 		c.start(node)
 	}
@@ -349,8 +347,8 @@ func TestNodesUnderFaults(t *testing.T) {
 	}
 }
 
-// The password of the database is neither in the list of processes nor in a log where
-// it comes from a file; on the command line the log warns of it.
+// A database password from a file is neither in the list of processes nor in a log. For one on the
+// command line the log has a warning.
 func TestEnginePassword(t *testing.T) {
 	t.Parallel()
 	engine := pgtest.Start(t)
@@ -384,10 +382,10 @@ func TestEnginePassword(t *testing.T) {
 			p.interrupt()
 			log := p.stderr.String()
 			if warned := strings.Contains(log, "list of processes"); warned != given.warns {
-				t.Errorf("warns: %v, want %v: %s", warned, given.warns, log)
+				t.Errorf("the log has a warning: %t, want %t: %s", warned, given.warns, log)
 			}
 			if strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted") {
-				t.Error("the password is shown")
+				t.Error("the log has the password")
 			}
 		})
 	}

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// objectKind is a kind of objects that only the management API changes.
+// objectKind is a kind of object that only the management API changes.
 type objectKind struct {
 	path, list string
-	create     string // a body with %d for what differs between two
-	update     string // such a body; "": the kind has no update
+	create     string // body, with %d for a unique number
+	update     string // such a body, or "" if the kind has no update
 }
 
 var objectKinds = []objectKind{
@@ -27,17 +27,17 @@ var objectKinds = []objectKind{
 	{"/v2/serverless", "endpoints", `{"name":"e%[1]d","image":"i","workers":{"min":0,"max":0},"cpu":[{"id":"cpu3c","vcpuCount":2}]}`, `{"name":"f%[1]d","timeout":%[1]d000}`},
 }
 
-// objectModels is a deployment, and what its objects are to be, by path and id.
+// objectModels is a deployment with its expected objects by path and id.
 type objectModels struct {
 	*history
 	objects map[string]map[string]map[string]any
-	keys    []any // the SSH keys
-	n       int   // differs in each operation
+	keys    []any // expected SSH keys
+	n       int   // number of the operation
 }
 
-// TestObjectsFollowTheModel does random operations on templates, network volumes, registry
-// auths, delegations, endpoints and SSH keys of a real jobrunner, kill -9 included, and
-// compares what there is with a model after each: an answer that was given is kept.
+// TestObjectsFollowTheModel performs random operations, with kill -9, on templates, network volumes,
+// registry auths, delegations, endpoints and SSH keys of a real jobrunner, and compares the objects
+// with a model after each.
 func TestObjectsFollowTheModel(t *testing.T) {
 	steps := 150
 	if testing.Short() {
@@ -97,7 +97,7 @@ func (m *objectModels) step() {
 	}
 }
 
-// withoutAddress leaves out what tells the deployment's address, which a restart changes.
+// withoutAddress removes the deployment's address, which a restart changes.
 func withoutAddress(object map[string]any) map[string]any {
 	out := maps.Clone(object)
 	maps.DeleteFunc(out, func(name string, _ any) bool { return name == "requestUrls" })

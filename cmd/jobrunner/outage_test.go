@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// A result that a worker got rid of while the database was away outlives the
-// jobrunner, too.
+// A result that a worker posted while the database was unavailable survives a kill of the jobrunner.
 func TestResultOutlivesOutageAndKill(t *testing.T) {
 	t.Parallel()
 	server := pgtest.NewServer(t)
@@ -37,15 +36,15 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 		}
 	}
 	if begins := h.lines("begins"); len(begins) != 2 {
-		t.Errorf("jobs began: %v", begins)
+		t.Errorf("starts of jobs: %v", begins)
 	}
 	if reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*")); len(reports) > 0 {
-		t.Errorf("reports that were delivered are left: %v", reports)
+		t.Errorf("delivered reports are left: %v", reports)
 	}
 	h.stops(h.interrupt)
 }
 
-// A job whose jobrunner dies each time that it runs is not dispatched for ever.
+// A job whose jobrunner dies whenever it runs is dispatched only twice.
 func TestJobThatKillsItsJobrunner(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
@@ -81,7 +80,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 			t.Errorf("%d retries after %d kills", got.Retries, kills)
 		}
 		if kills++; kills > 3 {
-			t.Fatal("it is dispatched again and again")
+			t.Fatal("the job is dispatched endlessly")
 		}
 		p.kill()
 		p = serve(t, env, data)

@@ -24,29 +24,29 @@ type serve struct {
 	Listen            string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 selects a free one."`
 	Data              string `placeholder:"DIR" help:"Folder of the state. Default: gpucloud/jobrunner in the user's state directory."`
 	engineFlags       `embed:""`
-	EngineConnections int      `default:"24" help:"With --engine: maximum number of connections to the database, beside one that listens for notices; at least 3."`
-	NodeURL           string   `name:"node-url" placeholder:"URL" env:"GPUCLOUD_NODE_URL" help:"With --engine: where the other jobrunners on the database reach this one. Default: the address that it listens on."`
+	EngineConnections int      `default:"24" help:"With --engine: maximum number of database connections, not counting one for notifications; at least 3."`
+	NodeURL           string   `name:"node-url" placeholder:"URL" env:"GPUCLOUD_NODE_URL" help:"With --engine: address at which the other jobrunners reach this one. Default: its listen address."`
 	Ephemeral         bool     `help:"Keep the state in memory. It is lost when the process ends."`
-	APIKeyFile        string   `name:"api-key-file" placeholder:"FILE" env:"GPUCLOUD_API_KEY_FILE" help:"File with the deployment's API key. Default: GPUCLOUD_API_KEY, else api-key in the data folder, which the first start makes."`
-	Keys              string   `placeholder:"DIR" help:"Folder of further keys, which 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine the database takes them over, and has all keys from then on."`
-	SecretsKeyFile    string   `name:"secrets-key-file" placeholder:"FILE" env:"GPUCLOUD_SECRETS_KEY_FILE" help:"File with the key that encrypts account secrets: 32 bytes in base64. Nodes on one --engine need the same key. Default: secrets.key in the data folder, which the first secret makes."`
+	APIKeyFile        string   `name:"api-key-file" placeholder:"FILE" env:"GPUCLOUD_API_KEY_FILE" help:"File with the deployment's API key. Default: GPUCLOUD_API_KEY, or api-key in the data folder, which the first start creates."`
+	Keys              string   `placeholder:"DIR" help:"Folder of further keys, which 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine they are moved to the database."`
+	SecretsKeyFile    string   `name:"secrets-key-file" placeholder:"FILE" env:"GPUCLOUD_SECRETS_KEY_FILE" help:"File with the key that encrypts account secrets: 32 bytes in base64. Nodes on one --engine need the same key. Default: secrets.key in the data folder, which the first secret creates."`
 	AllowRemote       bool     `help:"Allow an address that other machines can reach."`
 	Limits            string   `default:"on" enum:"on,off" help:"Enforce the job API's limits on rates, open requests and queue length (on, off)."`
 	ManagementLimits  string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
 	WebhookAllow      []string `placeholder:"HOST" sep:"none" help:"Call webhooks only at this host: example.com, *.example.com or an address, with :port or without. May be repeated. Default: public addresses and, without --allow-remote, this machine."`
-	Clock             string   `default:"real" enum:"real,admin" help:"Clock of the deployment: with admin clients can advance it at /clock, for tests on a loopback address (real, admin)."`
+	Clock             string   `default:"real" enum:"real,admin" help:"Clock of the deployment. With admin, clients can advance it at /clock, for tests on a loopback address (real, admin)."`
 	Config            string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images (docs/reference/jobrunner.md). Default: jobrunner.yaml in the data folder, if it exists."`
 	GPUs              string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
 	SimulateGPUs      string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs, to test placement: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Pprof             bool     `help:"Serve profiles of the process at /debug/pprof/, to clients on this machine."`
-	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavours, prices, stock that changes (docs/reference/catalog.md). It is read again when it changes. Default: the built-in one."`
+	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavours, prices and stock (docs/reference/catalog.md). It is read again when it changes. Default: the built-in one."`
 	Logs              bool     `help:"Show the output of workers, after their ids."`
 	httpLimits        `embed:""`
 	LogFormat         string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
-// A stop waits for running jobs, and then for requests in flight. Both times together
-// are shorter than service managers allow.
+// A stop waits for running jobs, and then for requests in flight. Together the times are shorter
+// than the limits of service managers.
 const (
 	drainTime    = 3 * time.Second
 	shutdownTime = 5 * time.Second
@@ -120,7 +120,7 @@ func (s *serve) Run() (err error) {
 	defer inventory.Close()
 	tcp, err := new(net.ListenConfig).Listen(ctx, listenNetwork(s.Listen), s.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (end the jobrunner that runs there, or choose another address with --listen)", s.Listen, err)
+		return fmt.Errorf("listening on %s: %w (stop the jobrunner that runs there, or choose another address with --listen)", s.Listen, err)
 	}
 	listener := httplimit.Listen(tcp, connections)
 	j, err := jobrunner.New(ctx, jobrunner.Config{
@@ -138,8 +138,8 @@ func (s *serve) Run() (err error) {
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
 }
 
-// stopSignals are the signals that stop a deployment. A closed terminal sends SIGHUP, which
-// nohup has ignored.
+// stopSignals returns the signals that stop a deployment. A closed terminal sends SIGHUP, unless
+// nohup ignores it.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -148,7 +148,7 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// stateMemory is the most memory of the state, in bytes; 0: the state is stored elsewhere.
+// stateMemory returns the limit of a state in memory in bytes, or 0 for a stored state.
 func (s *serve) stateMemory() int64 {
 	if !s.Ephemeral {
 		return 0
@@ -156,7 +156,7 @@ func (s *serve) stateMemory() int64 {
 	return int64(s.EphemeralMemory) << 20
 }
 
-// workerLogs is the writer for the output of workers; nil: not shown.
+// workerLogs returns the writer for the output of workers, or nil.
 func (s *serve) workerLogs() io.Writer {
 	if !s.Logs {
 		return nil
@@ -164,8 +164,8 @@ func (s *serve) workerLogs() io.Writer {
 	return stderr
 }
 
-// serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one
-// ends the process, as signals do by default.
+// serveHTTP serves until ctx ends. A second signal ends running jobs at once. A third one kills
+// the process.
 func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(httplimit.ErrStopping)
@@ -193,10 +193,9 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	context.AfterFunc(again, stopAgain)
 	stop()
 	if n := j.Running(); n > 0 {
-		log.Warn(fmt.Sprintf("stopping: jobs that run (%d) have %s to end, and requests as long as %s; Ctrl-C again ends them at once", n, drainTime, shutdownTime))
+		log.Warn(fmt.Sprintf("stopping: %d running jobs have %s to end, requests %s; Ctrl-C again ends them at once", n, drainTime, shutdownTime))
 	}
-	// Workers still reach the deployment, so that jobs that are nearly done can post
-	// their results.
+	// During the drain, workers can still post results.
 	drainCtx, cancelDrain := context.WithTimeout(again, drainTime)
 	j.Drain(drainCtx)
 	cancelDrain()
@@ -211,7 +210,7 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 	return outdated
 }
 
-// checkListen refuses an address that other machines can reach without --allow-remote:
+// checkListen rejects an address that other machines can reach without --allow-remote, because
 // anyone with the key can run code on this machine.
 func (s *serve) checkListen() error {
 	host, _, err := net.SplitHostPort(s.Listen)
@@ -236,8 +235,7 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// greet prints the variables to export. It prints the key only if the user can't know
-// it otherwise.
+// greet prints the variables to export. It prints the key only if the user can't know it.
 func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, engines []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
@@ -249,18 +247,18 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	}
 	switch {
 	case s.Engine != "" || s.EngineFile != "":
-		fmt.Fprintf(w, "Its state is in PostgreSQL, with the keys that are added; its own key, and what is this node's alone, in %s\n", dir)
+		fmt.Fprintf(w, "Its state is in PostgreSQL, with added keys; its own key and this node's files are in %s\n", dir)
 	case dir != "":
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
 	switch {
-	case generated && (dir == "" || os.Getenv("JOURNAL_STREAM") == ""): // no key in the journal of systemd
+	case generated && (dir == "" || os.Getenv("JOURNAL_STREAM") == ""): // keeps the key out of systemd's journal
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
 	case s.APIKeyFile != "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", s.APIKeyFile)
 	case os.Getenv(keyVariable) != "":
-		fmt.Fprintf(w, "Its API key is that of %s, which is set here already\n", keyVariable)
+		fmt.Fprintf(w, "Its API key is in %s, which is already set here\n", keyVariable)
 	case dir != "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
 	}

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// The program prints only through these filters: parts of its output come from workers,
-// clients, files and servers, and could contain control sequences for the terminal.
+// The program prints only through these filters, because its output contains data of workers,
+// clients, files and servers, which may have control sequences.
 var (
 	stdout io.Writer = filter{os.Stdout}
 	stderr io.Writer = filter{os.Stderr}
 )
 
-// filter escapes control characters except line breaks and tabs. Each write must have
-// whole characters.
+// filter escapes control characters except line breaks and tabs. A write must not split a
+// character.
 type filter struct{ out io.Writer }
 
 func (f filter) Write(p []byte) (int, error) {
@@ -42,7 +42,7 @@ func escapeControls(p []byte) []byte {
 			out = append(make([]byte, 0, len(p)+16), p[:i]...)
 		}
 		switch {
-		case isInvalid: // 0x9b alone is a control character to some
+		case isInvalid: // some terminals treat the byte 0x9b as a control character
 			out = append(out, "\uFFFD"...)
 		case isControl:
 			out = fmt.Appendf(out, `\u%04x`, r)

@@ -1,5 +1,5 @@
-# Batch jobs that share a network volume: each job stores its result there, and any
-# later job, on any worker, reads it. On a jobrunner batch.py stands in for the image.
+# Jobs that share a network volume: each job stores its result there, and later jobs on any
+# worker read it. A jobrunner runs batch.py instead of the image.
 
 terraform {
   required_version = ">= 1.11"
@@ -21,7 +21,7 @@ resource "gpucloud_network_volume" "results" {
 }
 
 variable "keep_results" {
-  description = "Whether plans that would delete the volume are refused."
+  description = "Whether plans that would delete the volume are rejected."
   type        = bool
   default     = true
 }
@@ -33,7 +33,8 @@ resource "gpucloud_template" "batch" {
   serverless = true
 }
 
-# Cheap rather than quick: a worker for each 30 s that a job waits, two hours a job.
+# Cheap rather than quick: another worker only after a job has waited for 30 s. A job may
+# run for two hours.
 resource "gpucloud_endpoint" "batch" {
   name            = "batch"
   template_id     = gpucloud_template.batch.id

@@ -45,7 +45,7 @@ output "live" {
 }
 
 output "other" {
-  description = "Where the other colour is tried and drained; null without one."
+  description = "Addresses of the other colour, to test or drain it; null without one."
   value       = one([for color, e in gpucloud_endpoint.worker : e.request_urls if color != var.live])
 }
 

@@ -1,5 +1,5 @@
-# An endpoint without GPUs. Its workers have two processors, scale with the queue, and none
-# runs, or costs, while nobody sends a job. On a jobrunner worker.py stands in for the image.
+# An endpoint without GPUs. Its workers have two processors and scale with the queue; without
+# jobs none runs. A jobrunner runs worker.py instead of the image.
 
 terraform {
   required_version = ">= 1.11"
@@ -23,7 +23,7 @@ resource "gpucloud_template" "words" {
 resource "gpucloud_endpoint" "words" {
   name        = "words"
   template_id = gpucloud_template.words.id
-  cpu         = [{ id = "cpu3c", vcpu_count = 2 }, { id = "cpu3g", vcpu_count = 2 }] # the first that is in stock
+  cpu         = [{ id = "cpu3c", vcpu_count = 2 }, { id = "cpu3g", vcpu_count = 2 }] # the first one in stock
   workers     = { max = 3 }
   scaling     = { type = "REQUEST_COUNT", request_count = 4 }
 }

@@ -1,4 +1,4 @@
-// Package shout is a program of yours that sends jobs to an endpoint.
+// Package shout sends jobs to an endpoint.
 package shout
 
 import (
@@ -9,10 +9,10 @@ import (
 	"net/http"
 )
 
-// Client sends jobs to an endpoint of a deployment.
+// Client sends jobs to one endpoint.
 type Client struct{ BaseURL, Key, Endpoint string }
 
-// Shout has the endpoint turn a text into capital letters.
+// Shout returns the text in upper case, as the endpoint converts it.
 func (c Client) Shout(ctx context.Context, text string) (string, error) {
 	body, err := json.Marshal(map[string]any{"input": map[string]string{"text": text}})
 	if err != nil {

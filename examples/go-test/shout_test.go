@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
-// worker is what the image of the workers does, as far as these tests go.
+// worker replaces the workers' image.
 func worker(_ context.Context, job jobrunnertest.Job) (any, error) {
 	var input struct{ Text string }
 	if err := job.Decode(&input); err != nil {

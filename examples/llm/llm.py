@@ -1,5 +1,5 @@
-"""Stands in for a language model: it repeats what it hears. A request to /openai
-reaches the worker as a job with its route and its body."""
+"""Replaces a language model by an echo. A request to /openai reaches the worker as a job
+with its route and its body."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def chat(body):
         message = {"role": "assistant", "content": text}
         print(json.dumps(answer | {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
         return
-    for word in text.split(" "):  # each chunk is text of the event stream
+    for word in text.split(" "):  # each chunk is a piece of the event stream
         delta = {"index": 0, "delta": {"content": word + " "}}
         event = json.dumps(answer | {"object": "chat.completion.chunk", "choices": [delta]})
         print(json.dumps("data: " + event + "\n\n"), flush=True)

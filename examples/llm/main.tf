@@ -1,5 +1,5 @@
-# An endpoint for a language model, with the routes of OpenAI's API. On a jobrunner
-# llm.py stands in for the image; ../README.md shows a chat with it.
+# An endpoint for a language model, with the routes of OpenAI's API. A jobrunner runs llm.py
+# instead of the image; ../README.md shows a chat with it.
 
 terraform {
   required_version = ">= 1.11"
@@ -13,7 +13,7 @@ terraform {
 provider "gpucloud" {}
 
 variable "hub_token" {
-  description = "Token of the model hub. It is sent, and kept nowhere."
+  description = "Token of the model hub. It is sent and never stored."
   type        = string
   ephemeral   = true
   default     = null

@@ -1,5 +1,5 @@
-# A queue endpoint with its template, as a module: what the inputs must be is in
-# variables.tf, what callers get in outputs.tf. tests/ runs it against a deployment.
+# A queue endpoint with its template. variables.tf validates the inputs, outputs.tf has the
+# results, tests/ runs the module against a deployment.
 
 resource "gpucloud_template" "worker" {
   name       = var.name
@@ -16,14 +16,14 @@ resource "gpucloud_endpoint" "worker" {
   workers     = { max = var.max_workers }
 }
 
-# A job that somebody watches, such as that of last night.
+# The watched job, such as last night's.
 data "gpucloud_job" "watched" {
   count       = var.watched_job == null ? 0 : 1
   endpoint_id = gpucloud_endpoint.worker.id
   id          = var.watched_job
 }
 
-# A warning in every plan and apply while the job is not COMPLETED.
+# Warns in every plan and apply while the job isn't COMPLETED.
 check "watched_job" {
   assert {
     condition     = alltrue([for job in data.gpucloud_job.watched : job.status == "COMPLETED"])

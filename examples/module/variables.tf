@@ -4,7 +4,7 @@ variable "name" {
 }
 
 variable "image" {
-  description = "Image of the workers, with a tag that says which release it is."
+  description = "Image of the workers, tagged with its release."
   type        = string
 
   validation {
@@ -14,13 +14,13 @@ variable "image" {
 }
 
 variable "env" {
-  description = "Environment of the workers. It is kept in the state: no secrets."
+  description = "Environment of the workers. The state contains it: no secrets."
   type        = map(string)
   default     = {}
 }
 
 variable "max_workers" {
-  description = "Most workers at a time, which bounds what the endpoint costs."
+  description = "Maximum number of workers, which bounds the cost."
   type        = number
   default     = 1
 

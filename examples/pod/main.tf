@@ -1,6 +1,5 @@
-# A pod with a network volume that outlives it: stop it with desired_state, and what is
-# on the volume is there at the next start. On a jobrunner notebook.py stands in for
-# the image.
+# A pod with a network volume that outlives it: stop the pod with desired_state, and the
+# next start finds the volume's files. A jobrunner runs notebook.py instead of the image.
 
 terraform {
   required_version = ">= 1.11"
@@ -14,7 +13,7 @@ terraform {
 provider "gpucloud" {}
 
 variable "running" {
-  description = "Whether the pod runs, and costs."
+  description = "Whether the pod runs and costs money."
   type        = bool
   default     = true
 }

@@ -1,14 +1,14 @@
-"""Counts its starts on the volume, and serves its folder until it is stopped."""
+"""Counts its starts on the volume and serves its working folder until it is stopped."""
 
 import http.server
 import os
 import pathlib
 
-# A container sees the volume where it is mounted, a local process in this folder.
+# A container has the volume at its mount path, a local process in GPUCLOUD_VOLUME.
 starts = pathlib.Path(os.environ.get("GPUCLOUD_VOLUME", "/work")) / "starts"
 count = int(starts.read_text()) + 1 if starts.exists() else 1
 starts.write_text(str(count))
 print(f"start number {count}", flush=True)
-# A container listens at its own port, a local process at the one that it is told.
+# A container listens at its own port, a local process at RUNPOD_TCP_PORT_8888.
 port = int(os.environ.get("RUNPOD_TCP_PORT_8888", "8888"))
 http.server.ThreadingHTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler).serve_forever()

@@ -1,6 +1,5 @@
-// Handler estimates pi: a process for each job, which reads the input on stdin
-// and writes lines of JSON. Those who stream see each line as it comes; the last
-// one is the output.
+// Handler estimates pi. It runs once per job, reads the input on stdin and writes lines of
+// JSON. Each line is a chunk of the stream; the last one is the output.
 //
 //	{"samples": 3000000}
 package main
@@ -13,10 +12,10 @@ import (
 	"strconv"
 )
 
-const parts = 4 // of the stream
+const parts = 4 // chunks of the stream
 
 func main() {
-	if err := handle(); err != nil { // the job is FAILED, with this as its error
+	if err := handle(); err != nil { // the job is FAILED with this error
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -30,7 +29,7 @@ func handle() error {
 		return fmt.Errorf("the input is not {\"samples\": NUMBER}: %w", err)
 	}
 	if input.Samples == 0 {
-		input.Samples, _ = strconv.Atoi(os.Getenv("SAMPLES")) // of the template
+		input.Samples, _ = strconv.Atoi(os.Getenv("SAMPLES")) // set by the template
 	}
 	if input.Samples < parts || input.Samples > 1e9 {
 		return fmt.Errorf("samples is %d: send a number from %d to 1000000000", input.Samples, parts)

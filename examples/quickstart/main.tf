@@ -1,6 +1,6 @@
-# From nothing to an endpoint that answers. `make quickstart` applies this to a
-# jobrunner on this machine; the provider's settings come from GPUCLOUD_BASE_URL
-# and GPUCLOUD_API_KEY.
+# An endpoint with its template, registry auth and volume. `make quickstart` applies this to
+# a jobrunner on this machine. The provider's settings come from GPUCLOUD_BASE_URL and
+# GPUCLOUD_API_KEY.
 
 terraform {
   required_version = ">= 1.11"
@@ -21,12 +21,12 @@ variable "registry_token" {
 }
 
 variable "volume_size" {
-  description = "Size of the network volume in GB. It may grow, and never shrink."
+  description = "Size of the network volume in GB. It can't shrink."
   type        = number
   default     = 20
 }
 
-# The token is sent once and kept nowhere: neither in the state nor in a plan.
+# The token is sent once and is in no state or plan.
 resource "gpucloud_registry_auth" "images" {
   name                = "quickstart"
   username            = "robot"
@@ -40,8 +40,8 @@ resource "gpucloud_network_volume" "models" {
   data_center = "EU-RO-1"
 }
 
-# What runs the image is for the deployment to know: a cloud fetches it, a
-# jobrunner looks into its jobrunner.yaml, which runs handler.go for it here.
+# A cloud pulls the image. The jobrunner runs handler.go instead, because jobrunner.yaml has
+# a rule for the image.
 resource "gpucloud_template" "pi" {
   name       = "quickstart-pi"
   image      = "quickstart/pi"

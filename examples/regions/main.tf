@@ -1,6 +1,5 @@
-# The same endpoint in several data centers, and a smoke test: a check block that warns
-# in every plan and apply while an endpoint has workers that fail to start. The image is
-# one that a jobrunner has built in.
+# The same endpoint in several data centers, with a check block that warns in every plan and
+# apply while workers fail to start. The image is built into the jobrunner.
 
 terraform {
   required_version = ">= 1.11"
@@ -24,7 +23,7 @@ variable "data_centers" {
   default     = { europe = "EU-RO-1", america = "US-TX-3" }
 }
 
-# One template for all: a change of it reaches every region in the same apply.
+# One template for all: one apply changes every region.
 resource "gpucloud_template" "worker" {
   name       = "regions"
   image      = var.image

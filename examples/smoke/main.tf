@@ -1,5 +1,5 @@
-# A smoke test with `check`: each apply sends the endpoint a job, and warns where the answer
-# is another than the one expected. On a jobrunner worker.py stands in for the image.
+# A smoke test with `check`: each apply sends the endpoint a job, and warns if the answer is
+# wrong. A jobrunner runs worker.py instead of the image.
 
 terraform {
   required_version = ">= 1.11"
@@ -26,7 +26,7 @@ resource "gpucloud_endpoint" "sum" {
   workers     = { max = 1 }
 }
 
-# A job that fails, or that nobody answers in time, fails the apply.
+# A job that fails or times out fails the apply.
 ephemeral "gpucloud_job" "smoke" {
   endpoint_id = gpucloud_endpoint.sum.id
   input       = jsonencode({ numbers = [1, 2, 3] })

@@ -15,7 +15,7 @@ def call(variable, job="", body=None):
 
 
 while True:
-    job = call("RUNPOD_WEBHOOK_GET_JOB")  # waits for a job; none after a while: 204, without a body
+    job = call("RUNPOD_WEBHOOK_GET_JOB")  # waits for a job; 204 without a body if none came
     if job is None:
         continue
     try:

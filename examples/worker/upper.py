@@ -1,5 +1,5 @@
-"""Makes text loud, a word at a time: {"text": "hello world"} streams "HELLO!"
-and "WORLD!", and leaves {"text": "HELLO! WORLD!"}."""
+"""Converts text to upper case, word by word: {"text": "hello world"} streams "HELLO!" and
+"WORLD!", and returns {"text": "HELLO! WORLD!"}."""
 
 import json
 import os
@@ -11,5 +11,5 @@ if not isinstance(order, dict) or not isinstance(order.get("text"), str):
 words = []
 for word in order["text"].split():
     words.append(word.upper() + os.environ.get("END", ""))
-    print(json.dumps(words[-1]), flush=True)  # a part, for those who stream
+    print(json.dumps(words[-1]), flush=True)  # a chunk of the stream
 print(json.dumps({"text": " ".join(words)}))  # the last line is the output

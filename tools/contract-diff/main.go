@@ -1,11 +1,11 @@
-// Command contract-diff compares an operator's newer OpenAPI document of version 2 with the
-// one that the jobrunner serves:
+// Command contract-diff compares an operator's newer OpenAPI document of API v2 with the
+// document that the jobrunner serves:
 //
 //	contract-diff JOBRUNNER KNOWN DOCUMENT
 //
-// JOBRUNNER is the program, or a document in its place. KNOWN is the operator's document
-// that this project follows: differences that it has, too, aren't reported. The exit
-// status is 1 if a change breaks somebody.
+// JOBRUNNER is the program or its document. KNOWN is the operator's document that this
+// project follows; differences between it and the jobrunner aren't reported. The exit status
+// is 1 if a change breaks clients or deployments.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run prints what the document changes, and reports whether that breaks anybody.
+// run prints what the document changes, and reports whether that breaks clients or deployments.
 func run(out io.Writer, ours, known, document string) (breaks bool, err error) {
 	before, err := changes(ours, known)
 	if err != nil {
@@ -77,17 +77,17 @@ func run(out io.Writer, ours, known, document string) (breaks bool, err error) {
 		fmt.Fprintln(out)
 	}
 	if total == 0 {
-		fmt.Fprintln(out, "The document changes nothing that this project doesn't know.")
+		fmt.Fprintln(out, "The document has no new changes.")
 	}
 	return breaks, nil
 }
 
-// An audience is who a change matters to.
+// An audience is the group of programs that a change breaks.
 type audience int
 
 const (
-	clients     audience = iota // written for what the jobrunner serves, used with the operator
-	deployments                 // the jobrunner, used with clients written for the document
+	clients     audience = iota // written for the jobrunner's document, used with the operator
+	deployments                 // the jobrunner, used by clients written for the operator's document
 	nobody
 )
 
@@ -96,13 +96,13 @@ var groups = []struct {
 	title    string
 	breaks   bool
 }{
-	{clients, "Breaks clients: the provider, and others that follow our document", true},
-	{deployments, "Breaks deployments: what the jobrunner lacks for clients of the document (as changes from the document to ours)", true},
+	{clients, "Breaks clients that follow our document, such as the provider", true},
+	{deployments, "Breaks deployments: the jobrunner lacks this for clients of the document (shown as changes from the document to ours)", true},
 	{nobody, "Breaks nobody", false},
 }
 
-// changes compares two documents in both directions: a change from ours to theirs that
-// isn't compatible breaks clients, and one from theirs to ours breaks deployments.
+// changes compares two documents in both directions: an incompatible change from ours to
+// theirs breaks clients, one from theirs to ours breaks deployments.
 func changes(ours, theirs string) (map[audience]map[string]bool, error) {
 	forward, err := compare(ours, theirs)
 	if err != nil {

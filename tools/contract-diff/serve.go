@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// served returns the file of the document that a jobrunner serves. A document stands for
-// itself.
+// served downloads the document of a jobrunner and returns its file. If the argument is a
+// document, it returns the argument.
 func served(jobrunner string) (file string, err error) {
 	if filepath.Ext(jobrunner) == ".json" {
 		return jobrunner, nil

@@ -1,6 +1,6 @@
-// Command licences writes docs/reference/licences.md, the modules that the released programs consist
-// of and their licences, and with -texts the file of notices that is in each archive. A module
-// without a known permissive licence is an error.
+// Command licences writes docs/reference/licences.md, the list of the released programs'
+// modules and their licences. With -texts it writes the notices that each archive contains. A
+// module without a known permissive licence is an error.
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 	"strings"
 )
 
-// root is the repository, seen from the module of this command.
+// root is the path of the repository from this module.
 const root = ".."
 
 const document = "docs/reference/licences.md"
 
 func main() {
-	texts := flag.String("texts", "", "write the licence texts of all modules to this `file`, and not "+document)
+	texts := flag.String("texts", "", "write the licence texts of all modules to this `file` instead of "+document)
 	flag.Parse()
 	modules, err := released()
 	if err == nil {
@@ -48,17 +48,16 @@ func write(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o644) //nolint:gosec // public
 }
 
-// table is the document. Versions are in go.mod, so that an update of a module changes this
-// file only when its licence changes.
+// table returns the document. It has no versions, so that an update of a module changes it
+// only if the licence changes.
 func table(modules []module) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Licences
 
-gpucloud is released under the [Apache License 2.0](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/LICENSE). The released programs consist of it, of Go's standard library (BSD-3-Clause) and of the modules below, on some platform or all.
-Each archive of a release has their texts in THIRD_PARTY_LICENSES.txt.
+gpucloud is released under the [Apache License 2.0](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/LICENSE). The released programs also contain Go's standard library (BSD-3-Clause) and the modules below, some only on certain platforms. Each archive has the licence texts in THIRD_PARTY_LICENSES.txt.
 
 `)
-	b.WriteString("All are permissive, except MPL-2.0, which asks that changed files of such a module are published: they are used unchanged.\n`make docs` writes this file.\n")
+	b.WriteString("All licences are permissive except MPL-2.0, which requires that changed files are published; these modules are used unchanged.\n")
 	byLicence := map[string][]string{}
 	for _, m := range modules {
 		id, _, err := m.licence()
@@ -73,7 +72,7 @@ Each archive of a release has their texts in THIRD_PARTY_LICENSES.txt.
 	return b.Bytes(), nil
 }
 
-// notices are the texts that must accompany the programs.
+// notices returns the licence texts that must accompany the programs.
 func notices(modules []module) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("The programs of this archive contain the modules below, under these licences.\n")

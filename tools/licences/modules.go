@@ -15,8 +15,7 @@ import (
 	"strings"
 )
 
-// programs are the released ones, and the platforms on which they may have modules of their
-// own.
+// The released programs, and the platforms whose modules may differ.
 var (
 	programs  = []string{"provider .", "jobrunner ./cmd/jobrunner", "conformance ./cmd/conformance"}
 	platforms = []string{"linux", "darwin", "windows", "freebsd"}
@@ -28,13 +27,13 @@ type module struct {
 	programs []string
 }
 
-// released are the modules of the released programs, in the order of their names.
+// released returns the modules of the released programs, sorted by name.
 func released() ([]module, error) {
 	found := map[string]*module{}
 	for _, p := range programs {
 		name, path, _ := strings.Cut(p, " ")
 		for _, system := range platforms {
-			// With cgo a program has all that it has without.
+			// A program has all its modules when it is built with cgo.
 			cmd := exec.Command("go", "list", "-deps", "-json=Module", path) //nolint:noctx,gosec // ends by itself; our own packages
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=1")
 			cmd.Stderr = os.Stderr
@@ -90,7 +89,7 @@ type file struct {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)([-._].*)?$`)
 
-// licence returns the names of the licences of a module, and the files that have the texts.
+// licence returns the names of a module's licences and the files with their texts.
 func (m module) licence() (string, []file, error) {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {

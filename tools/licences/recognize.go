@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A licence is recognized by sentences that its text has and no other's.
+// sentences identify licences. Each is unique to one licence.
 var sentences = []struct {
 	id   string
 	text *regexp.Regexp
@@ -21,17 +21,17 @@ var sentences = []struct {
 	{"Zlib", regexp.MustCompile(`This software is provided 'as-is', without any express or implied warranty`)},
 }
 
-// A text of one of these is an error: what is released may not contain it.
+// forbidden matches licences that the released programs must not contain.
 var forbidden = regexp.MustCompile(`GNU (AFFERO |LESSER |LIBRARY )?GENERAL PUBLIC LICENSE|Business Source License|Server Side Public License`)
 
 var separators = regexp.MustCompile(`(\s|\*|#|//)+`)
 
-// recognize returns the licences whose text is in a file.
+// recognize returns the licences in the text of a file.
 func recognize(text string) (ids []string) {
 	text = strings.NewReplacer("‘", "'", "’", "'", "Mozilla Public License Version", "Mozilla Public License, version").Replace(separators.ReplaceAllString(text, " "))
 	for _, s := range sentences {
 		if s.id == "BSD-2-Clause" && strings.Contains(strings.Join(ids, " "), "BSD-3-Clause") {
-			continue // it has the same sentences, and one more
+			continue // BSD-3-Clause contains the sentences of BSD-2-Clause
 		}
 		if s.text.MatchString(text) {
 			ids = append(ids, s.id)

@@ -1,6 +1,6 @@
-"""Tests a jobrunner with schemathesis, by the documents that it serves: run.py JOBRUNNER [version/key ...]
+"""Tests a jobrunner with schemathesis against its OpenAPI documents: run.py JOBRUNNER [version/key ...]
 
-Schemathesis loads this file too, for the hook. EXAMPLES=20 is a short run, which doesn't
+Schemathesis also loads this file, for the hook. EXAMPLES=20 is a short run, which doesn't
 report lines of accepted.tsv that no longer occur.
 """
 import os
@@ -54,7 +54,7 @@ def start(jobrunner, folder):
     }
     process = subprocess.Popen(
         [jobrunner, "serve", "--ephemeral", "--limits=off", "--gpus=off", "--listen=127.0.0.1:0", "--keys", folder],
-        env={**os.environ, "PATH": ""},  # without Docker and Podman, which would look for each image that an example names
+        env={**os.environ, "PATH": ""},  # without Docker and Podman, which would pull the image of each example
         stdout=subprocess.PIPE, stderr=open(Path(folder) / "log", "w"), text=True)
     for line in process.stdout:
         if line.startswith("export GPUCLOUD_BASE_URL="):
@@ -63,7 +63,7 @@ def start(jobrunner, folder):
 
 
 def judge(url, version, name, key, folder, examples):
-    """Runs schemathesis by one document with one key. Reports whether it found nothing new."""
+    """Runs schemathesis with one document and one key. Returns whether it found nothing new."""
     print(f"== {version}, {name} key", flush=True)
     done = subprocess.run(
         [Path(sys.executable).parent / "st", "--config-file", FOLDER / "schemathesis.toml", "run", f"{url}/{version}/openapi.json",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The step of action.yml, whose inputs are variables.
+# The step of action.yml. Its inputs are environment variables.
 set -euo pipefail
 "$(dirname "${BASH_SOURCE[0]}")/../jobrunner.sh" stop
 log=${JOBRUNNER_STATE:-$RUNNER_TEMP/.jobrunner}/log

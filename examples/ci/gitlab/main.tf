@@ -1,4 +1,4 @@
-# What is tested: an endpoint whose workers turn a text into capital letters.
+# The configuration under test: an endpoint whose workers convert text to upper case.
 
 terraform {
   required_version = ">= 1.11"

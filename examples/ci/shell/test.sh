@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Tests the configuration against a jobrunner, in any CI or by hand. GPUCLOUD_SOURCE is a
-# clone of https://github.com/gpucloud/terraform-provider-gpucloud, whose scripts it uses. They
-# need ps, and Go, which builds jobrunner and provider.
+# clone of https://github.com/gpucloud/terraform-provider-gpucloud. Needs ps and Go.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -10,7 +10,7 @@ provider "gpucloud" {
   }
 }
 
-# It may cost 8.80 USD an hour: the plan warns, and goes on.
+# It may cost 8.80 USD an hour: the plan only warns.
 resource "gpucloud_endpoint" "chat" {
   name    = "chat"
   image   = "registry.example.com/chat:1"

@@ -2,8 +2,7 @@ provider "gpucloud" {
   max_hourly_cost = 5
 }
 
-# Two pods with two GPUs each: 4 × 2.99 USD. The ceiling of the resource takes the place
-# of the provider's.
+# Two pods with two GPUs each: 4 × 2.99 USD. The resource's ceiling replaces the provider's.
 resource "gpucloud_cluster" "training" {
   name            = "training"
   type            = "TRAINING"
@@ -12,7 +11,7 @@ resource "gpucloud_cluster" "training" {
   max_hourly_cost = 12
 }
 
-# A test pod gets a ceiling that is lower.
+# A lower ceiling for a test pod.
 resource "gpucloud_pod" "notebook" {
   name            = "notebook"
   image           = "registry.example.com/notebook:1"

@@ -1,4 +1,4 @@
-# What the account has cost this month and in the two before it.
+# The account's costs of this month and the two before it.
 data "gpucloud_billing" "months" {
   bucket_size = "month"
   last_n      = 3

@@ -1,4 +1,4 @@
-# Where a fast volume can be, in Europe.
+# European data centers with fast volumes.
 data "gpucloud_data_centers" "fast" {
   regions              = ["EUROPE"]
   network_volume_types = ["HIGH_PERFORMANCE"]

@@ -2,7 +2,7 @@ data "gpucloud_endpoints" "queues" {
   type = "QUEUE"
 }
 
-# A tripwire: no endpoint of the account may grow beyond its share.
+# Warns if an endpoint may grow too large.
 check "few_workers" {
   assert {
     condition     = alltrue([for e in data.gpucloud_endpoints.queues.endpoints : e.workers.max <= 10])

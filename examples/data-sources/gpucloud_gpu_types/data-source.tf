@@ -1,4 +1,4 @@
-# What a serverless endpoint can get now, by price.
+# GPU types that a serverless endpoint can get now, with prices.
 data "gpucloud_gpu_types" "now" {
   product          = ["SERVERLESS"]
   min_memory       = 24

@@ -1,4 +1,4 @@
-# A volume that another configuration manages, for the workers of this one.
+# A volume that another configuration manages.
 data "gpucloud_network_volume" "models" {
   name = "models"
 }

@@ -1,4 +1,4 @@
-# The credential itself is never read: no API returns it.
+# No API returns the password.
 data "gpucloud_registry_auth" "ci" {
   name = "ci"
 }

@@ -2,7 +2,7 @@ data "gpucloud_template" "worker" {
   name = "worker"
 }
 
-# It follows the template, although another configuration manages that.
+# Follows a template that another configuration manages.
 resource "gpucloud_endpoint" "worker" {
   name        = "worker"
   template_id = data.gpucloud_template.worker.id

@@ -6,7 +6,7 @@ data "gpucloud_endpoint_workers" "inference" {
   endpoint_id = data.gpucloud_endpoint.inference.id
 }
 
-# What the deployment says of each worker, such as why its process ended.
+# The deployment's messages about each worker, such as why it ended.
 data "gpucloud_worker_logs" "system" {
   count = length(data.gpucloud_endpoint_workers.inference.workers)
 

@@ -1,6 +1,5 @@
-# The runs create real objects in the deployment that GPUCLOUD_BASE_URL names, and
-# remove them at the end. In a jobrunner they cost nothing: jobrunner.yaml says what
-# runs the image there.
+# The runs create objects at GPUCLOUD_BASE_URL and delete them at the end. With a jobrunner
+# they are free; jobrunner.yaml has a rule for the image.
 
 provider "gpucloud" {}
 

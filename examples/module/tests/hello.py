@@ -1,4 +1,4 @@
-"""Answers {"name": "Ada"} with {"greeting": "Hello Ada!"}."""
+"""Returns {"greeting": "Hello Ada!"} for {"name": "Ada"}."""
 
 import json
 import os

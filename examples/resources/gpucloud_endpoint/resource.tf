@@ -4,8 +4,8 @@ resource "gpucloud_template" "worker" {
   serverless = true
 }
 
-# Follows the template. Works on both API versions; the order of the GPUs is one of
-# priority on v1 alone: v2 keeps none, and the plan says so.
+# Follows its template. Works on both API versions, but only v1 tries the GPU types in this
+# order; on v2 the plan warns.
 resource "gpucloud_endpoint" "sdxl" {
   name        = "sdxl"
   template_id = gpucloud_template.worker.id
@@ -18,7 +18,7 @@ resource "gpucloud_endpoint" "sdxl" {
   timeout = 900000
 }
 
-# With a container of its own and GPUs by pool. API v2.
+# With its own image and GPUs by pool. API v2 only.
 resource "gpucloud_endpoint" "llm" {
   name  = "llm"
   image = "registry.example.com/llm:1"

@@ -1,4 +1,4 @@
-# By id, or by the name where only one has it.
+# By id, or by a name that only one object has.
 import {
   to = gpucloud_global_volume.example
   id = "the-id-of-the-object"

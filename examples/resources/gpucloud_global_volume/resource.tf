@@ -1,4 +1,4 @@
 resource "gpucloud_global_volume" "models" {
   name                = "models"
-  deletion_protection = false # true refuses every plan that would delete it
+  deletion_protection = false # true rejects every plan that would delete it
 }

@@ -1,4 +1,4 @@
-# size may grow in place. A smaller one is refused in the plan.
+# size can grow in place; the plan rejects a smaller one.
 resource "gpucloud_network_volume" "models" {
   name        = "models"
   size        = 100

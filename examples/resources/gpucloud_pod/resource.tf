@@ -4,7 +4,7 @@ resource "gpucloud_network_volume" "work" {
   data_center = "EU-RO-1"
 }
 
-# A pod that is stopped with desired_state = "EXITED", and keeps its volume.
+# desired_state = "EXITED" stops the pod and keeps its volume.
 resource "gpucloud_pod" "notebook" {
   name  = "notebook"
   image = "registry.example.com/notebook:3"
@@ -19,5 +19,5 @@ resource "gpucloud_pod" "notebook" {
 
   start_ssh           = true
   desired_state       = "RUNNING"
-  deletion_protection = false # true refuses every plan that would delete it
+  deletion_protection = false # true rejects every plan that would delete it
 }

@@ -4,7 +4,7 @@ variable "registry_token" {
   default   = "none"
 }
 
-# With Terraform 1.11 and later the token is kept nowhere.
+# Since Terraform 1.11, neither state nor plan contains the token.
 resource "gpucloud_registry_auth" "ci" {
   name                = "ci"
   username            = "robot"

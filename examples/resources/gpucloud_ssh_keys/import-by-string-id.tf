@@ -1,4 +1,4 @@
-# There is one for each account.
+# Each account has one.
 import {
   to = gpucloud_ssh_keys.example
   id = "account"

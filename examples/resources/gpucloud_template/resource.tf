@@ -13,7 +13,7 @@ resource "gpucloud_template" "worker" {
     MODEL = "sdxl"
   }
 
-  # Sent once, and kept in no state and no plan; raise the version with a new token.
+  # Sent once and in no state or plan. Raise the version to send a new token.
   env_wo = {
     HUB_TOKEN = var.hub_token
   }

@@ -1,13 +1,12 @@
 //go:build unix
 
-// Package bench_test measures the job API beside its floor (floor/main.go): the
-// jobrunner and the floor are processes of their own that take turns in one
-// run, under the same clients over HTTP.
+// Package bench_test compares the job API with its floor (floor/main.go). Jobrunner and floor
+// are processes that take turns in one run, under load from the same HTTP clients.
 //
 //	go test -run '^$' -bench . -benchtime 3x ./internal/test/bench
 //
-// Each iteration is a round, in which each process serves the work for a
-// moment; the middle one counts. Nothing fails because it is slow.
+// Each iteration is a round, in which every process serves each operation for a moment. The
+// median round counts. Slow results don't fail.
 package bench_test
 
 import (
@@ -18,14 +17,14 @@ import (
 )
 
 var (
-	moment  = flag.Duration("bench.moment", time.Second, "how long each process serves a work in a round; a quarter of that with 1 MB")
-	output  = flag.String("bench.report", "", "Markdown `FILE` for the tables; the plot is beside it, with .svg for .md")
-	profile = flag.String("bench.profile", "", "`FOLDER` for a profile of each jobrunner in each work")
-	only    = flag.String("bench.only", "", "the one `NAME` to measure beside the floor: ephemeral, SQLite or PostgreSQL")
-	brief   = flag.Bool("bench.brief", false, "one size and one number of clients of each work: to see that it runs")
+	moment  = flag.Duration("bench.moment", time.Second, "how long each process serves an operation in a round; a quarter of that with 1 MB")
+	output  = flag.String("bench.report", "", "Markdown `FILE` for the tables; the plot has the same name with .svg")
+	profile = flag.String("bench.profile", "", "`FOLDER` for a profile of each jobrunner and operation")
+	only    = flag.String("bench.only", "", "compare only this `NAME` with the floor: ephemeral, SQLite or PostgreSQL")
+	brief   = flag.Bool("bench.brief", false, "only one size and one number of clients per operation, to check that it runs")
 )
 
-// BenchmarkJobAPI is every work × size × number of clients on every process.
+// BenchmarkJobAPI measures every operation, size and number of clients on every process.
 func BenchmarkJobAPI(b *testing.B) {
 	all := start(b)
 	var rows []row
@@ -40,13 +39,13 @@ func BenchmarkJobAPI(b *testing.B) {
 					r.metrics(b)
 					rows = append(rows, r)
 				})
-				report(b, rows) // so that a run that is broken off leaves what it has
+				report(b, rows) // after each row, so that an interrupted run leaves a report
 			}
 		}
 	}
 }
 
-// measure has each process serve a work in turn.
+// measure lets each process serve the work in turn.
 func measure(b *testing.B, all []*subject, w work, size, clients int) row {
 	b.Helper()
 	r := row{work: w, size: size, clients: clients, results: map[string][]result{}}

@@ -17,16 +17,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// BenchmarkCold is what somebody waits for who begins: from the start of the
-// program to its first answer, from a job's submission to the first line of the
-// handler of a Python worker that is not there yet, and a run of the conformance
-// suite against a deployment of its own.
+// BenchmarkCold measures cold starts: from the start of the program to its first response,
+// from a submission to the first line of a Python worker's handler, and a local run of the
+// conformance suite.
 func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
 	if err := gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"); err != nil {
 		b.Fatal(err)
 	}
-	table := "\n| from | to | the last of some tries | of that |\n|---|---|---:|---|\n"
+	table := "\n| from | to | time | part of it |\n|---|---|---:|---|\n"
 	line := func(from, to string, all time.Duration, part string) {
 		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, milliseconds(all), part)
 	}
@@ -45,7 +44,7 @@ func BenchmarkCold(b *testing.B) {
 			done()
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`jobrunner serve --ephemeral`", "its first answer", all, milliseconds(listens)+" ms until it listens")
+		line("`jobrunner serve --ephemeral`", "its first response", all, milliseconds(listens)+" ms until it listens")
 	})
 	b.Run("finished", func(b *testing.B) {
 		jobs := 1_000_000
@@ -53,7 +52,7 @@ func BenchmarkCold(b *testing.B) {
 			jobs = 1000
 		}
 		all := benchmarkStart(b, bin, jobs)
-		line(fmt.Sprintf("`jobrunner serve` with %d finished jobs", jobs), "the answer about one, and the endpoint's health", all, "")
+		line(fmt.Sprintf("`jobrunner serve` with %d finished jobs", jobs), "the status of one, and the endpoint's health", all, "")
 	})
 	b.Run("worker", func(b *testing.B) {
 		s := serveCold(b, bin)
@@ -79,7 +78,7 @@ func BenchmarkCold(b *testing.B) {
 		if err := exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run(); err != nil {
 			b.Fatal(err)
 		}
-		line("a submission", "the first line of a cold Python worker's handler", all, milliseconds(time.Since(begin))+" ms are Python's start and its imports")
+		line("a submission", "the first line of a cold Python worker's handler", all, milliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
 	})
 	b.Run("conformance", func(b *testing.B) {
 		var all, judging time.Duration
@@ -97,12 +96,12 @@ func BenchmarkCold(b *testing.B) {
 			b.ReportMetric(all.Seconds()*1000, "ms")
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`conformance run --local`", "its end", all, milliseconds(judging)+" ms are the cases; the rest is the jobrunner's start and end")
+		line("`conformance run --local`", "its end", all, milliseconds(judging)+" ms for the cases; the rest is the jobrunner's start and stop")
 	})
 	write(b, "cold start", table+"\n")
 }
 
-// judged finds how long the cases of a run took.
+// judged matches the duration of the cases in the output of a run.
 var judged = regexp.MustCompile(`clauses in ([0-9.msµ]+),`)
 
 // serveCold starts a jobrunner in memory.

@@ -10,29 +10,27 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time of the process so far.
 func (s *subject) cpuTime() time.Duration { return cpuTime(s.pid) }
 
-// cpuTime is the processor time of a process so far, read from Linux's /proc; zero on
-// systems without it.
+// cpuTime returns a process's processor time from /proc, or zero on systems without it.
 func cpuTime(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may have spaces
+	_, rest, _ := strings.Cut(string(text), ") ") // skips the name, which may contain spaces
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0
 	}
-	const tick = 10 * time.Millisecond // of Linux on all architectures of Go
+	const tick = 10 * time.Millisecond // on all of Go's Linux architectures
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * tick
 }
 
-// residentMemory is the memory of the process that is not swapped out, in bytes, read
-// from Linux's /proc; zero on systems without it.
+// residentMemory returns the process's resident set in bytes from /proc, or zero on systems
+// without it.
 func (s *subject) residentMemory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// finishedJobs are the rows of n jobs that are over, and their count.
+// finishedJobs inserts n finished jobs and their tally.
 var finishedJobs = []string{`
 	INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, started, finished)
 	WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
@@ -23,8 +23,8 @@ var finishedJobs = []string{`
 	INSERT INTO outputs (k, output, error) SELECT k, '{"a": 1}', '' FROM jobs`, `
 	INSERT INTO tallies (endpoint, slot, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, 0, 0, 0, 0, ?, 0, 0)`}
 
-// benchmarkStart is a start of the program with jobs in its folder that are over:
-// from there to the answer about one of them, and to the health of the endpoint.
+// benchmarkStart measures a start with finished jobs in the data folder, until the status of
+// one job and the health of its endpoint have been read.
 func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 	b.Helper()
 	folder := b.TempDir()
@@ -68,7 +68,7 @@ func serveFolder(b *testing.B, bin, folder string) *subject {
 	return s
 }
 
-// released opens the database once the process that had it has ended.
+// released opens the database once the previous process has ended.
 func released(b *testing.B, folder string) *sqldb.DB {
 	b.Helper()
 	for {

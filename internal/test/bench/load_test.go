@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// result is what one process made of a work in one round.
+// result is the result of one process and one work in one round.
 type result struct {
-	rate     float64 // per second
+	rate     float64 // requests per second
 	p50, p99 time.Duration
-	cpu      time.Duration // of the process, for each request
-	resident int64         // memory of the process afterwards, in bytes
+	cpu      time.Duration // processor time per request
+	resident int64         // resident memory afterwards, in bytes
 	failed   int
 	failure  error // one of the failures
 }
@@ -39,8 +39,7 @@ func (s *subject) newRequest(method, path string, body []byte) (*http.Request, e
 	return r, nil
 }
 
-// client is one of those that ask at the same time. Its buffer and connections
-// are its own, so that the clients cost as little as they can.
+// client is one of several concurrent clients. It reuses its buffer, to cost little.
 type client struct {
 	*subject
 	http *http.Client
@@ -55,7 +54,7 @@ func newClients(s *subject, n int) (clients []*client, done func()) {
 	return clients, transport.CloseIdleConnections
 }
 
-// ask sends a request and reads the answer, which is valid until the next.
+// ask sends a request and returns the body, which is valid until the next call.
 func (c *client) ask(method, path string, body []byte) ([]byte, error) {
 	r, err := c.newRequest(method, path, body)
 	if err != nil {
@@ -76,8 +75,7 @@ func (c *client) ask(method, path string, body []byte) ([]byte, error) {
 	return c.buf.Bytes(), err
 }
 
-// serve has a process serve a work for a moment, after a quarter of it to warm
-// up, and lets it finish what it has left.
+// serve lets a process serve a work for a moment, after a warm-up of a quarter, and drains it.
 func serve(b *testing.B, s *subject, w work, size, n int) result {
 	b.Helper()
 	clients, done := newClients(s, n)
@@ -88,7 +86,7 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 	}
 	during := *moment
 	if size >= 1<<20 {
-		during /= 4 // a state in memory has room for no more
+		during /= 4 // state in memory has no space for more
 	}
 	load(clients, during/4, once)
 	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", w.name, bytesName(size), n, s.name))
@@ -106,7 +104,7 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 	return r
 }
 
-// profile takes a profile of the process meanwhile, where that is asked for.
+// profile records a profile of the process if -bench.profile is set.
 func (s *subject) profile(name string) (done func()) {
 	if *profile == "" || s.name == floorName {
 		return func() {}
@@ -117,13 +115,13 @@ func (s *subject) profile(name string) (done func()) {
 		defer done()
 		text, err := clients[0].ask(http.MethodGet, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(moment.Seconds()))), nil)
 		if err == nil {
-			_ = os.WriteFile(filepath.Join(*profile, name+".pprof"), text, 0o600) // what is not there is seen
+			_ = os.WriteFile(filepath.Join(*profile, name+".pprof"), text, 0o600) // the user notices a missing file
 		}
 	})
 	return group.Wait
 }
 
-// load has clients ask again and again.
+// load lets clients send requests in a loop.
 func load(clients []*client, during time.Duration, once func(*client) error) (r result) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -160,7 +158,7 @@ func load(clients []*client, during time.Duration, once func(*client) error) (r 
 	return r
 }
 
-// drain purges the queued jobs, and waits for the running ones.
+// drain purges queued jobs and waits for running ones.
 func (s *subject) drain(c *client, handler string) error {
 	at := "/v2/" + s.endpoints[handler]
 	if _, err := c.ask(http.MethodPost, at+"/purge-queue", nil); err != nil {

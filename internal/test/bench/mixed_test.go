@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// What the mixed load is made of, beside the clients that are measured.
+// The load in addition to the measured clients.
 const (
-	mixedRuns  = 1000    // POST /run, a second
-	mixedQueue = 100_000 // jobs of another endpoint, which are purged meanwhile
+	mixedRuns  = 1000    // POST /run per second
+	mixedQueue = 100_000 // jobs of another endpoint, which are purged
 )
 
-// BenchmarkMixed is the time that 64 clients of /runsync wait, while others queue
-// a thousand jobs a second at the same endpoint and a long queue is purged.
+// BenchmarkMixed measures 64 clients of /runsync while others queue a thousand jobs per second
+// at the same endpoint and a long queue is purged.
 func BenchmarkMixed(b *testing.B) {
 	all := start(b)
 	queued := mixedQueue
@@ -29,7 +29,7 @@ func BenchmarkMixed(b *testing.B) {
 	fmt.Fprintf(&table, "\n| database | runsync/s | p50 | p99 |\n|---|---:|---:|---:|\n")
 	for _, s := range all {
 		if s.name == floorName {
-			continue // it can't purge one endpoint's queue alone
+			continue // it can't purge only one endpoint's queue
 		}
 		b.Run(s.name, func(b *testing.B) {
 			s.deploy(b, "idle", "builtin/echo", 0, 0)
@@ -57,7 +57,7 @@ func BenchmarkMixed(b *testing.B) {
 	write(b, "mixed load", table.String()+"\n")
 }
 
-// fill queues jobs that nobody takes.
+// fill queues jobs at an endpoint without workers.
 func (s *subject) fill(b *testing.B, n int) {
 	b.Helper()
 	clients, done := newClients(s, 32)
@@ -82,7 +82,7 @@ func (s *subject) fill(b *testing.B, n int) {
 	}
 }
 
-// mix is what the measured clients see while the rest goes on.
+// mix measures the clients under the additional load.
 func (s *subject) mix(b *testing.B, clients []*client, once func(*client) error) result {
 	b.Helper()
 	others, done := newClients(s, 9)

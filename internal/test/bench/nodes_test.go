@@ -18,30 +18,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// costWorks are what the cost of a job is measured of.
+// costWorks are the works whose cost per job is measured.
 var costWorks = []string{"run", "runsync"}
 
-// costClients ask at a time, spread over the nodes.
+// costClients is the number of concurrent clients, spread over the nodes.
 const costClients = 64
 
-// cost is what the jobs of a moment took.
+// cost is the cost of a job.
 type cost struct {
 	rate            float64       // jobs per second
-	nodes, database time.Duration // processor time of a job
+	nodes, database time.Duration // processor time per job
 }
 
-// BenchmarkNodes is the processor time of a job with the embedded state, and with one, two
-// and three jobrunners on one PostgreSQL, divided into jobrunners and database:
-// docs/reference/scaling.md divides by it.
+// BenchmarkNodes measures the processor time of a job with embedded state and with one to three
+// jobrunners on one PostgreSQL. docs/reference/scaling.md calculates with it.
 func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
 	if err := gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner"); err != nil {
 		b.Fatal(err)
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "\nMeasured on %s: %d processors of %s, %d clients, jobs of 1 KB that echo; the middle of rounds of %s.\n\n",
+	fmt.Fprintf(&table, "\nMeasured on %s: %d processors of %s, %d clients, echo jobs of 1 KB; median of rounds of %s.\n\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cpuModel(), costClients, *moment)
-	table.WriteString("| state | nodes | operation | jobs/s | processor time of the nodes | of the database |\n|---|---:|---|---:|---:|---:|\n")
+	table.WriteString("| state | nodes | operation | jobs/s | processor time per job, nodes | database |\n|---|---:|---|---:|---:|---:|\n")
 	for _, d := range []struct {
 		name  string
 		nodes int
@@ -61,7 +60,7 @@ func BenchmarkNodes(b *testing.B) {
 					b.ReportMetric(c.rate, "jobs/s")
 					b.ReportMetric(float64(c.nodes.Microseconds()), "nodes-µs")
 					b.ReportMetric(float64(c.database.Microseconds()), "database-µs")
-					database := "in the node's"
+					database := "included"
 					if server != nil {
 						database = fmt.Sprintf("%d µs", c.database.Microseconds())
 					}
@@ -73,8 +72,7 @@ func BenchmarkNodes(b *testing.B) {
 	write(b, "nodes", table.String()+"\n")
 }
 
-// startNodes starts so many jobrunners on one state, with an endpoint that all of them have;
-// server is nil where the state is embedded.
+// startNodes starts n jobrunners on one state. server is nil if the state is embedded.
 func startNodes(b *testing.B, bin, state string, n int) (all []*subject, server *pgtest.Server) {
 	b.Helper()
 	flags := func() []string { return []string{"--data", b.TempDir()} }
@@ -95,7 +93,7 @@ func startNodes(b *testing.B, bin, state string, n int) (all []*subject, server 
 	return all, server
 }
 
-// costOf has clients ask all nodes in turn for a moment, and waits until all jobs are done.
+// costOf lets clients load all nodes for a moment, and waits until all jobs are done.
 func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost) {
 	b.Helper()
 	all[0].deploy(b, w.handler, images[w.handler], workers, workers)
@@ -114,7 +112,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 		defer done()
 		clients = append(clients, own...)
 	}
-	once, err := w.prepare(clients[0], 1<<10) // which has the same paths at each node
+	once, err := w.prepare(clients[0], 1<<10) // paths are equal on all nodes
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -147,7 +145,7 @@ func awaitIdle(b *testing.B, c *client, endpoint string) {
 		if strings.Contains(string(text), `"inProgress":0`) && strings.Contains(string(text), `"inQueue":0`) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // each question costs, too
+		time.Sleep(50 * time.Millisecond) // each poll costs processor time, too
 	}
 }
 
@@ -158,7 +156,8 @@ func nodesTime(all []*subject) (sum time.Duration) {
 	return sum
 }
 
-// databaseTime is that of the processes that the server has now: its connections last.
+// databaseTime returns the processor time of the server's current processes. None ends during a
+// measurement, because connections are kept.
 func databaseTime(server *pgtest.Server) (sum time.Duration) {
 	if server == nil {
 		return 0

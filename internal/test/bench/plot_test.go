@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Measures of the plot, in pixels.
+// Sizes of the plot in pixels.
 const (
-	plotLeft  = 190 // for the names
+	plotLeft  = 190 // space for names
 	plotWidth = 560
 	barHigh   = 9
 	barGap    = 1

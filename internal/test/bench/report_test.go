@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// row is what all processes made of one work.
+// row has the results of all processes for one work, size and number of clients.
 type row struct {
 	work          work
 	size, clients int
 	subjects      []string
-	results       map[string][]result // a result for each round
+	results       map[string][]result // per subject and round
 }
 
 // median returns the round with the median rate.
@@ -28,8 +28,7 @@ func (r row) median(name string) result {
 	return all[len(all)/2]
 }
 
-// ratio is that of the rates of a process and of the floor: the middle of the
-// rounds, in each of which both had the same machine.
+// ratio returns a process's rate divided by the floor's: the median over the rounds.
 func (r row) ratio(name string) float64 {
 	var all []float64
 	for i, own := range r.results[name] {
@@ -44,7 +43,7 @@ func (r row) ratio(name string) float64 {
 	return all[len(all)/2]
 }
 
-// cpu is the median of a process's processor time for each request.
+// cpu returns the median processor time per request.
 func (r row) cpu(name string) time.Duration {
 	var all []time.Duration
 	for _, x := range r.results[name] {
@@ -54,8 +53,7 @@ func (r row) cpu(name string) time.Duration {
 	return all[len(all)/2]
 }
 
-// failed counts the requests of all rounds that were not answered as they
-// should be.
+// failed counts the failed requests of all rounds and returns one of the failures.
 func (r row) failed(name string) (n int, failure error) {
 	for _, x := range r.results[name] {
 		n += x.failed
@@ -66,7 +64,7 @@ func (r row) failed(name string) (n int, failure error) {
 
 func (r row) metrics(b *testing.B) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // a round takes as long as it is told to
+	b.ReportMetric(0, "ns/op") // the duration of a round is given
 	for _, name := range r.subjects {
 		m := r.median(name)
 		b.ReportMetric(m.rate, name+"/s")
@@ -80,8 +78,7 @@ func (r row) metrics(b *testing.B) {
 	}
 }
 
-// write puts what was measured into a part of the report, where one is asked for:
-// between the marks of that name.
+// write replaces a part of the report, between its markers, if -bench.report is set.
 func write(b *testing.B, part, measured string) {
 	b.Helper()
 	if *output == "" {
@@ -118,7 +115,7 @@ func report(b *testing.B, rows []row) {
 func tables(rows []row, picture string) string {
 	var t strings.Builder
 	names := rows[0].subjects
-	fmt.Fprintf(&t, "\nMeasured on %s: %s, %d processors of %s, %s/%s; the middle of %d rounds of %s.\n\n![The rates as shares of the floor](%s)\n",
+	fmt.Fprintf(&t, "\nMeasured on %s: %s, %d processors of %s, %s/%s; median of %d rounds of %s.\n\n![Rates as shares of the floor's](%s)\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH, len(rows[0].results[floorName]), *moment, picture)
 	last := ""
 	var large row
@@ -134,7 +131,7 @@ func tables(rows []row, picture string) string {
 		if r.size >= 1<<20 {
 			large = r
 		}
-		if r.clients == clients[1] || r.size == sizes[1] { // the plot has them
+		if r.clients == clients[1] || r.size == sizes[1] { // only in the plot
 			continue
 		}
 		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)
@@ -155,12 +152,12 @@ func tables(rows []row, picture string) string {
 	}
 	t.WriteString("\n")
 	if large.results != nil {
-		fmt.Fprintf(&t, "Resident memory after the first and the last round of %s of %s:", large.work.name, bytesName(large.size))
-		for _, n := range names {
+		fmt.Fprintf(&t, "Resident memory after the first and the last round of the last table with %s, after all other measurements:", bytesName(large.size))
+		for i, n := range names {
 			all := large.results[n]
-			fmt.Fprintf(&t, " %s %d and %d MiB;", n, all[0].resident>>20, all[len(all)-1].resident>>20)
+			fmt.Fprintf(&t, "%s %s %d and %d MiB", map[bool]string{true: ";"}[i > 0], n, all[0].resident>>20, all[len(all)-1].resident>>20)
 		}
-		t.WriteString(" other works ran before.\n\n")
+		t.WriteString(".\n\n")
 	}
 	return t.String()
 }
@@ -179,7 +176,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f", d.Seconds()*1000)
 }
 
-// cpuModel is the model that Linux names.
+// cpuModel returns the processor model from /proc/cpuinfo.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// floorName names the process that the others are compared with.
+// floorName is the name of the process that the others are compared with.
 const floorName = "floor"
 
-// workers is how many an endpoint has, as many as the floor has goroutines.
+// workers is the number of workers of an endpoint, and of goroutines of the floor.
 const workers = 8
 
 const (
@@ -31,18 +31,18 @@ const (
 	urlLine  = "export GPUCLOUD_BASE_URL="
 )
 
-// images are what the endpoints of a jobrunner run, by the handler.
+// images are the images of a jobrunner's endpoints by handler.
 var images = map[string]string{"echo": "builtin/echo", "stream": "builtin/conformance", "http": "bench/http"}
 
 // subject is a process under test.
 type subject struct {
 	name, url, key string
-	endpoints      map[string]string // ids by the handler: echo, stream, http
+	endpoints      map[string]string // ids by handler: echo, stream, http
 	pid            int
-	program        string // of the worker over HTTP
+	program        string // program of the HTTP worker
 }
 
-// start starts the floor, and the jobrunner with each of its databases.
+// start starts the floor and a jobrunner with each database.
 func start(b *testing.B) []*subject {
 	b.Helper()
 	bin := b.TempDir()
@@ -70,7 +70,7 @@ func start(b *testing.B) []*subject {
 			continue
 		}
 		if _, err := exec.LookPath("postgres"); e.name == "PostgreSQL" && err != nil && !isInstalled("/usr/lib/postgresql/*/bin/postgres") {
-			b.Log("PostgreSQL is not installed, and left out")
+			b.Log("without PostgreSQL, which isn't installed")
 			continue
 		}
 		s := &subject{name: e.name, key: benchKey, endpoints: map[string]string{}}
@@ -93,8 +93,8 @@ func isInstalled(pattern string) bool {
 	return err == nil && len(found) > 0
 }
 
-// run starts a program, which ends with the benchmark, and returns its first
-// line with a beginning.
+// run starts a program and returns the first line with a prefix. The end of the benchmark kills
+// it.
 func (s *subject) run(b *testing.B, program string, env []string, beginning string, args ...string) string {
 	b.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // built above
@@ -131,7 +131,7 @@ func (s *subject) run(b *testing.B, program string, env []string, beginning stri
 	return ""
 }
 
-// workers starts workers over HTTP for the floor, which has no pool.
+// workers starts HTTP workers for the floor, which starts none itself.
 func (s *subject) workers(b *testing.B) {
 	b.Helper()
 	for i := range workers {
@@ -149,8 +149,7 @@ func (s *subject) workers(b *testing.B) {
 	}
 }
 
-// deploy makes an endpoint that has at least and at most so many workers, which
-// run an image.
+// deploy creates an endpoint with an image and a minimum and maximum number of workers.
 func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 	b.Helper()
 	body := fmt.Sprintf(`{"name": "bench-%s", "type": "QUEUE", "image": %q, "workers": {"min": %d, "max": %d}}`, handler, image, least, most)
@@ -168,12 +167,12 @@ func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 	s.endpoints[handler] = made.ID
 }
 
-// renew makes the endpoint of a handler anew, whose jobs go with it: kept ones
-// would fill the state that is in memory, round after round.
+// renew recreates the endpoint of a handler, which deletes its jobs: they would fill the state
+// in memory.
 func (s *subject) renew(b *testing.B, handler string) {
 	b.Helper()
 	if s.name == floorName {
-		return // it keeps nothing
+		return // it bounds its jobs itself
 	}
 	answer, err := http.DefaultClient.Do(s.request(b, http.MethodDelete, "/v2/serverless/"+s.endpoints[handler], nil))
 	if err != nil {

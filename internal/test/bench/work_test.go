@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// work is something that clients ask for again and again.
+// work is an operation that clients repeat.
 type work struct {
 	name, words string
 	handler     string // echo, stream or http
 	sizes       []int
 	clients     []int
-	// prepare makes what a client then does once.
+	// prepare returns a function that performs the operation once.
 	prepare func(c *client, size int) (once func(*client) error, err error)
 }
 
@@ -26,14 +26,14 @@ var (
 )
 
 var works = []work{
-	{"runsync", "`POST /runsync`, a job that echoes", "echo", sizes, clients, runSync("echo")},
-	{"run", "`POST /run`, the jobs executed meanwhile", "echo", sizes, clients, run},
+	{"runsync", "`POST /runsync` of an echo job", "echo", sizes, clients, runSync("echo")},
+	{"run", "`POST /run` of an echo job, while workers run the jobs", "echo", sizes, clients, run},
 	{"status", "`GET /status` of a finished job", "echo", sizes, clients, status},
-	{"stream", "a job of 1,000 chunks, and `GET /stream` until all are read", "stream", sizes[:1], clients, stream},
-	{"http", "`POST /runsync`, workers over the worker protocol", "http", sizes, clients, runSync("http")},
+	{"stream", "`POST /run` of a job with 1,000 chunks, and `GET /stream` until all are read", "stream", sizes[:1], clients, stream},
+	{"http", "`POST /runsync` of an echo job, with workers that use the worker protocol", "http", sizes, clients, runSync("http")},
 }
 
-// submission has an input of so many bytes.
+// submission returns a submission of a size in bytes.
 func submission(size int) []byte {
 	const envelope = `{"input": {"text": ""}}`
 	return []byte(`{"input": {"text": "` + strings.Repeat("x", size-len(envelope)) + `"}}`)
@@ -93,7 +93,7 @@ func stream(c *client, _ int) (func(*client) error, error) {
 		for read := 0; err == nil && read < chunks; {
 			if text, err = c.ask(http.MethodGet, at+"/stream/"+job.ID, nil); err == nil {
 				n := bytes.Count(text, []byte(`"output"`))
-				if read += n; n == 0 { // nothing came in the time that the server held the request
+				if read += n; n == 0 { // no chunk arrived while the server held the request
 					err = expectRunning(c.ask(http.MethodGet, at+"/status/"+job.ID, nil))
 				}
 			}

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package ci runs what users copy into their CI: the scripts of actions/, and the example
+// Package ci tests what users copy into their CI: the scripts of actions/ and the example
 // repositories of examples/ci. actionlint checks the workflows (make lint).
 package ci
 
@@ -21,7 +21,7 @@ import (
 
 const root = "../../.."
 
-var programs string // their folder
+var programs string // folder of the built programs
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "gpucloud-ci-")
@@ -38,13 +38,12 @@ var build = sync.OnceValue(func() error {
 	return gobuild.Programs(context.Background(), programs, root, root+"/cmd/jobrunner", root+"/cmd/conformance")
 })
 
-// machine is a runner of a CI service: it has the programs, which others build, a command
-// line, and a home that is empty.
+// machine is a runner of a CI service, with built programs, a CLI and an empty home folder.
 type machine struct {
 	t     *testing.T
-	repo  string // the example's copy
+	repo  string // copy of the example
 	tree  string // the project, absolute
-	tools string // the folder of the CLI
+	tools string // folder of the CLI
 	home  string
 	env   []string
 }
@@ -70,13 +69,13 @@ func newMachine(t *testing.T, example string) *machine {
 	}
 	m.env = []string{
 		"HOME=" + m.home, "PATH=" + strings.Join([]string{m.tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
-		"TMPDIR=" + base, "GPUCLOUD_SOURCE=" + tree, "GPUCLOUD_QUEUE_URL=https://production.example.com", // which no job may reach
+		"TMPDIR=" + base, "GPUCLOUD_SOURCE=" + tree, "GPUCLOUD_QUEUE_URL=https://production.example.com", // no job may reach it
 	}
 	return m
 }
 
-// bash runs a script in the repository, with further variables. A process that it leaves
-// keeps no pipe open.
+// bash runs a script in the repository, with further variables. Output goes to a file, because
+// a process that the script leaves would keep a pipe open.
 func (m *machine) bash(script string, env ...string) (output string, err error) {
 	m.t.Helper()
 	printed, err := os.CreateTemp(m.t.TempDir(), "printed-")
@@ -89,7 +88,7 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	m.t.Cleanup(func() {
 		if cmd.Process != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone, where it stopped what it started
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if nothing is left
 		}
 	})
 	err = cmd.Run()
@@ -110,8 +109,8 @@ func (m *machine) read(name string) string {
 	return string(text)
 }
 
-// ended tells that no jobrunner runs whose state is in a folder, and that its key is gone.
-func (m *machine) ended(state string) {
+// expectStopped checks that the jobrunner with this state folder was stopped and its key deleted.
+func (m *machine) expectStopped(state string) {
 	m.t.Helper()
 	if left, _ := filepath.Glob(filepath.Join(state, "pid")); left != nil {
 		m.t.Errorf("the jobrunner was not stopped: %s", left)

@@ -23,7 +23,7 @@ const passed = "Success! 2 passed, 0 failed."
 func TestGitLabExample(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("with -short the shell's example stands for all")
+		t.Skip("a short run tests only the shell's example")
 	}
 	m := newMachine(t, "examples/ci/gitlab")
 	text, err := os.ReadFile(filepath.Join(m.repo, ".gitlab-ci.yml"))
@@ -51,7 +51,7 @@ func TestGitLabExample(t *testing.T) {
 	if variables.Variables["GPUCLOUD_SOURCE"] != "$CI_PROJECT_DIR/.gpucloud" || len(file) != 3 {
 		t.Fatalf("invalid .gitlab-ci.yml: %+v, %d jobs", variables, len(file))
 	}
-	if err := os.Symlink(m.tree, filepath.Join(m.repo, ".gpucloud")); err != nil { // which others clone
+	if err := os.Symlink(m.tree, filepath.Join(m.repo, ".gpucloud")); err != nil { // instead of a clone
 		t.Fatal(err)
 	}
 	j := jobrunnertest.Start(t)
@@ -70,12 +70,12 @@ func TestGitLabExample(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}
 	}
-	m.ended(filepath.Join(m.repo, ".jobrunner"))
+	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
 	if _, err := os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")); err != nil {
 		t.Error(err)
 	}
 
-	// Where the jobrunner does not start, nothing goes on with the deployment of the job's own variables.
+	// If the jobrunner doesn't start, the job ends and doesn't use the deployment in its variables.
 	if err := os.WriteFile(filepath.Join(m.repo, "jobrunner.yaml"), []byte("rule: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestGitLabExample(t *testing.T) {
 	}
 }
 
-// The script passes, and fails if the worker doesn't do what the test expects.
+// The script passes, and fails if the worker's answer is wrong.
 func TestShellExample(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -95,7 +95,7 @@ func TestShellExample(t *testing.T) {
 	if err != nil || !strings.Contains(output, passed) {
 		t.Errorf("%v\n%s", err, output)
 	}
-	m.ended(filepath.Join(m.repo, ".state"))
+	m.expectStopped(filepath.Join(m.repo, ".state"))
 	if testing.Short() {
 		return
 	}
@@ -103,18 +103,17 @@ func TestShellExample(t *testing.T) {
 	if err == nil || !strings.Contains(output, "1 failed") {
 		t.Errorf("expected a failed test, got %v\n%s", err, output)
 	}
-	m.ended(filepath.Join(m.repo, ".state"))
+	m.expectStopped(filepath.Join(m.repo, ".state"))
 }
 
-// The suite judges a deployment, writes its reports, and has a summary; it fails if the
-// deployment fails a clause.
+// The suite writes its reports and a summary. It fails if the deployment fails a clause.
 func TestShellConformance(t *testing.T) {
 	t.Parallel()
 	var faulty atomic.Bool
 	j := jobrunnertest.Start(t, jobrunnertest.Middleware(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if faulty.Load() && r.URL.Path == "/v2/templates" {
-				w = &httptest.ResponseRecorder{} // its answer is lost, and is 200 without a body
+				w = &httptest.ResponseRecorder{} // the client gets 200 without a body
 			}
 			next.ServeHTTP(w, r)
 		})
@@ -138,15 +137,15 @@ func TestShellConformance(t *testing.T) {
 	}
 }
 
-// A machine that has Terraform and Go alone passes, too: jobrunner and provider are built.
+// A machine with only Terraform and Go builds jobrunner and provider and passes.
 func TestEmptyMachine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it builds both programs as a release does; with -short they are on PATH")
+		t.Skip("builds both programs; in a short run they are on PATH")
 	}
 	m := newMachine(t, "examples/ci/shell")
 	env := []string{"RUNNER_TEMP=" + m.repo + "/temp", "PATH=" + m.tools + ":" + os.Getenv("PATH")}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // else everything is fetched and compiled
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // otherwise everything is downloaded and compiled
 		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output() //nolint:gosec // of the list above
 		if err != nil {
 			t.Fatal(err)
@@ -157,10 +156,10 @@ func TestEmptyMachine(t *testing.T) {
 	if err != nil || !strings.Contains(output, passed) || !strings.Contains(output, "Building jobrunner") || !strings.Contains(output, "Building the provider") {
 		t.Errorf("%v\n%s", err, output)
 	}
-	m.ended(filepath.Join(m.repo, "temp/.jobrunner"))
+	m.expectStopped(filepath.Join(m.repo, "temp/.jobrunner"))
 }
 
-// The three repositories differ in their CI alone.
+// The three repositories differ only in their CI.
 func TestExamplesAreEqual(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"main.tf", "jobrunner.yaml", "tests/shout.tftest.hcl", "tests/answers/main.tf"} {
@@ -174,7 +173,7 @@ func TestExamplesAreEqual(t *testing.T) {
 				first = string(text)
 			}
 			if string(text) != first {
-				t.Errorf("%s of %s differs from that of github", file, example)
+				t.Errorf("%s of %s differs from github's", file, example)
 			}
 		}
 	}

@@ -51,8 +51,8 @@ var (
 	outputUsed = regexp.MustCompile(`\$\{\{ steps\.(\w+)\.outputs\.([\w-]+) \}\}`)
 )
 
-// Each action.yml has what GitHub requires; its script exists, reads each variable that it
-// gets, and writes each output that it has.
+// Each action.yml has the members that GitHub requires. Its script exists, reads each variable
+// and writes each output.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jobrunner", "jobrunner/stop", "conformance"} {
@@ -99,8 +99,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A jobrunner that can't start fails the step, with its reason, and leaves nothing; a second
-// start is refused while one runs, and stop may come without a start.
+// A jobrunner that can't start fails the step with the reason and leaves nothing. A second
+// start is rejected while one runs. stop works without a start.
 func TestJobrunnerScript(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -127,10 +127,10 @@ func TestJobrunnerScript(t *testing.T) {
 			t.Errorf("%s: error %v, output:\n%s", c.script, err, output)
 		}
 	}
-	m.ended(state)
+	m.expectStopped(state)
 }
 
-// Without ps the script can't tell what runs, and starts nothing.
+// Without ps, start fails.
 func TestStartWithoutPS(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -144,7 +144,7 @@ func TestStartWithoutPS(t *testing.T) {
 	}
 }
 
-// A deployment that is not named is told of at once, with all that is missing.
+// Without a deployment, the script fails at once and names all missing variables.
 func TestJudgeScript(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -160,7 +160,8 @@ func TestJudgeScript(t *testing.T) {
 	}
 }
 
-// start installs the provider where none is, that of PROVIDER in any case, and none for none.
+// install_provider keeps an installed provider, unless PROVIDER names another. PROVIDER=none
+// installs none.
 func TestInstalledProvider(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -225,8 +226,8 @@ func TestInputsOfActions(t *testing.T) {
 	}
 }
 
-// In a workflow of GitHub, the variables go to the later steps, the key is masked, the outputs
-// name the deployment, and stop prints the end of the log.
+// In GitHub Actions, later steps get the variables, the key is masked, the outputs name the
+// deployment, and stop prints the end of the log.
 func TestScriptsOnGitHub(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
@@ -253,5 +254,5 @@ func TestScriptsOnGitHub(t *testing.T) {
 	if err != nil || !strings.HasPrefix(output, "::group::Log of the jobrunner\n") || !strings.HasSuffix(output, "::endgroup::\n") || strings.Count(output, "\n") != 3 {
 		t.Errorf("stop.sh: %v\n%s", err, output)
 	}
-	m.ended(filepath.Join(m.repo, ".jobrunner"))
+	m.expectStopped(filepath.Join(m.repo, ".jobrunner"))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The project's own workflow tests with the CLIs that `make clis` builds, and runs
-// targets of the Makefile that exist.
+// The project's workflow tests with the CLIs that `make clis` builds, and runs existing
+// targets of the Makefile.
 func TestOwnWorkflow(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, ".github/workflows/check.yml"))
@@ -61,13 +61,13 @@ func TestOwnWorkflow(t *testing.T) {
 	}
 }
 
-// ownActions is how users name the actions of this project.
+// ownActions is the prefix of this project's actions.
 const ownActions = "gpucloud/terraform-provider-gpucloud/actions/"
 
 var pinned = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ownActions + `[a-z/]+@main)$`)
 
-// Workflows and actions use no action that this list lacks: a new one is somebody else's code
-// with this project's rights.
+// Workflows and actions use only the actions in pinned, because an action runs foreign code
+// with the project's rights.
 func TestUsedActions(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -91,8 +91,8 @@ func TestUsedActions(t *testing.T) {
 	}
 }
 
-// The workflows that users copy give the actions of this project inputs that they have,
-// and always stop the jobrunner. actionlint doesn't know actions of other repositories.
+// Workflows that users copy pass only declared inputs to this project's actions, and always
+// stop the jobrunner. actionlint doesn't check actions of other repositories.
 func TestInputsInWorkflows(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile(filepath.Join(root, "docs/guides/module-tests.md"))
@@ -136,7 +136,7 @@ func TestInputsInWorkflows(t *testing.T) {
 					}
 				}
 				if own == "jobrunner/stop" && step.If != "always()" {
-					t.Errorf("%s: the jobrunner runs on after a failed step", name)
+					t.Errorf("%s: a failed step doesn't stop the jobrunner", name)
 				}
 			}
 		}

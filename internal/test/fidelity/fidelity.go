@@ -36,12 +36,12 @@ type operation struct {
 
 func (o operation) String() string { return o.method + " " + o.path }
 
-// full is the operation as marks name it.
+// full returns the operation's name in marks.tsv.
 func (o operation) full() string { return apiNames[o.api] + " " + o.String() }
 
 var apiNames = map[contract.API]string{contract.V1: "v1", contract.V2: "v2", contract.Jobs: "jobs"}
 
-// basePaths are in front of an operation's path where cases and statements name it.
+// basePaths are the prefixes of paths in cases and statements.
 var basePaths = map[contract.API]string{contract.V1: "/v1", contract.V2: "/v2", contract.Jobs: ""}
 
 func operations() (list []operation) {
@@ -58,7 +58,7 @@ func operations() (list []operation) {
 	return list
 }
 
-// known says how the behaviour of an operation is known, by its source.
+// known returns how the behaviour of an operation is known, given its source.
 func known(source string) string {
 	for prefix, how := range map[string]string{"description: ": "described", "v1 document: ": "document", "v2 document: ": "document", "field notes: ": "observed", "changes of ": "observed"} {
 		if strings.HasPrefix(source, prefix) {
@@ -68,7 +68,7 @@ func known(source string) string {
 	return "chosen"
 }
 
-// marks reads the table. Its errors are found by the tests.
+// marks reads marks.tsv.
 func marks() (list []mark, err error) {
 	for line := range strings.Lines(marksTable) {
 		line = strings.TrimSuffix(line, "\n")
@@ -119,12 +119,12 @@ func expand(name string) (ids []string) {
 	return ids
 }
 
-// common reports whether a mark is about all operations, or all of one API.
+// common reports whether a mark applies to all operations, or to all of one API.
 func (m mark) common() bool {
 	return slices.Contains([]string{".", "^v1 ", "^v2 ", "^jobs "}, m.operations.String())
 }
 
-// judges returns the clauses of an operation in their order, without common ones.
+// judges returns the sorted clauses of an operation, without common ones.
 func judges(o operation, list []mark) (ids []string) {
 	if !o.served {
 		return nil
@@ -156,7 +156,7 @@ func judges(o operation, list []mark) (ids []string) {
 	return ids
 }
 
-// short writes ids with ranges: JOB-01, 04–06, SUB-02.
+// short formats ids with ranges: JOB-01, 04–06, SUB-02.
 func short(ids []string) string {
 	var parts []string
 	area := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/fidelity.md anew")
+var update = flag.Bool("update", false, "write docs/reference/fidelity.md")
 
 const page = "../../../docs/reference/fidelity.md"
 
@@ -34,7 +34,7 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 }
 
-// Every mark matches an operation, and every clause that a case judges is at an operation.
+// Every mark matches an operation, and every testable clause has an operation.
 func TestMarks(t *testing.T) {
 	list, err := marks()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestMarks(t *testing.T) {
 	placed := map[string]bool{}
 	for _, m := range list {
 		if !slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }) {
-			t.Errorf("no operation that is served matches %s", m.operations)
+			t.Errorf("no served operation matches %s", m.operations)
 		}
 		if m.common() {
 			for _, id := range m.clauses {
@@ -58,7 +58,7 @@ func TestMarks(t *testing.T) {
 	}
 	for _, c := range clauses.All() {
 		if !placed[c.ID] && c.Untestable == "" {
-			t.Errorf("%s is at no operation: add it to marks.tsv: %s", c.ID, c.Statement)
+			t.Errorf("%s has no operation: add it to marks.tsv: %s", c.ID, c.Statement)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// What the page says is served is served, and what it says isn't answers 501.
+// Served operations answer, and all others answer 501.
 func TestServedAsPrinted(t *testing.T) {
 	j := jobrunnertest.Start(t)
 	endpoint := j.Endpoint("builtin/echo")
@@ -105,7 +105,7 @@ func TestServedAsPrinted(t *testing.T) {
 			}
 		}
 		if missing == len(bases) {
-			t.Errorf("%s: served is %t, and it isn't so", o.full(), o.served)
+			t.Errorf("%s: the page says served: %t, the jobrunner differs", o.full(), o.served)
 		}
 	}
 }

@@ -18,9 +18,9 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 | described | the service description, which takes precedence |
 | document | the operator's OpenAPI documents of August 2026 |
 | observed | later pages, public clients and servers ([contract](contract.md)) |
-| chosen | by this project, where all sources are silent ([choices](contract.md#choices)) |
+| chosen | this project's choice, because all sources are silent ([choices](contract.md#choices)) |
 
-The jobrunner serves all operations but those marked *not served*, which answer 501. The clauses %s judge all operations; they aren't repeated. A served operation without clauses of its own is tested against the operator's documents, or with public clients.
+Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Other tests cover served operations without clauses, with the operator's documents or public clients.
 `
 
 // Markdown returns the page.

@@ -6,11 +6,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// nodesOf makes a configuration: as it is created, or as it is changed later.
+// nodesOf returns a configuration, or its changed form.
 type nodesOf func(v api.Version, changed bool) []node
 
-// configurations are what the schedules apply, by name: each has equal twins of the kinds
-// whose names are not unique. Changed, most of it has other settings, and some is renamed.
+// configurations are the configurations that the schedules apply. Kinds without unique names
+// occur twice with equal settings. The changed form has other settings and names.
 var configurations = []struct {
 	name  string
 	nodes nodesOf
@@ -19,7 +19,7 @@ var configurations = []struct {
 	{"pods", pods},
 }
 
-// choose returns what differs between a configuration and the changed one.
+// choose returns before for a configuration and after for its changed form.
 func choose(changed bool, before, after any) any {
 	if changed {
 		return after
@@ -59,8 +59,8 @@ func serverless(_ api.Version, changed bool) []node {
 	}
 }
 
-// pods has them on CPUs, where they run at once. The auth keeps its name: the API refuses to
-// delete one that a pod has.
+// pods is a configuration of pods on CPUs, which run at once. The auth keeps its name, because
+// the API can't delete an auth that a pod uses.
 func pods(v api.Version, changed bool) []node {
 	pod := func(address string, differs map[string]any) node {
 		return node{address, "gpucloud_pod", []string{"auth", "volume_a"}, func(id func(string) any) map[string]any {
@@ -108,7 +108,7 @@ func pods(v api.Version, changed bool) []node {
 		}})
 }
 
-// The keys of the account: those that are configured, and one of somebody else.
+// SSH keys of the account: configured ones and a foreign one.
 const (
 	keyBytes    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl "
 	ownKey      = keyBytes + "me@example.com"
@@ -117,7 +117,7 @@ const (
 	foreignKey  = keyBytes + "somebody@example.com"
 )
 
-// withoutForeign are the keys but for that of somebody else; found tells whether that is there.
+// withoutForeign removes the foreign key and reports whether it was present.
 func withoutForeign(keys []string) (own []string, found bool) {
 	own = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == foreignKey })
 	return own, len(own) < len(keys)

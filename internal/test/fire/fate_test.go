@@ -10,33 +10,33 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 )
 
-// fate is what becomes of one request.
+// fate is the fault that a request suffers.
 type fate string
 
 const (
 	passes        fate = ""
 	droppedBefore fate = "connection dropped before the request was processed"
 	droppedAfter  fate = "connection dropped after the request was processed"
-	refused500    fate = "500, nothing done"
-	refused502    fate = "502, nothing done"
-	refused503    fate = "503, nothing done"
-	wait503       fate = "503 with Retry-After, nothing done"
-	done500       fate = "500, and it was done"
-	done502       fate = "502, and it was done"
-	done503       fate = "503, and it was done"
+	refused500    fate = "500, not processed"
+	refused502    fate = "502, not processed"
+	refused503    fate = "503, not processed"
+	wait503       fate = "503 with Retry-After, not processed"
+	done500       fate = "500, but processed"
+	done502       fate = "502, but processed"
+	done503       fate = "503, but processed"
 	tooMany       fate = "429"
 	tooManyWait   fate = "429 with Retry-After"
-	slow          fate = "no answer in time, and it was done"
-	truncated     fate = "the answer breaks off"
-	notFoundYet   fate = "404 of what was made just now"
-	reordered     fate = "the list is in another order"
+	slow          fate = "processed, but no response in time"
+	truncated     fate = "the response is truncated"
+	notFoundYet   fate = "404 for a recently created object"
+	reordered     fate = "the list is reversed"
 	stoppedBefore fate = "SIGINT before the request was processed"
 	stoppedAfter  fate = "SIGINT after the request was processed"
 	killedBefore  fate = "kill -9 before the request was processed"
 	killedAfter   fate = "kill -9 after the request was processed"
-	late          fate = "the answer comes late, after others"
-	drips         fate = "the body comes in drops"
-	hangs         fate = "the body stops in the middle and never ends"
+	late          fate = "the response is late, after others"
+	drips         fate = "the body arrives slowly"
+	hangs         fate = "the body stops in the middle"
 )
 
 var fates = []fate{
@@ -46,7 +46,7 @@ var fates = []fate{
 
 const upstream = "<html>upstream</html>"
 
-// refuses answers in the deployment's place, and loses answers after it has served the request.
+// refuses responds instead of the deployment. loses replaces the response of a processed request.
 func refuses(status int, retryAfter string) *wirefault.Fault {
 	f := loses(status)
 	f.Stub, f.Answer.Header = true, map[string]string{"Retry-After": retryAfter}
@@ -58,7 +58,7 @@ func loses(status int) *wirefault.Fault {
 	return &wirefault.Fault{Answer: wirefault.Edit{Status: status, Body: &body}}
 }
 
-// faults are what the network does to a request by its fate.
+// faults implement the fates. Other fates need no fault of the network.
 var faults = map[fate]*wirefault.Fault{
 	droppedBefore: {Drop: "before"}, droppedAfter: {Drop: "after"},
 	stoppedBefore: {Drop: "before"}, killedBefore: {Drop: "before"}, killedAfter: {Drop: "after"},
@@ -69,20 +69,18 @@ var faults = map[fate]*wirefault.Fault{
 	slow:      {Hold: "after"}, late: {Delay: 3}, drips: {Drip: 0.05}, truncated: {Cut: 10}, hangs: {Stall: 10},
 }
 
-// schedule says what becomes of the requests of a scenario. A seed gives the
-// same fates each time: that of a request hangs on the part of the scenario, on
-// the operation, and on how often it was asked for. Which of the requests that
-// an interruption wakes at once comes first, it does not say: a seed may have
-// to be run a few times.
+// schedule determines the fates of the requests of a scenario. A fate depends only on the
+// seed, the part of the scenario, the operation and the number of its earlier requests. The
+// order of requests after an interruption isn't deterministic, so a seed may need several runs.
 type schedule struct {
 	seed  uint64
-	rate  float64 // part of the requests that something happens to
-	depth int     // requests of one operation that something may happen to
+	rate  float64 // share of the requests with a fault
+	depth int     // number of requests per operation that may have a fault
 
 	mu    sync.Mutex
-	part  string         // of the scenario; each has requests and fates of its own
-	asked map[string]int // by operation, in this part
-	story []string
+	part  string         // current part of the scenario
+	asked map[string]int // requests in this part by operation
+	log   []string
 }
 
 func newSchedule(seed uint64) *schedule {
@@ -93,16 +91,15 @@ func newSchedule(seed uint64) *schedule {
 // faultless is a schedule without faults.
 func faultless() *schedule { return &schedule{asked: map[string]int{}} }
 
-// begin begins a part of the scenario.
+// begin starts a part of the scenario.
 func (s *schedule) begin(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.part, s.asked = part, map[string]int{}
 }
 
-// next is the fate of the next request of an operation, such as GET templates/*,
-// and the time that each way of it takes: no two arrive at once, so that they
-// arrive in the same order each time.
+// next returns the fate of the next request of an operation, such as GET templates/*, and the
+// latency of each direction. Different latencies make the order of arrival deterministic.
 func (s *schedule) next(operation string) (f fate, takes time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,15 +117,15 @@ func (s *schedule) next(operation string) (f fate, takes time.Duration) {
 	return fates[r.IntN(len(fates))], takes
 }
 
-// tell notes what happened, for whoever reads of a failure.
-func (s *schedule) tell(format string, args ...any) {
+// logf records an event, to explain a failure.
+func (s *schedule) logf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.story = append(s.story, fmt.Sprintf(format, args...))
+	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
 func (s *schedule) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.story, "\n")
+	return strings.Join(s.log, "\n")
 }

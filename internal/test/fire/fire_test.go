@@ -1,9 +1,8 @@
-// Package fire sets the provider on fire: generated schedules of faults between
-// it and a jobrunner, in virtual time, and after each exactly what is configured
-// is there, none twice, none left behind, none lost from the state.
+// Package fire tests the provider under generated schedules of network faults, in virtual time.
+// At the end of each schedule, deployment, state and configuration must have the same objects.
 //
 //	make fire                                                          every schedule
-//	go test ./internal/test/fire -v -run Fire/v2/pods -fire.seed 17   one, and its story
+//	go test ./internal/test/fire -v -run Fire/v2/pods -fire.seed 17   one, with its log
 package fire
 
 import (
@@ -23,14 +22,14 @@ import (
 )
 
 var (
-	schedules = flag.Int("fire.n", 15, "schedules of each version of the API, by seed from 1")
-	fresh     = flag.Int("fire.fresh", 3, "further schedules, of seeds that nobody chose")
-	only      = flag.Uint64("fire.seed", 0, "the schedule of this seed alone, with its story")
+	schedules = flag.Int("fire.n", 15, "schedules per API version, with seeds from 1")
+	fresh     = flag.Int("fire.fresh", 3, "further schedules with random seeds")
+	only      = flag.Uint64("fire.seed", 0, "only the schedule of this seed, with its log")
 )
 
 const key = "the-key-of-the-fire"
 
-// attempts bounds how often an apply is repeated. Every schedule ends before.
+// attempts bounds the repetitions of an apply. Every schedule ends earlier.
 const attempts = 60
 
 func TestFire(t *testing.T) {
@@ -42,7 +41,7 @@ func TestFire(t *testing.T) {
 					t.Parallel()
 					for _, seed := range seeds(configured.name) {
 						if wrong := runSchedule(t, v, configured.nodes, seed, mistake{}); len(wrong) > 0 {
-							t.Errorf("again: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d\n%s", v, configured.name, seed, strings.Join(wrong, "\n"))
+							t.Errorf("repeat it with: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d\n%s", v, configured.name, seed, strings.Join(wrong, "\n"))
 						}
 					}
 				})
@@ -51,8 +50,8 @@ func TestFire(t *testing.T) {
 	}
 }
 
-// seeds are those of a configuration's schedules. A schedule of pods takes three times as long as
-// one of serverless: it has a third as many.
+// seeds returns the seeds of a configuration's schedules. pods has a third as many as
+// serverless, because each takes three times as long.
 func seeds(configuration string) (out []uint64) {
 	if *only > 0 {
 		return []uint64{*only}
@@ -73,7 +72,7 @@ func seeds(configuration string) (out []uint64) {
 	return out
 }
 
-// runSchedule runs the scenario under one schedule, and returns the log of the run,
+// runSchedule runs the scenario under one schedule. If something is wrong, it returns the log,
 // followed by the failures.
 func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, m mistake) (wrong []string) {
 	t.Helper()
@@ -98,13 +97,12 @@ func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, m
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Hour) // what an interrupted run still waits for
+		time.Sleep(time.Hour) // lets interrupted runs end
 	})
 	return wrong
 }
 
-// scenario makes everything, changes it, and takes it down, each until it
-// succeeds.
+// scenario creates, changes and destroys a configuration, each until it succeeds.
 func (c *core) scenario() (wrong []string) {
 	if _, err := c.client().SSHKeys.Set(context.WithoutCancel(c.t.Context()), []string{foreignKey}); err != nil {
 		c.t.Fatal(err)
@@ -136,18 +134,18 @@ func (c *core) scenario() (wrong []string) {
 func (c *core) until(command string, run func() []string) string {
 	var trouble []string
 	for range attempts {
-		c.schedule.tell("terraform %s", command)
+		c.schedule.logf("terraform %s", command)
 		if trouble = run(); len(trouble) == 0 {
 			return ""
 		}
 		for _, text := range trouble {
-			c.schedule.tell("  %s", text)
+			c.schedule.logf("  %s", text)
 		}
 	}
-	return fmt.Sprintf("terraform %s fails for the %dth time:\n%s", command, attempts, strings.Join(trouble, "\n"))
+	return fmt.Sprintf("terraform %s failed %d times, at last with:\n%s", command, attempts, strings.Join(trouble, "\n"))
 }
 
-// check compares deployment, state and configuration, with nothing in between.
+// check compares deployment, state and configuration, without faults.
 func (c *core) check(nodes []node) (wrong []string) {
 	ids := map[string]string{}
 	for address, o := range c.state {
@@ -163,14 +161,14 @@ func (c *core) check(nodes []node) (wrong []string) {
 	if _, found := withoutForeign(c.keys()); !found {
 		wrong = append(wrong, "the SSH key of somebody else is gone")
 	}
-	there := c.objects()
-	for id, what := range there {
+	objects := c.objects()
+	for id, what := range objects {
 		if _, ok := ids[id]; !ok {
-			wrong = append(wrong, fmt.Sprintf("%s %s is there and in no state", what, id))
+			wrong = append(wrong, fmt.Sprintf("%s %s exists and is in no state", what, id))
 		}
 	}
-	if len(there) != len(nodes) {
-		wrong = append(wrong, fmt.Sprintf("%d objects are there, %d are configured", len(there), len(nodes)))
+	if len(objects) != len(nodes) {
+		wrong = append(wrong, fmt.Sprintf("%d objects exist, %d are configured", len(objects), len(nodes)))
 	}
 	quiet := *c
 	quiet.schedule = faultless()
@@ -190,7 +188,7 @@ func (c *core) check(nodes []node) (wrong []string) {
 	return wrong
 }
 
-// client asks the deployment without faults.
+// client returns a client without faults.
 func (c *core) client() *api.Client {
 	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
 		deployment: c.deployment, schedule: faultless(),
@@ -201,7 +199,7 @@ func (c *core) client() *api.Client {
 	return client
 }
 
-// objects are those of the deployment, by id.
+// objects returns kind and name of the deployment's objects by id.
 func (c *core) objects() map[string]string {
 	client, out := c.client(), map[string]string{}
 	ctx := context.WithoutCancel(c.t.Context())
@@ -228,7 +226,7 @@ func (c *core) objects() map[string]string {
 	return out
 }
 
-// keys are the account's SSH keys.
+// keys returns the account's SSH keys.
 func (c *core) keys() []string {
 	keys, err := c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context()))
 	if err != nil {

@@ -16,23 +16,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// node is a resource of a configuration: config is its arguments, where id
-// answers another's id, or that it is unknown.
+// node is a resource of a configuration. config returns its arguments; id returns the id of
+// another resource, or tfdrive.Unknown.
 type node struct {
 	address, kind string
 	needs         []string
 	config        func(id func(address string) any) map[string]any
 }
 
-// object is what the state has of a resource.
+// object is a resource in the state.
 type object struct {
 	tfdrive.State
 	tainted bool
 }
 
-// core does what Terraform does around a configuration: it keeps the state,
-// refreshes, plans, applies side by side in the order of the dependencies, and
-// imports what it is told to.
+// core imitates Terraform: it keeps the state, refreshes, plans, and applies concurrently in
+// the order of the dependencies. Like an attentive user, it runs import commands of messages.
 type core struct {
 	t          *testing.T
 	version    api.Version
@@ -45,16 +44,16 @@ type core struct {
 	state map[string]object
 }
 
-// process is a provider that runs.
+// process is a running provider.
 type process struct {
 	*tfdrive.Provider
 	wire *wire
 	mu   sync.Mutex
-	done bool // SIGINT: nothing new is begun
+	done bool // after SIGINT: starts nothing new
 }
 
-// start starts a provider, and configures it: again where a fault is in the
-// way, as it asks whether the API answers.
+// start starts and configures a provider. Configure sends a request, so start retries if that
+// suffers a fault.
 func (c *core) start() *process {
 	var p *process
 	for range attempts {
@@ -63,7 +62,7 @@ func (c *core) start() *process {
 		if err == nil && !p.hasEnded() {
 			return p
 		}
-		c.schedule.tell("  the provider is not configured: %s", first(err))
+		c.schedule.logf("  the provider is not configured: %s", first(err))
 	}
 	c.t.Fatal(p.Configured)
 	return nil
@@ -75,7 +74,7 @@ func (c *core) startOnce() *process {
 		p.mu.Lock()
 		p.done = true
 		p.mu.Unlock()
-		if p.Provider != nil { // else it is being configured
+		if p.Provider != nil { // nil while it is configured
 			p.Stop()
 		}
 	}})
@@ -99,12 +98,12 @@ func (c *core) id(address string) any {
 	return tfdrive.Unknown
 }
 
-// apply is terraform apply, once. It tells what went wrong; "" is nothing.
+// apply runs terraform apply once and returns its errors.
 func (c *core) apply(nodes []node) (trouble []string) {
 	if trouble := c.plan(nodes); len(trouble) > 0 {
 		return trouble
 	}
-	p := c.start() // Terraform applies with another process than it plans with
+	p := c.start() // Terraform starts a new process for the apply
 	var mu sync.Mutex
 	wrong := func(address string, diags tfdrive.Diagnostics) bool {
 		err := diags.Err()
@@ -116,8 +115,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 		trouble = append(trouble, address+": "+err.Error())
 		return true
 	}
-	// What is not configured any more goes first here, the dependent before what
-	// they depend on.
+	// Objects that are no longer configured are destroyed first.
 	for _, address := range c.staleAddresses(nodes) {
 		if !p.hasEnded() && !wrong(address, c.destroyOne(p, address)) && !p.wire.killed() {
 			delete(c.state, address)
@@ -134,13 +132,13 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			}
 			prior, config := c.state[n.address], n.config(c.id)
 			group.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond) // who asks first is the same each time
+				time.Sleep(time.Duration(i) * time.Millisecond) // makes the order deterministic
 				o, diags := c.applyOne(p, n, prior, config)
 				results[i], fails[i] = o, wrong(n.address, diags)
 			})
 		}
 		group.Wait()
-		if p.wire.killed() { // what it would have answered is lost
+		if p.wire.killed() { // its results are lost
 			return append(trouble, "the provider was killed")
 		}
 		for i, n := range level {
@@ -155,7 +153,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	}
 	for _, n := range nodes {
 		if failed[n.address] && len(trouble) == 0 {
-			trouble = append(trouble, n.address+" was not begun")
+			trouble = append(trouble, n.address+" was not started")
 		}
 	}
 	if p.hasEnded() && len(trouble) == 0 {
@@ -203,7 +201,7 @@ func (c *core) applyOne(p *process, n node, prior object, config map[string]any)
 	return after, diags
 }
 
-// plan is the walk before: refresh what there is, and look at what is planned.
+// plan refreshes the state and plans the configuration.
 func (c *core) plan(nodes []node) (trouble []string) {
 	p := c.start()
 	for _, address := range slices.Sorted(maps.Keys(c.state)) {
@@ -217,7 +215,7 @@ func (c *core) plan(nodes []node) (trouble []string) {
 			continue
 		}
 		if !read.Exists() {
-			c.schedule.tell("  the state forgets %s", address)
+			c.schedule.logf("  %s no longer exists: removed from the state", address)
 			delete(c.state, address)
 			continue
 		}
@@ -244,15 +242,15 @@ func (c *core) plan(nodes []node) (trouble []string) {
 		}
 	}
 	if c.follow(nodes, advice) {
-		return append(trouble, "what the plan names is to be imported first")
+		return append(trouble, "objects that the plan named were imported")
 	}
 	return trouble
 }
 
 var importCommand = regexp.MustCompile(`terraform import (\w+)\.NAME (\w+)`)
 
-// follow imports what messages name with the command: a user who reads, and
-// tries again when that fails. It tells whether there was anything to import.
+// follow runs the import commands of messages until they succeed, as a user would. It reports
+// whether there were any.
 func (c *core) follow(nodes []node, messages []string) (had bool) {
 	known := map[string]bool{}
 	for _, o := range c.state {
@@ -272,7 +270,7 @@ func (c *core) follow(nodes []node, messages []string) (had bool) {
 			for range attempts {
 				p := c.start()
 				state, diags := p.Import(kind, id)
-				c.schedule.tell("  terraform import %s %s: %s", address, id, first(diags.Err()))
+				c.schedule.logf("  terraform import %s %s: %s", address, id, first(diags.Err()))
 				if diags.Err() == nil && !p.wire.killed() {
 					if state.Exists() {
 						c.state[address] = object{State: state}
@@ -294,7 +292,7 @@ func first(err error) string {
 	return line
 }
 
-// destroy is terraform destroy, once.
+// destroy runs terraform destroy once and returns its errors.
 func (c *core) destroy(nodes []node) (trouble []string) {
 	if trouble := c.plan(nil); len(trouble) > 0 {
 		return trouble
@@ -336,11 +334,10 @@ func (c *core) destroyOne(p *process, address string) tfdrive.Diagnostics {
 	return p.Destroy(c.state[address].State)
 }
 
-// levels are the nodes in the order of their dependencies, those of one level
-// side by side.
+// levels sorts the nodes by dependencies. Nodes of one level are independent.
 func levels(nodes []node) (out [][]node) {
 	depth := map[string]int{}
-	for _, n := range nodes { // listed behind what they need
+	for _, n := range nodes { // dependencies come first
 		d := 0
 		for _, a := range n.needs {
 			d = max(d, depth[a]+1)

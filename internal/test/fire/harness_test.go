@@ -10,21 +10,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// mistake is one that provider, deployment or user could make, made on purpose: a
-// harness that doesn't notice it proves nothing.
+// mistake is a deliberate mistake of provider, deployment or user, which the tests must notice.
 type mistake struct {
-	fault        func() *wirefault.Fault // a new one, as it has state; nil: none
-	repeats      string                  // prefix of operations that the fault repeats if the answer was lost
-	forgets      bool                    // an object falls out of the state
-	readsNothing bool                    // what errors and plans name is not imported
+	fault        func() *wirefault.Fault // returns a new fault, because faults have state; nil: none
+	repeats      string                  // prefix of operations that are repeated if the response is lost
+	forgets      bool                    // an object disappears from the state
+	readsNothing bool                    // the user ignores import commands
 }
 
-// repeats sends a create whose answer was lost again.
+// repeats repeats creates whose response is lost.
 func repeats(operations string) mistake {
 	return mistake{fault: func() *wirefault.Fault { return &wirefault.Fault{Again: &wirefault.Edit{}} }, repeats: operations}
 }
 
-// Each mistake is found within a few schedules.
+// The tests notice each mistake within a few schedules.
 func TestMistakesAreFound(t *testing.T) {
 	const enough = 40
 	both, second := acctest.Versions, []api.Version{api.V2}
@@ -32,8 +31,8 @@ func TestMistakesAreFound(t *testing.T) {
 		mistake    mistake
 		configured nodesOf
 		versions   []api.Version
-		finds      string // in what is wrong
-		long       bool   // not in the short form
+		finds      string // part of a failure
+		long       bool   // not in a short run
 	}{
 		"a create is repeated": {repeats("POST "), serverless, both, "", false},
 		"the state forgets":    {mistake{forgets: true}, serverless, both, "", false},
@@ -42,14 +41,14 @@ func TestMistakesAreFound(t *testing.T) {
 		}}, serverless, both, "", false},
 		"messages are not read":                {mistake{readsNothing: true}, serverless, both, "", false},
 		"a create of a pod is repeated":        {repeats("POST pods"), pods, both, "pod work ", true},
-		"a create of a cluster is repeated":    {repeats("POST clusters"), pods, second, "and in no state", true},
-		"a create of a delegation is repeated": {repeats("POST registries/delegations"), pods, second, "and in no state", true},
+		"a create of a cluster is repeated":    {repeats("POST clusters"), pods, second, "and is in no state", true},
+		"a create of a delegation is repeated": {repeats("POST registries/delegations"), pods, second, "and is in no state", true},
 		"keys of somebody else are dropped": {mistake{fault: func() *wirefault.Fault {
 			return &wirefault.Fault{Method: "PUT", Path: "/account/ssh-keys$", Request: wirefault.Edit{Raw: [][2]string{{`"` + regexp.QuoteMeta(foreignKey) + `",`, ""}}}}
 		}}, pods, second, "the SSH key of somebody else is gone", false},
 	} {
 		versions := c.versions
-		if testing.Short() { // the mistakes are the harness's, on either version
+		if testing.Short() { // one version is enough to test the harness
 			versions = versions[len(versions)-1:]
 		}
 		for _, v := range versions {
@@ -63,7 +62,7 @@ func TestMistakesAreFound(t *testing.T) {
 						return
 					}
 				}
-				t.Errorf("%d schedules end as if nothing was wrong", enough)
+				t.Errorf("%d schedules don't notice the mistake", enough)
 			})
 		}
 	}

@@ -22,13 +22,13 @@ import (
 type wire struct {
 	deployment *deployment
 	schedule   *schedule
-	stop       func()           // SIGINT
+	stop       func()           // sends SIGINT
 	repeats    string           // see mistake
-	mistaken   *wirefault.Fault // nil: none
+	mistaken   *wirefault.Fault // may be nil
 	transport  *http.Transport
 
 	mu   sync.Mutex
-	dead bool // kill -9
+	dead bool // after kill -9
 }
 
 func newWire(t *testing.T, w *wire) *wire {
@@ -37,7 +37,7 @@ func newWire(t *testing.T, w *wire) *wire {
 	go func() { _ = server.Serve(network) }() // until Close
 	t.Cleanup(func() { _ = server.Close() })
 	w.transport = network.Transport()
-	w.transport.DisableKeepAlives = true // net/http repeats a GET on a reused connection that drops
+	w.transport.DisableKeepAlives = true // net/http would retry a GET on a reused connection
 	return w
 }
 
@@ -60,7 +60,7 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 	operation := operation(r)
 	f, takes := w.schedule.next(operation)
 	if f != passes {
-		w.schedule.tell("  %s: %s", operation, f)
+		w.schedule.logf("  %s: %s", operation, f)
 	}
 	switch {
 	case f == stoppedBefore:
@@ -109,7 +109,7 @@ func (w *wire) killed() bool {
 	return w.dead
 }
 
-// operation is the method and the path, with * for an id.
+// operation returns the method and the path, with * for an id.
 func operation(req *http.Request) string {
 	parts := pathParts(req)
 	if i := idAt(parts); len(parts) > i && parts[1] != "catalog" && parts[1] != "account" {
@@ -122,7 +122,7 @@ func pathParts(req *http.Request) []string {
 	return strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 }
 
-// idAt is where a path has its id, if it has one.
+// idAt returns the index of the id in a path.
 func idAt(parts []string) int {
 	if len(parts) > 2 && parts[2] == "delegations" {
 		return 3
@@ -142,7 +142,7 @@ func newDeployment(h http.Handler) *deployment {
 	return &deployment{handler: h, born: map[string]time.Time{}}
 }
 
-// ServeHTTP completes also if the client has gone.
+// ServeHTTP also completes requests of clients that have disconnected.
 func (d *deployment) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	r.RemoteAddr = "127.0.0.1:1"
@@ -161,10 +161,10 @@ func (d *deployment) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	_, _ = out.Write(recorder.Body.Bytes())
 }
 
-// lag is how long after its create an object may not be found by its id.
+// lag is the time after a create in which a read by id may return 404.
 const lag = time.Second
 
-// wasJustCreated tells whether a request reads a recently created object by its id.
+// wasJustCreated reports whether a request reads a recently created object by its id.
 func (d *deployment) wasJustCreated(req *http.Request) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

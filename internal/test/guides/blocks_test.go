@@ -1,6 +1,5 @@
-// Package guides follows the Markdown files of the project as a reader would: it writes
-// the files that they show, runs the commands, and compares what is printed. A block
-// that nothing checks fails.
+// Package guides follows the project's Markdown files as a reader would: it writes the files
+// that they show, runs the commands and compares the output. Every code block needs a check.
 package guides
 
 import (
@@ -14,20 +13,20 @@ import (
 
 const root = "../../.."
 
-// block is a fenced block of a Markdown file.
+// block is a fenced code block of a Markdown file.
 type block struct {
 	document string // path from the root
 	line     int    // of the opening fence
 	language string
-	text     string // each line ends with a newline
+	text     string // ends with a newline
 }
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.document, b.line) }
 
 var fence = regexp.MustCompile("^( *)(```+|~~~+)(.*)$")
 
-// readBlocks returns the fenced blocks of a document. A fence may be indented, as in a
-// list; that much is cut from its lines.
+// readBlocks returns the fenced blocks of a document. The indentation of a fence, such as in a
+// list, is removed from its lines.
 func readBlocks(t *testing.T, document string) (blocks []block) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, document))
@@ -52,12 +51,12 @@ func readBlocks(t *testing.T, document string) (blocks []block) {
 		}
 	}
 	if open != nil {
-		t.Errorf("%s: the block has no end", open)
+		t.Errorf("%s: the block isn't closed", open)
 	}
 	return blocks
 }
 
-// documents returns the paths of all Markdown files, from the root.
+// documents returns all Markdown files, as paths from the root.
 func documents(t *testing.T) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// check is how a block is checked whose document nobody follows from top to bottom. The
-// blocks of a document share a session.
+// check checks a block of a document that isn't a guide. The blocks of a document share a
+// session.
 type check func(s *session, b block)
 
-// checks are those of each document, by language. Guides have none.
+// checks are the checks of each document by language of the block.
 var checks = map[string]map[string]check{
 	"README.md":                          {"console": cloned},
 	"docs/start/tools.md":                {"console": typed},
@@ -35,8 +35,8 @@ var checks = map[string]map[string]check{
 	"docs/reference/plan-performance.md": {"console": goTest},
 }
 
-// Each block of a Markdown file is one of a guide, which TestGuides follows, comes from
-// examples/, which other tests apply, or has a check.
+// Each block is part of a guide, which TestDocuments follows, equals a file of examples/, which
+// other tests apply, or has a check.
 func TestEveryBlockHasACheck(t *testing.T) {
 	examples := exampleTexts(t)
 	unused := map[string]bool{}
@@ -52,21 +52,21 @@ func TestEveryBlockHasACheck(t *testing.T) {
 			case slices.Contains(guides, document), checks[document][b.language] != nil:
 			case b.language == "text" && strings.HasPrefix(document, "docs/functions/"): // the signature
 			case !examples[strings.TrimSpace(b.text)]:
-				t.Errorf("%s: nothing checks this block of %q: it is of no guide, equals no file of examples/ and is not in the table of checks", b, b.language)
+				t.Errorf("%s: this block of %q has no check: it isn't in a guide, doesn't equal a file of examples/ and isn't in the table of checks", b, b.language)
 			}
 		}
 	}
 	for name := range unused {
-		t.Errorf("the table of checks has %s, and there is no such block", name)
+		t.Errorf("the table of checks has %s, but no such block exists", name)
 	}
 }
 
-// exampleTexts are the contents of all files of examples/.
+// exampleTexts returns the contents of all files of examples/.
 func exampleTexts(t *testing.T) map[string]bool {
 	t.Helper()
 	texts := map[string]bool{}
 	err := filepath.WalkDir(filepath.Join(root, "examples"), func(path string, entry os.DirEntry, err error) error {
-		if entry != nil && entry.Name() == ".terraform" { // of a reader who tried it
+		if entry != nil && entry.Name() == ".terraform" { // left by a manual run
 			return filepath.SkipDir
 		}
 		if err != nil || entry.IsDir() {
@@ -82,20 +82,20 @@ func exampleTexts(t *testing.T) map[string]bool {
 	return texts
 }
 
-// typed is for commands that a reader types in a clone.
+// typed runs commands in a clone.
 func typed(s *session, b block) { s.typeAll(b) }
 
-// afterInstall is for commands of a reader who has installed the provider.
+// afterInstall runs commands after make install.
 func afterInstall(s *session, b block) {
 	s.t.Helper()
 	s.must("(cd " + s.clone + " && make install)")
 	s.typeAll(b)
 }
 
-// followed is for what TestGuides does with the blocks of a guide.
+// followed treats the block like one of a guide.
 func followed(s *session, b block) { s.follow(b) }
 
-// onBoth is for commands on a laptop and on its server, which are one machine here.
+// onBoth runs commands for a laptop and a server, both on this machine.
 func onBoth(s *session, b block) {
 	s.t.Helper()
 	if s.preparedHello {
@@ -104,7 +104,7 @@ func onBoth(s *session, b block) {
 	}
 	s.preparedHello = true
 	home := s.dir
-	s.must("make install && mkdir ~/hello && cd ~/hello") // the first guide
+	s.must("make install && mkdir ~/hello && cd ~/hello") // as the first guide does
 	for _, before := range readBlocks(s.t, guides[0]) {
 		if first, _, _ := strings.Cut(before.text, "\n"); before.language != "console" && fileName.MatchString(first) {
 			s.write(before)
@@ -117,8 +117,8 @@ func onBoth(s *session, b block) {
 
 var installSDK = regexp.MustCompile(`(?m)^\$ python3 -m venv \.venv\n\$ \.venv/bin/pip install runpod\n…\n`)
 
-// withSDK is for commands of a reader who installs the public worker SDK; here a stand-in
-// takes its place, without the network.
+// withSDK runs commands after the installation of the public SDK. A stand-in replaces the SDK,
+// because tests have no network.
 func withSDK(s *session, b block) {
 	s.t.Helper()
 	rest := installSDK.ReplaceAllString(b.text, "")
@@ -132,7 +132,7 @@ func withSDK(s *session, b block) {
 
 var copied = regexp.MustCompile(`(?m)^COPY (\S+) `)
 
-// dockerfile is for a file whose image is built elsewhere: what it copies is there.
+// dockerfile checks that the files that a Dockerfile copies exist. It builds no image.
 func dockerfile(s *session, b block) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600); err != nil {
@@ -145,7 +145,7 @@ func dockerfile(s *session, b block) {
 	}
 }
 
-// cloned is for commands of a reader who begins with a clone.
+// cloned runs commands in a clone, and skips git clone.
 func cloned(s *session, b block) {
 	s.t.Helper()
 	first, rest, _ := strings.Cut(b.text, "\n")
@@ -156,8 +156,8 @@ func cloned(s *session, b block) {
 	s.typeAll(b)
 }
 
-// onCluster is for the files of a cluster that a reader has. The jobrunner reads its own,
-// and misses the cluster; the rights are compared in jobrunner/run/kubernetes.
+// onCluster checks files for a Kubernetes cluster: the jobrunner must accept its configuration
+// and then miss the cluster. jobrunner/run/kubernetes checks the rights.
 func onCluster(s *session, b block) {
 	s.t.Helper()
 	if strings.HasPrefix(b.text, "# role.yaml\n") {
@@ -170,8 +170,7 @@ func onCluster(s *session, b block) {
 	}
 }
 
-// onServers is for commands on machines that a reader has: the jobrunner's have the
-// command and the flags.
+// onServers checks only the names and flags of jobrunner commands, because they need servers.
 func onServers(s *session, b block) {
 	s.t.Helper()
 	all, err := commands(b)
@@ -185,8 +184,7 @@ func onServers(s *session, b block) {
 	}
 }
 
-// afterInit is for commands that are typed where this provider is installed, and a
-// state has something.
+// afterInit runs commands in a folder with an installed provider and a state.
 func afterInit(s *session, b block) {
 	s.t.Helper()
 	s.write(block{text: "# main.tf\nterraform {\n  required_providers {\n    gpucloud = {\n      source = \"gpucloud/gpucloud\"\n    }\n  }\n}\nresource \"terraform_data\" \"other\" {}\n"})
@@ -194,7 +192,7 @@ func afterInit(s *session, b block) {
 	s.typeAll(b)
 }
 
-// testedBy is for blocks that a test of another package reads.
+// testedBy checks that a test of another package reads the document.
 func testedBy(folder, test string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
@@ -211,18 +209,18 @@ func testedBy(folder, test string) check {
 				return
 			}
 		}
-		s.t.Errorf("%s: no %s of %s reads it", b, test, folder)
+		s.t.Errorf("%s: %s of %s doesn't read it", b, test, folder)
 	}
 }
 
-// explains is for output that only another machine can print.
+// explains checks nothing: only another machine can print this output.
 func explains(*session, block) {}
 
-// servedWith is for a file that a flag of the jobrunner names: it starts with it.
+// servedWith checks that the jobrunner starts with the file as the value of a flag.
 func servedWith(flag string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
-		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the rules name folders beside it
+		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the rules name folders relative to it
 		if err := os.WriteFile(filepath.Join(s.dir, file), []byte(b.text), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
@@ -230,8 +228,7 @@ func servedWith(flag string) check {
 	}
 }
 
-// pythonFile is for a handler: it is written where its first line has its name, and
-// compiled in any case.
+// pythonFile compiles a handler. If its first line names a file, it writes that file.
 func pythonFile(s *session, b block) {
 	s.t.Helper()
 	name := "snippet.py"
@@ -250,7 +247,7 @@ var (
 	flow       = regexp.MustCompile(`^ +\w+(\["[^"]+"\])? (-->|-- "[^"]+" -->|-\. "[^"]+" \.->) \w+(\["[^"]+"\])?$`)
 )
 
-// diagram is for mermaid's: its states are those of the contract.
+// diagram checks the syntax of a mermaid diagram, and that the contract has its states.
 func diagram(s *session, b block) {
 	s.t.Helper()
 	contract, err := os.ReadFile(filepath.Join(root, "docs/reference/contract.md"))
@@ -277,7 +274,7 @@ func diagram(s *session, b block) {
 
 var used = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
 
-// goOf is for a piece of Go: it is formatted, and what it uses of a package exists there.
+// goOf checks that a piece of Go is formatted and that the names that it uses exist.
 func goOf(before, after, folder string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
@@ -308,8 +305,8 @@ func goOf(before, after, folder string) check {
 
 var selected = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
 
-// goTest is for a command that is too long, or needs another machine: the tests or
-// benchmarks that it selects exist.
+// goTest checks that the selected tests or benchmarks exist, because they are too long or need
+// another machine.
 func goTest(s *session, b block) {
 	s.t.Helper()
 	for line := range strings.Lines(b.text) {
@@ -324,7 +321,7 @@ func goTest(s *session, b block) {
 		kind := map[string]string{"run": "Test", "bench": "Benchmark"}[found[1]]
 		out, err := exec.CommandContext(s.t.Context(), "grep", "-l", "^func "+kind+".*"+strings.TrimPrefix(found[2], kind), "-r", filepath.Join(root, folder)).CombinedOutput()
 		if err != nil {
-			s.t.Errorf("%s: no %s of %s has %s in its name: %s", b, kind, folder, found[2], out)
+			s.t.Errorf("%s: %s has no %s with %s in its name: %s", b, folder, kind, found[2], out)
 		}
 	}
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// What the guides say of other CLIs is so: the first endpoint, the secrets and
-// the tests of the module work with each of this machine.
+// The first endpoint, the secrets guide and the module's tests work with every installed CLI.
 func TestOtherCommandLines(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a short run follows the first guide with one CLI")
+		t.Skip("a short run uses only the default CLI")
 	}
 	python.Need(t)
 	bin := t.TempDir()

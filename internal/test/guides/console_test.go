@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// command is what a reader types, and what the document shows of its output.
+// command is a command of a console block.
 type command struct {
 	text  string
-	shown []string
+	shown []string // output in the document
 }
 
 var heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
 
-// commands returns the commands of a console block: each begins with "$ " and goes on
-// after a backslash or with the text of a here document.
+// commands returns the commands of a console block. Each begins with "$ " and continues after
+// a backslash or with a here document.
 func commands(b block) (all []command, err error) {
 	end, more := "", false
 	for line := range strings.Lines(b.text) {
@@ -43,12 +43,12 @@ func commands(b block) (all []command, err error) {
 	return all, nil
 }
 
-// fails tells whether the document says that the command does not succeed.
+// fails reports whether the document shows a failing command.
 func (c command) fails() bool {
 	return regexp.MustCompile(`(?m)^(│ )?Error: |^Failure! `).MatchString(strings.Join(c.shown, "\n"))
 }
 
-// unstable is what differs from run to run, and what it is compared as.
+// unstable are texts that differ from run to run, and their replacements.
 var unstable = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -74,9 +74,9 @@ func stable(line string) string {
 	return line
 }
 
-// compare returns what of the shown lines the output lacks, "" for nothing. The
-// output may have more at its start and end, and where a line of the document is "…";
-// an "…" in a line stands for any text. Empty lines count nowhere.
+// compare returns the first shown line that the output lacks, or "". The output may have more
+// lines at its start and end. A line "…" stands for any lines, "…" in a line for any text.
+// Empty lines are ignored.
 func compare(shown []string, output string) string {
 	var printed []string
 	for line := range strings.Lines(output) {
@@ -99,7 +99,7 @@ func compare(shown []string, output string) string {
 			next++
 		}
 		if next == len(printed) {
-			return "this line does not come: " + line
+			return "the output lacks the line: " + line
 		}
 		if !pattern.MatchString(printed[next]) {
 			return fmt.Sprintf("expected the line %q, got %q", line, printed[next])

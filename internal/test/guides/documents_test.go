@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// guides are the documents that a reader follows from top to bottom.
+// guides are the documents that TestDocuments follows from top to bottom.
 var guides = []string{
 	"docs/start/first-endpoint.md",
 	"docs/guides/secrets.md",
@@ -24,11 +24,10 @@ var guides = []string{
 	"examples/README.md",
 }
 
-// short are the documents of a short run.
+// short are the documents of a -short run.
 var short = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
 
-// Each document works as it stands: its files and commands, one after the other, and
-// what it says that they print.
+// The files and commands of each document work in their order and print what it shows.
 func TestDocuments(t *testing.T) {
 	python.Need(t)
 	bin, err := filepath.EvalSymlinks(t.TempDir())
@@ -51,7 +50,7 @@ func TestDocuments(t *testing.T) {
 				t.Parallel()
 				s := newSession(t, bin, cli)
 				s.judges = document == "docs/start/conformance.md"
-				if slices.Contains(guides[1:], document) { // which begin after the first
+				if slices.Contains(guides[1:], document) { // they require the first guide's installation
 					s.must("make install")
 				}
 				for _, b := range readBlocks(t, document) {
@@ -66,7 +65,7 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// follow does what a block of a guide says.
+// follow runs the commands of a block or writes its file.
 func (s *session) follow(b block) {
 	s.t.Helper()
 	if b.language == "console" {
@@ -88,8 +87,7 @@ func (s *session) follow(b block) {
 // configured finds the jobrunner.yaml that a workflow names.
 var configured = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
 
-// expectPart is for a block without the name of a file: it is a part of one that the
-// reader has.
+// expectPart checks that a block without a file name is part of a file that the reader has.
 func (s *session) expectPart(b block) {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.*"))
@@ -104,8 +102,7 @@ func (s *session) expectPart(b block) {
 	s.t.Errorf("%s: expected a first line that names the file, such as \"# main.tf\", or a part of a file in %s", b, s.dir)
 }
 
-// standIn puts a stand-in for the public worker SDK beside the handlers of a reader
-// who would install it.
+// standIn writes a stand-in for the public SDK, which the reader would install.
 func (s *session) standIn() {
 	s.t.Helper()
 	source, err := os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))

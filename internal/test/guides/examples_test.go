@@ -58,13 +58,13 @@ func TestModuleReadme(t *testing.T) {
 	}
 }
 
-// The folder of blue and green is what its guide has the reader write.
+// examples/blue-green contains the files that its guide shows.
 func TestBlueGreenFolder(t *testing.T) {
 	var names []string
 	for _, b := range readBlocks(t, "docs/guides/blue-green.md") {
 		first, text, _ := strings.Cut(b.text, "\n")
 		found := fileName.FindStringSubmatch(first)
-		if found == nil || found[1] == "terraform.tfvars" { // its step
+		if found == nil || found[1] == "terraform.tfvars" {
 			continue
 		}
 		names = append(names, found[1])
@@ -79,8 +79,7 @@ func TestBlueGreenFolder(t *testing.T) {
 	}
 }
 
-// What people copy is followed by TestDocuments: each folder is in the README, and has a
-// jobrunner.yaml where it has workers of its own.
+// The README lists every folder of examples/.
 func TestEveryExampleIsListed(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(root, "examples/README.md"))
 	if err != nil {

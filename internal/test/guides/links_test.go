@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// repository is the address of a file of the project on the code host.
+// repository is the address of the project on the code host.
 const repository = "https://github.com/gpucloud/terraform-provider-gpucloud/"
 
 var (
@@ -20,8 +20,9 @@ var (
 	published = regexp.MustCompile(`^docs/(index\.md|(guides|resources|data-sources|ephemeral-resources|list-resources|actions|functions)(/.*)?)$`)
 )
 
-// Links to files of the project lead to existing files and headings, also as full addresses.
-// Relative links stay in docs/, and those of pages that the Terraform registry publishes lead to such pages.
+// Links to the project's files, also full addresses, lead to existing files and headings.
+// Relative links stay in docs/; on pages that the Terraform registry publishes, they lead to
+// published pages.
 func TestLinks(t *testing.T) {
 	linked := map[string]bool{}
 	for _, document := range documents(t) {
@@ -57,7 +58,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// misplaced returns why a page can't have a relative link to a path, "" if it can.
+// misplaced returns why a page can't have a relative link to a path, or "".
 func misplaced(document, path string) string {
 	switch {
 	case !strings.HasPrefix(document, "docs/"):
@@ -126,8 +127,8 @@ var (
 	dropped  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are those of a document, by the rule of the code host: the heading in lower case,
-// without punctuation, with hyphens for spaces.
+// anchors returns the anchors of a document. The code host makes them from headings: lower
+// case, without punctuation, with hyphens for spaces.
 func anchors(t *testing.T, document string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, document))

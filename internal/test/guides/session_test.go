@@ -20,19 +20,18 @@ import (
 // patience bounds one command of a reader.
 const patience = 2 * time.Minute
 
-// session is a reader of one document, who has a clone of the project, a home and a
-// CLI.
+// session is the shell of a reader of one document.
 type session struct {
 	t     *testing.T
 	cli   tfcli.CLI
-	clone string   // of the project
-	dir   string   // where the next command runs
-	env   []string // what it gets, with what earlier ones exported
-	url   string   // of the last deployment that was started, "" without one
-	key   string
+	clone string   // folder of the project's clone
+	dir   string   // working directory of the next command
+	env   []string // environment of the next command
+	url   string   // of the latest deployment, or ""
+	key   string   // of the latest deployment
 
-	judges        bool // runs the commands of conformance
-	preparedHello bool // has the folder of the first guide
+	judges        bool // whether conformance commands are run
+	preparedHello bool // whether the first guide's folder exists
 }
 
 // newSession starts in a clone whose programs are built in bin.
@@ -49,8 +48,7 @@ func newSession(t *testing.T, bin string, cli tfcli.CLI) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// make builds nothing again, and of what would take minutes it only looks
-	// whether there is such a target.
+	// This make doesn't build again, and runs targets that take minutes as a dry run.
 	const makeScript = `#!/bin/sh
 case "$*" in
 *build|*install) exec %[1]s -s -o build -f %[2]s/Makefile "$@" ;;
@@ -71,8 +69,7 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The home is another, and what Go has fetched and compiled is the same: also for
-	// handlers in Go, which get the home alone.
+	// The home folder is empty except for Go's build cache, which handlers in Go use.
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
 	caches := strings.Fields(string(out))
 	if err != nil || len(caches) != 2 {
@@ -81,9 +78,9 @@ esac
 	if err := errors.Join(os.Mkdir(filepath.Join(home, ".cache"), 0o700), os.Symlink(caches[0], filepath.Join(home, ".cache", "go-build"))); err != nil {
 		t.Fatal(err)
 	}
-	// Go counts its use in the home, in a process that may outlast the command and the test.
-	counting := filepath.Join(home, ".config", "go", "telemetry")
-	if err := errors.Join(os.MkdirAll(counting, 0o700), os.WriteFile(filepath.Join(counting, "mode"), []byte("off"), 0o600)); err != nil {
+	// Telemetry is off, because its process writes to the home folder and may outlive the test.
+	telemetry := filepath.Join(home, ".config", "go", "telemetry")
+	if err := errors.Join(os.MkdirAll(telemetry, 0o700), os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	s := &session{t: t, cli: cli, clone: clone, dir: clone}
@@ -129,9 +126,9 @@ func (s *session) typeAll(b block) {
 			s.checkFlags(b, program, rest)
 			continue
 		case program == "jobrunner" && strings.HasPrefix(rest, "dev ") && !strings.Contains(rest, "--once"):
-			c.text += " --once" // which a reader ends with Ctrl-C
+			c.text += " --once" // instead of Ctrl-C
 		case program == "jobrunner" && strings.HasPrefix(rest, "doctor"):
-			c.text += " --listen=127.0.0.1:0" // the usual address may be in use here
+			c.text += " --listen=127.0.0.1:0" // the default address may be in use
 		case program == "jobrunner" && strings.HasPrefix(rest, "serve"):
 			if lacks := compare(c.shown, s.serve(c.text)); lacks != "" {
 				s.t.Errorf("%s: $ %s\n%s", b, c.text, lacks)
@@ -153,8 +150,7 @@ var elsewhere = map[string]bool{"ssh": true, "scp": true, "docker": true}
 
 var flag = regexp.MustCompile(`(?:^| )(--[a-z-]+)`)
 
-// checkFlags is for a program that would run for long, or against a deployment of the
-// reader's: it has the command and the flags.
+// checkFlags checks that a program has the command and its flags, without running it.
 func (s *session) checkFlags(b block, program, rest string) {
 	s.t.Helper()
 	rest, _, _ = strings.Cut(rest, " -- ")
@@ -170,8 +166,8 @@ func (s *session) checkFlags(b block, program, rest string) {
 	}
 }
 
-// run runs one command in a shell. The folder, variables and functions that it leaves
-// are those of the next. It is answered yes.
+// run runs one command in a shell. The next command continues with its working directory,
+// variables and functions. It answers prompts with yes.
 func (s *session) run(text string) (output string, err error) {
 	s.t.Helper()
 	text = strings.ReplaceAll(text, "terraform ", s.cli.Name+" ")
@@ -202,7 +198,7 @@ func (s *session) run(text string) (output string, err error) {
 	return string(text2), err
 }
 
-// must runs a command that has to succeed.
+// must runs a command and fails the test if the command fails.
 func (s *session) must(text string) (output string) {
 	s.t.Helper()
 	output, err := s.run(text)
@@ -212,20 +208,20 @@ func (s *session) must(text string) (output string) {
 	return output
 }
 
-// own gives a command a process group, all of which ends with the test.
+// own starts a command in a process group that the end of the test kills.
 func (s *session) own(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.t.Cleanup(func() {
 		if cmd.Process != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone, where nothing is left
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if nothing is left
 		}
 	})
 }
 
 var exported = regexp.MustCompile(`(?m)^export (\w+)=(.+)$`)
 
-// serve starts a deployment, as in a terminal of its own, at a free port, and copies
-// the variables that it prints.
+// serve starts a deployment at a free port, like in a second terminal, and exports the
+// variables that it prints.
 func (s *session) serve(text string) (output string) {
 	s.t.Helper()
 	printed := filepath.Join(s.t.TempDir(), "printed")
@@ -247,7 +243,7 @@ func (s *session) serve(text string) (output string) {
 		select {
 		case <-ended:
 		case <-time.After(patience):
-			s.t.Error("the jobrunner does not stop")
+			s.t.Error("the jobrunner doesn't stop")
 		}
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

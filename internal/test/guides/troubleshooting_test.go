@@ -18,7 +18,8 @@ var (
 	spaces    = regexp.MustCompile(`\s+`)
 )
 
-// Each error in the reference is a text of the source, once: `…` stands for what differs.
+// Each error in the reference occurs in the source; `…` stands for inserted text. No error has
+// two rows.
 func TestTroubleshootingTexts(t *testing.T) {
 	source := literals(t)
 	page, err := os.ReadFile(filepath.Join(root, "docs/reference/errors.md"))
@@ -33,17 +34,17 @@ func TestTroubleshootingTexts(t *testing.T) {
 		entries[entry[1]] = true
 		for part := range strings.SplitSeq(entry[1], "…") {
 			if part = strings.TrimSpace(part); !strings.Contains(source, part) {
-				t.Errorf("no error of the source says %q, of the entry %q", part, entry[1])
+				t.Errorf("the source has no text %q of the entry %q", part, entry[1])
 			}
 		}
 	}
 	if rows := strings.Count(string(page), "\n| ") - strings.Count(string(page), "\n|---"); len(entries) != rows {
-		t.Errorf("%d entries are read, of %d rows", len(entries), rows)
+		t.Errorf("read %d entries, expected one per row: %d", len(entries), rows)
 	}
 }
 
-// literals are all texts of the product's source, with … for what is inserted. Joined ones are
-// one text.
+// literals returns all string literals of the product, with … for verbs. Concatenated literals
+// are one text.
 func literals(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Pages that a reader reads from top to bottom stay short.
+// Pages that are read from top to bottom stay short.
 func TestWords(t *testing.T) {
 	total := 0
 	for _, document := range documents(t) {

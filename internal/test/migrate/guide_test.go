@@ -31,8 +31,8 @@ var titles = map[string]string{
 	"endpoint": "Endpoint", "pod": "Pod", "cluster": "Cluster", "ssh_keys": "SSH keys",
 }
 
-// Each attribute of each recorded type is in its kind's table, and what a table names here
-// is an attribute of the kind.
+// Each attribute of each recorded type is in its kind's table, and each attribute that a table
+// names for this provider exists.
 func TestGuideNamesEveryAttribute(t *testing.T) {
 	text, err := os.ReadFile(tables)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 			for _, name := range code.FindAllStringSubmatch(cells[0], -1) {
 				there[kind][name[1]] = true
 				if cells[1] == "the same" && !ours[name[1]] {
-					t.Errorf("%s: %s is the same here, and gpucloud_%s has no such attribute", title, name[1], kind)
+					t.Errorf("%s: the table says that %s is the same here, but gpucloud_%s lacks it", title, name[1], kind)
 				}
 			}
 			for _, name := range code.FindAllStringSubmatch(cells[1], -1) {
@@ -116,7 +116,7 @@ func kindOf(typeName string) string {
 	return ""
 }
 
-// The example of the guide can be applied, and is written as the CLI formats it.
+// The guide's example is formatted and can be applied.
 func TestGuideExample(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package migrate_test takes over the objects of another provider with a real CLI:
-// it prints the state, the blocks are written from that, and a plan with them and the
-// configuration that says the same changes nothing.
+// Package migrate_test takes over objects of another provider with a real CLI: the migrate
+// command writes blocks from the state, and a plan with them and an equivalent configuration
+// changes nothing.
 package migrate_test
 
 import (
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const document = "../../migrate/testdata/official-1.0.8.json"
 
-// resource is one of a recorded document.
+// resource is a resource of a recorded document.
 type resource struct {
 	Address, Type, Name string
 	Module              string `json:"-"`
@@ -71,7 +71,7 @@ func recorded(file string) (all []resource, err error) {
 	return all, nil
 }
 
-// configuration says the same as the recorded states.
+// configuration is equivalent to the recorded states.
 const configuration = `
 resource "gpucloud_template" "worker" {
   name       = "worker-tpl108"
@@ -169,12 +169,12 @@ func TestMigration(t *testing.T) {
 		if d.Remote {
 			t.Skip("the recorded names are fixed")
 		}
-		// The objects are made by this provider, and forgotten.
-		maker := d.Workspace(t, cli, api.V2)
-		maker.Write("main.tf", configuration)
-		maker.Write("batch/main.tf", batch)
-		maker.MustRun("get")
-		maker.MustRun("apply", "-auto-approve")
+		// A workspace whose state isn't used later creates the objects.
+		creator := d.Workspace(t, cli, api.V2)
+		creator.Write("main.tf", configuration)
+		creator.Write("batch/main.tf", batch)
+		creator.MustRun("get")
+		creator.MustRun("apply", "-auto-approve")
 
 		w := d.Workspace(t, cli, api.V2).At(stubDocument + "=" + absolute(t, document))
 		w.Serve("runpod/runpod")
@@ -193,7 +193,7 @@ func TestMigration(t *testing.T) {
 			t.Errorf("expected %q, got:\n%s", want, out)
 		}
 		if d.Writes() != writes {
-			t.Errorf("%d requests were sent that could change something", d.Writes()-writes)
+			t.Errorf("the apply sent %d writing requests", d.Writes()-writes)
 		}
 		if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
 			t.Errorf("the next plan has changes:\n%s", out)
@@ -203,12 +203,12 @@ func TestMigration(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(state), "hunter2") || strings.Contains(string(state), "runpod/runpod") {
-			t.Errorf("the state keeps the password or an object of the other provider:\n%s", state)
+			t.Errorf("the state has the password or an object of the other provider:\n%s", state)
 		}
 	})
 }
 
-// installProgram puts the provider's program where init does.
+// installProgram links the provider's program at the path that init uses.
 func installProgram(t *testing.T, program, dir string) {
 	t.Helper()
 	folder := filepath.Join(dir, ".terraform/providers/registry.terraform.io/gpucloud/gpucloud/0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
@@ -222,7 +222,7 @@ func installProgram(t *testing.T, program, dir string) {
 
 var console = regexp.MustCompile("```console\n\\$ (.+)\n```")
 
-// guideCommand is the command that the guide tells users to run.
+// guideCommand returns the command of the guide.
 func guideCommand(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(guide)
@@ -242,8 +242,8 @@ func absolute(t *testing.T, path string) string {
 	return out
 }
 
-// foreignState is a state file with the recorded resources, and the ids of the deployment's
-// objects that have their names.
+// foreignState returns a state file of the recorded resources, with the ids of the deployment's
+// objects of the same names.
 func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 	t.Helper()
 	resources, err := recorded(document)
@@ -267,7 +267,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 			ids[o.Name] = o.ID
 		}
 	}
-	recordedIDs := map[string]string{} // to those of the deployment
+	recordedIDs := map[string]string{} // maps recorded ids to the deployment's
 	for _, r := range resources {
 		if id, ok := r.Values["id"].(string); ok {
 			recordedIDs[id] = ids[r.Values["name"].(string)]
@@ -275,7 +275,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 	}
 	var list []map[string]any
 	for _, r := range resources {
-		if r.Type == "runpod_pod_action" { // it would be destroyed, which the stub can't do
+		if r.Type == "runpod_pod_action" { // the stub can't destroy it
 			continue
 		}
 		for name, v := range r.Values {

@@ -10,15 +10,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// stub stands in for another provider, which a CLI has to be able to start while
-// its objects are in the state. It has a schema for each type of a recorded document, whose
-// attributes have the types of the recorded values, and can do nothing.
+// stub replaces another provider, which the CLI must start because its objects are in the state.
+// It serves a schema for each type of a recorded document, with attributes of the recorded
+// values' types.
 type stub struct {
-	tfprotov6.ProviderServer // nil: no call of it is expected
+	tfprotov6.ProviderServer // nil: other methods aren't called
 	schemas                  map[string]*tfprotov6.Schema
 }
 
-// stubDocument is the variable with the path of the recorded document.
+// stubDocument names the variable with the path of the recorded document.
 const stubDocument = "MIGRATE_TEST_DOCUMENT"
 
 func serveStub() error {
@@ -38,7 +38,7 @@ func serveStub() error {
 	return tf6server.Serve("registry.terraform.io/runpod/runpod", func() tfprotov6.ProviderServer { return s })
 }
 
-// addAttributes adds those that are new, and corrects those that were null before.
+// addAttributes adds new attributes, and corrects the type of those that were null before.
 func addAttributes(block *tfprotov6.SchemaBlock, values map[string]any) {
 	for name, v := range values {
 		known := false
@@ -110,7 +110,7 @@ func (s *stub) UpgradeResourceState(_ context.Context, req *tfprotov6.UpgradeRes
 	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &packed}, err
 }
 
-// ReadResource finds every object as it was: OpenTofu asks for those that it forgets.
+// ReadResource returns the current state. OpenTofu also reads objects that it forgets.
 func (s *stub) ReadResource(_ context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	return &tfprotov6.ReadResourceResponse{NewState: req.CurrentState, Private: req.Private}, nil
 }

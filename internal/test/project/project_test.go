@@ -1,5 +1,5 @@
-// Package project checks what strangers meet first: comments of packages, dependency updates, and
-// the workflow of a release.
+// Package project checks package comments, dependency updates, the size of the kit, time limits
+// of tests and the release workflow.
 package project
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const root = "../../.."
 
-// files returns the paths of the files with a name, from the root.
+// files returns the wanted files, as paths from the root.
 func files(t *testing.T, want func(path string) bool) (found []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-// Every package has one comment, which go doc shows: a sentence that begins with its name.
+// Every package has one comment: a sentence that begins with the package's name.
 func TestPackageComments(t *testing.T) {
 	comments := map[string][]string{}
 	names := map[string]string{}
@@ -59,7 +59,7 @@ func TestPackageComments(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := filepath.Dir(path)
-		if names[dir] == "" || !strings.HasSuffix(path, "_test.go") { // a folder of tests alone has their name
+		if names[dir] == "" || !strings.HasSuffix(path, "_test.go") { // a folder with only tests has their package name
 			names[dir] = strings.TrimSuffix(file.Name.Name, "_test")
 		}
 		if text := comment(file); text != "" {
@@ -69,11 +69,11 @@ func TestPackageComments(t *testing.T) {
 	for dir, name := range names {
 		switch found := comments[dir]; {
 		case len(found) != 1:
-			t.Errorf("%s has %d comments of its package, want 1: %q", dir, len(found), found)
+			t.Errorf("%s has %d package comments, want 1: %q", dir, len(found), found)
 		case name == "main" && !regexp.MustCompile(`^(Command )?[A-Z]?[\w-]+ `).MatchString(found[0]), name != "main" && !regexp.MustCompile(`^Package `+name+`(_test)? `).MatchString(found[0]):
-			t.Errorf("%s: the comment of its package begins with %.40q", dir, found[0])
+			t.Errorf("%s: the package comment begins with %.40q", dir, found[0])
 		case !strings.Contains(found[0], "."):
-			t.Errorf("%s: the comment of its package is no sentence: %q", dir, found[0])
+			t.Errorf("%s: the package comment isn't a sentence: %q", dir, found[0])
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 var environment = regexp.MustCompile(`(?:envOrDefault "|\.Env\.)([A-Z_0-9]+)`)
 
-// The workflow of a release sets what the configuration reads, and takes its text from the
-// changelog.
+// The release workflow sets the variables that .goreleaser.yaml reads, and takes the release's
+// text from the changelog.
 func TestReleaseWorkflow(t *testing.T) {
 	configuration, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
 	if err != nil {
@@ -52,7 +52,7 @@ func TestReleaseWorkflow(t *testing.T) {
 		}
 		for name := range variables {
 			if s.Env[name] == "" {
-				t.Errorf("the step of goreleaser does not set %s", name)
+				t.Errorf("the goreleaser step doesn't set %s", name)
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every go test that the project runs has a time limit: the default of ten minutes is too
-// little for some packages on a busy machine.
+// Every go test command sets a time limit, because the default of ten minutes is too short for
+// some packages on a busy machine.
 func TestGoTestsHaveATimeout(t *testing.T) {
 	command, found := regexp.MustCompile(`(^|[^\w.`+"`"+`-])go test( |$)`), 0
 	for _, path := range append(files(t, func(path string) bool { return strings.HasPrefix(path, ".github/workflows/") }), "Makefile", ".ci/run") {
@@ -28,7 +28,7 @@ func TestGoTestsHaveATimeout(t *testing.T) {
 		}
 	}
 	if found < 8 {
-		t.Errorf("only %d commands are found", found)
+		t.Errorf("found only %d commands", found)
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Every place that names a version of somebody else's code is one that updates are proposed
-// for.
+// Dependabot watches every file that names a version of a dependency.
 func TestDependencyUpdates(t *testing.T) {
 	var config struct {
 		Version int

@@ -1,4 +1,5 @@
-// Package promises keeps SECURITY.md and docs/reference/architecture.md true.
+// Package promises checks that the tests named in SECURITY.md and the files named in
+// docs/reference/architecture.md exist.
 package promises
 
 import (
@@ -21,7 +22,7 @@ var (
 	reference = regexp.MustCompile("`([\\w/]+)\\.((?:Test|Fuzz)\\w+)`")
 )
 
-// Each promise names tests, each of which exists and is skipped nowhere in CI.
+// Each promise names tests that exist and that CI doesn't skip.
 func TestPromisesAreTested(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
 	if err != nil {
@@ -41,7 +42,7 @@ func TestPromisesAreTested(t *testing.T) {
 		count++
 		tests := reference.FindAllStringSubmatch(row[2], -1)
 		if len(tests) == 0 {
-			t.Errorf("no test is named for: %s", row[1])
+			t.Errorf("no test for: %s", row[1])
 		}
 		for _, test := range tests {
 			if fault := check(t, filepath.Join(root, test[1]), test[2]); fault != "" {
@@ -50,19 +51,18 @@ func TestPromisesAreTested(t *testing.T) {
 		}
 	}
 	if count < 30 {
-		t.Errorf("only %d promises are read", count)
+		t.Errorf("found only %d promises", count)
 	}
 }
 
-// check says what is wrong with the test of a folder, "" for nothing.
+// check returns what is wrong with a test of a folder, or "".
 func check(t *testing.T, folder, test string) string {
 	t.Helper()
 	functions := parse(t, folder)
 	if functions[test] == nil {
 		return "does not exist"
 	}
-	// The test and the functions of its package that it calls.
-	seen := map[string]bool{test: true}
+	seen := map[string]bool{test: true} // the test and the functions of its package that it calls
 	for queue := []string{test}; len(queue) > 0; queue = queue[1:] {
 		f := functions[queue[0]]
 		if skips(f) {
@@ -81,23 +81,22 @@ func check(t *testing.T, folder, test string) string {
 	return ""
 }
 
-// skips tells whether a function skips the test although CI is set, also in a short run:
-// .ci/run has no other.
+// skips reports whether a function may skip the test although CI is set, also in a short run.
 func skips(f *ast.FuncDecl) (found bool) {
-	var looks []token.Pos // ends of the ifs that make up for it
+	var guarded []token.Pos // starts and ends of if statements that check CI
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
 			for _, word := range words(n.Cond) {
 				if word == "CI" {
-					looks = append(looks, n.Pos(), n.End())
+					guarded = append(guarded, n.Pos(), n.End())
 				}
 			}
 		case *ast.CallExpr:
 			if s, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
 				covered := false
-				for i := 0; i < len(looks); i += 2 {
-					covered = covered || looks[i] <= n.Pos() && n.End() <= looks[i+1]
+				for i := 0; i < len(guarded); i += 2 {
+					covered = covered || guarded[i] <= n.Pos() && n.End() <= guarded[i+1]
 				}
 				found = found || !covered
 			}
@@ -107,7 +106,7 @@ func skips(f *ast.FuncDecl) (found bool) {
 	return found
 }
 
-// words are the names and texts of an expression.
+// words returns the identifiers and literals of an expression.
 func words(e ast.Expr) (all []string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -123,7 +122,7 @@ func words(e ast.Expr) (all []string) {
 
 var parsed = map[string]map[string]*ast.FuncDecl{}
 
-// parse is the functions of a folder's tests.
+// parse returns the functions of a folder's test files.
 func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	t.Helper()
 	if known, ok := parsed[folder]; ok {
@@ -149,7 +148,7 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	return functions
 }
 
-// A test that may be skipped is told from one that is not.
+// skips recognizes each form of a skip.
 func TestSkipsAreFound(t *testing.T) {
 	for body, want := range map[string]bool{
 		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: true,

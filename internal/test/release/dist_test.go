@@ -1,4 +1,4 @@
-// Package release checks what a release or `make snapshot` has made: with -dist=folder.
+// Package release checks the files of a release or of `make snapshot`, in the folder -dist.
 package release
 
 import (
@@ -29,9 +29,9 @@ import (
 
 const root = "../../.."
 
-var distFolder = flag.String("dist", "", "`folder` of the archives that make snapshot has made")
+var distFolder = flag.String("dist", "", "`folder` of the archives that make snapshot built")
 
-// dist is what goreleaser has made.
+// dist is the output of goreleaser.
 type dist struct {
 	dir, version, commit string
 	archives             map[string]archive // by name
@@ -41,11 +41,11 @@ type archive struct{ program, system, arch string }
 
 func (a archive) here() bool { return a.system == runtime.GOOS && a.arch == runtime.GOARCH }
 
-// What is published has the names, contents and checksums that Terraform's registry expects,
-// says which release it is, and is what terraform init installs.
+// Published files have the names, contents and checksums that the registry expects. Programs
+// print their release. terraform init installs the provider.
 func TestDist(t *testing.T) {
 	if *distFolder == "" {
-		t.Skip("make snapshot runs it on what it has made")
+		t.Skip("only make snapshot runs this test")
 	}
 	d := readDist(t, *distFolder)
 	t.Run("archives", d.checkArchives)
@@ -78,8 +78,8 @@ func readDist(t *testing.T, dir string) dist {
 	return d
 }
 
-// checkArchives compares the archives with the configuration: those of this platform are
-// always there, and each has the program and the licences.
+// checkArchives compares the archives with .goreleaser.yaml. At least those of this platform
+// exist, and each contains its program and the licences.
 func (d dist) checkArchives(t *testing.T) {
 	var config struct {
 		Builds []struct {
@@ -94,7 +94,7 @@ func (d dist) checkArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []string // of the platforms that any archive is for
+	var want []string // of all platforms that have an archive
 	platforms := map[string]bool{runtime.GOOS + "_" + runtime.GOARCH: true}
 	for _, a := range d.archives {
 		platforms[a.system+"_"+a.arch] = true
@@ -131,8 +131,7 @@ func (d dist) checkArchives(t *testing.T) {
 	}
 }
 
-// checkChecksums verifies the file that the registry reads, which covers every archive and
-// the manifest.
+// checkChecksums verifies the checksum file, which covers every archive and the manifest.
 func (d dist) checkChecksums(t *testing.T) {
 	want := slices.Collect(maps.Keys(d.archives))
 	manifest := "terraform-provider-gpucloud_" + d.version + "_manifest.json"
@@ -166,7 +165,7 @@ func (d dist) checkChecksums(t *testing.T) {
 	}
 }
 
-// checkSignature verifies what the snapshot has signed with a key of its own.
+// checkSignature verifies the signature of the snapshot's temporary key.
 func (d dist) checkSignature(t *testing.T) {
 	sums := filepath.Join(d.dir, "terraform-provider-gpucloud_"+d.version+"_SHA256SUMS")
 	if _, err := exec.LookPath("gpg"); err != nil {
@@ -190,11 +189,11 @@ func (d dist) checkSignature(t *testing.T) {
 		t.Error(err)
 	}
 	if err := gpg("--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")); err == nil {
-		t.Error("the signature is good for another file, too")
+		t.Error("the signature is valid for another file")
 	}
 }
 
-// checkPrograms runs those of this platform, and reads how all were built.
+// checkPrograms runs the programs of this platform, and checks how all were built.
 func (d dist) checkPrograms(t *testing.T) {
 	for name, a := range d.archives {
 		dir := t.TempDir()
@@ -239,7 +238,7 @@ func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
 	}
 }
 
-// checkInit installs the provider from a mirror that consists of the published archives.
+// checkInit installs the provider from a mirror of the published archives.
 func (d dist) checkInit(t *testing.T) {
 	cli, err := tfcli.Find(t.Context())
 	if err != nil {

@@ -14,11 +14,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// BenchmarkPlan times a plan with refresh of many templates, through the CLI
-// and with the provider as a process, beside the floor: the same state and
-// configuration with a provider whose resources do nothing. The two take
-// turns, and the middle one of each is reported; of the processors' time, which
-// depends less on what else the machine does, the mean.
+// BenchmarkPlan measures a plan with refresh of many templates through the CLI, compared with
+// the floor: the same plan with a provider whose resources do nothing. The two take turns. It
+// reports the median duration, and the mean processor time, which depends less on other load.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {
@@ -29,8 +27,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkPlanLimited is the same on a deployment that allows 60 requests a
-// minute and refuses more.
+// BenchmarkPlanLimited measures the same on a deployment that allows 60 requests per minute.
 func BenchmarkPlanLimited(b *testing.B) {
 	d := deploy(b)
 	data := b.TempDir()
@@ -40,7 +37,7 @@ func BenchmarkPlanLimited(b *testing.B) {
 	plan(b, d, tf, floor)
 }
 
-// templates is the configuration that is planned.
+// templates returns a configuration of n templates.
 func templates(n int) string {
 	return fmt.Sprintf(`
 resource "gpucloud_template" "t" {
@@ -54,8 +51,8 @@ resource "gpucloud_template" "t" {
 `, n)
 }
 
-// newGrownWorkspaces creates two workspaces of n templates, with our provider and with the
-// one that does nothing.
+// newGrownWorkspaces creates two workspaces of n templates, one with our provider and one with
+// nullprovider.
 func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, floor *terraform) {
 	b.Helper()
 	tf, floor = workspace(b, d, ours, api.V2), workspace(b, d, null, api.V2)
@@ -72,10 +69,10 @@ func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, floor *terrafor
 	return tf, floor
 }
 
-// plan measures. Each plan has to find nothing to do.
+// plan measures plans, which must have no changes.
 func plan(b *testing.B, d *deployment, tf, floor *terraform) {
 	b.Helper()
-	tf.settled() // with what it reads from disk for the first time
+	tf.settled() // warms the file cache
 	floor.settled()
 	var took, least []time.Duration
 	var calls int
@@ -88,16 +85,16 @@ func plan(b *testing.B, d *deployment, tf, floor *terraform) {
 		calls = max(calls, sum(d.counted(tf.settled)))
 		took = append(took, time.Since(start))
 	}
-	b.ReportMetric(middle(took).Seconds(), "s/plan")
-	b.ReportMetric(middle(least).Seconds(), "s/floor")
-	b.ReportMetric(middle(took).Seconds()/middle(least).Seconds(), "ratio")
+	b.ReportMetric(median(took).Seconds(), "s/plan")
+	b.ReportMetric(median(least).Seconds(), "s/floor")
+	b.ReportMetric(median(took).Seconds()/median(least).Seconds(), "ratio")
 	b.ReportMetric(float64(calls), "calls/plan")
 	b.ReportMetric(tf.cpu.Seconds()/float64(len(took)), "cpu-s/plan")
 	b.ReportMetric(floor.cpu.Seconds()/float64(len(least)), "cpu-s/floor")
-	b.ReportMetric(0, "ns/op") // of both together: says nothing
+	b.ReportMetric(0, "ns/op") // meaningless, as it includes both
 }
 
-func middle(of []time.Duration) time.Duration {
-	slices.Sort(of)
-	return of[len(of)/2]
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }

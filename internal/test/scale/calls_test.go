@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// A plan makes as many calls for a hundred objects of each kind as for ten.
+// The number of calls of a plan doesn't depend on the number of objects.
 func TestCallsOfAPlan(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
@@ -30,17 +30,17 @@ func TestCallsOfAPlan(t *testing.T) {
 					t.Errorf("%d of each kind: %s %d times", n, call, times)
 				}
 			}
-			if want := handful[v]; sum(calls) != want {
+			if want := planCalls[v]; sum(calls) != want {
 				t.Errorf("%d of each kind: %d calls, expected %d: %v", n, sum(calls), want, calls)
 			}
 			if before != nil && !maps.Equal(calls, before) {
-				t.Errorf("%d of each kind: calls %v, and fewer objects made %v", n, calls, before)
+				t.Errorf("%d of each kind: calls %v, fewer objects needed %v", n, calls, before)
 			}
 			before = calls
 		}
 	})
 }
 
-// handful is the calls of a plan: a list of each kind, and on v2 the catalog,
-// which says what the pools of an endpoint mean.
-var handful = map[api.Version]int{api.V1: 4, api.V2: 5}
+// planCalls is the number of calls of a plan: a list per kind, and on v2 the catalog, which has
+// the GPU pools of endpoints.
+var planCalls = map[api.Version]int{api.V1: 4, api.V2: 5}

@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// A plan with a thousand data sources of a kind by id, as many by name, and one of all
-// lists the kind once.
+// A plan with a thousand data sources by id, a thousand by name and one of all objects lists
+// their kind once.
 func TestCallsOfDataSources(t *testing.T) {
 	n := 1000
 	if testing.Short() {
@@ -39,7 +39,7 @@ data "gpucloud_network_volume" "by_id" {
 `, n))
 		calls := d.counted(func() {
 			if out := tf.run("plan"); !strings.Contains(out, "No changes.") {
-				t.Errorf("the plan changes something:\n%s", out)
+				t.Errorf("the plan has changes:\n%s", out)
 			}
 		})
 		want := map[api.Version]map[string]int{
@@ -52,7 +52,7 @@ data "gpucloud_network_volume" "by_id" {
 	})
 }
 
-// makeVolume makes a network volume beside Terraform.
+// makeVolume creates a network volume without Terraform.
 func (d *deployment) makeVolume(t *testing.T, name string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, d.url+"/v2/network-volumes", strings.NewReader(fmt.Sprintf(`{"name":%q,"size":10,"dataCenter":"EU-RO-1"}`, name)))

@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// deployment is a jobrunner behind a front that sees every request.
+// deployment is a jobrunner behind a proxy that sees every request.
 type deployment struct {
 	url, key string
 
@@ -29,7 +29,7 @@ type deployment struct {
 	behind http.Handler
 	faults []*wirefault.Fault
 	calls  map[string]int
-	posted map[string]post // by the name of what it asks for, the last one
+	posted map[string]post // latest POST by the name in its body
 	close  func() error
 }
 
@@ -51,7 +51,7 @@ func deploy(t testing.TB) *deployment {
 	return d
 }
 
-// serve puts a jobrunner behind the front, in place of the one before.
+// serve starts a jobrunner behind the proxy, which replaces the previous one.
 func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
 	t.Helper()
 	if err := d.close(); err != nil {
@@ -89,21 +89,21 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	wirefault.Handler(behind, wirefault.Deployment{}, faults...).ServeHTTP(w, r)
 }
 
-// despiteCancel completes requests of clients that have gone.
+// despiteCancel completes requests of clients that have disconnected.
 func despiteCancel(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
 	})
 }
 
-// fail applies faults to the requests from now on.
+// fail applies faults to later requests.
 func (d *deployment) fail(faults ...*wirefault.Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = faults
 }
 
-// counted are the requests that f caused, by method and path.
+// counted counts the requests during f by method and path.
 func (d *deployment) counted(f func()) map[string]int {
 	d.mu.Lock()
 	d.calls = map[string]int{}
@@ -121,8 +121,7 @@ func sum(calls map[string]int) (n int) {
 	return n
 }
 
-// names are the names of what the deployment has, by "TYPE ID". It is asked
-// beside the front.
+// names returns the names of the deployment's objects by "TYPE ID". It bypasses the proxy.
 func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(d.behind)
@@ -154,13 +153,13 @@ func name[T any](t testing.TB, names map[string]string, kind string, objects []T
 	}
 }
 
-// ids lists what the deployment has, "TYPE ID", sorted.
+// ids lists the deployment's objects as "TYPE ID", sorted.
 func (d *deployment) ids(t testing.TB, v api.Version) []string {
 	t.Helper()
 	return slices.Sorted(maps.Keys(d.names(t, v)))
 }
 
-// eachVersion runs a test on both management APIs, side by side.
+// eachVersion runs a test on both API versions concurrently.
 func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
 	t.Helper()
 	t.Parallel()
@@ -171,8 +170,7 @@ func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
 	sideBySide(t, tests)
 }
 
-// sideBySide runs tests that wait for processes more than they compute: as
-// many at a time as there are, not as there are cores.
+// sideBySide runs all tests concurrently, because they mostly wait for processes.
 func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
 	t.Helper()
 	var group sync.WaitGroup

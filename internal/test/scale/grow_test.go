@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// grow makes n of each object of which the state has the first, at the
-// deployment and in the state, without n applies: the POST of the first is
-// repeated with another name.
+// grow creates objects until the state has n of each resource with count, without n applies: it
+// repeats the POST of the first one with another name, and adds the copy to the state.
 func (tf *terraform) grow(d *deployment, n int) {
 	tf.t.Helper()
 	path := filepath.Join(tf.dir, "terraform.tfstate")
@@ -34,21 +33,21 @@ func (tf *terraform) grow(d *deployment, n int) {
 		if err != nil {
 			tf.t.Fatal(err)
 		}
-		var told struct {
+		var recorded struct {
 			Index      *int `json:"index_key"`
 			Attributes struct{ ID, Name string }
 		}
-		if err := json.Unmarshal(first, &told); err != nil {
+		if err := json.Unmarshal(first, &recorded); err != nil {
 			tf.t.Fatal(err)
 		}
-		if told.Index == nil {
+		if recorded.Index == nil {
 			continue
 		}
 		for i := len(instances); i < n; i++ {
-			name := strings.TrimSuffix(told.Attributes.Name, "0") + fmt.Sprint(i)
-			id := d.repeat(tf.t, told.Attributes.Name, name)
+			name := strings.TrimSuffix(recorded.Attributes.Name, "0") + fmt.Sprint(i)
+			id := d.repeat(tf.t, recorded.Attributes.Name, name)
 			var instance map[string]any
-			changed := strings.NewReplacer(told.Attributes.ID, id, `"`+told.Attributes.Name+`"`, `"`+name+`"`).Replace(string(first))
+			changed := strings.NewReplacer(recorded.Attributes.ID, id, `"`+recorded.Attributes.Name+`"`, `"`+name+`"`).Replace(string(first))
 			if err := json.Unmarshal([]byte(changed), &instance); err != nil {
 				tf.t.Fatal(err)
 			}
@@ -63,14 +62,14 @@ func (tf *terraform) grow(d *deployment, n int) {
 	tf.write("terraform.tfstate", string(text))
 }
 
-// repeat makes an object like the one of a name, and returns its id.
+// repeat creates a copy of a named object under another name, and returns its id.
 func (d *deployment) repeat(t testing.TB, like, name string) string {
 	t.Helper()
 	d.mu.Lock()
 	was, ok := d.posted[like]
 	d.mu.Unlock()
 	if !ok {
-		t.Fatalf("nothing was made with the name %s", like)
+		t.Fatalf("no object was created with the name %s", like)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, was.path, strings.NewReader(strings.Replace(was.body, `"`+like+`"`, `"`+name+`"`, 1)))
 	r.Header.Set("Authorization", "Bearer "+d.key)

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// A thousand objects of each kind take the calls that ten take.
+// A plan of a thousand objects of each kind makes as many calls as one of ten.
 func TestCallsOfAHugePlan(t *testing.T) {
 	n := 1000
 	if testing.Short() {
@@ -40,7 +40,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			"gpucloud_endpoint":       {"name": "e-0", "template_id": follows, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}},
 		}
 		gpu := map[string]any{"id": "NVIDIA L4"}
-		configs["gpucloud_pod"] = map[string]any{"name": "p-0", "image": "i", "gpu": gpu} // no GPU is there: nothing starts
+		configs["gpucloud_pod"] = map[string]any{"name": "p-0", "image": "i", "gpu": gpu} // doesn't start: the machine has no GPU
 		if v == api.V2 {
 			configs["gpucloud_cluster"] = map[string]any{"name": "c-0", "type": "TRAINING", "image": "i", "disk": 10, "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}}
 			configs["gpucloud_secret"] = map[string]any{"name": "s-0", "value_wo": "v", "value_wo_version": 1}
@@ -56,9 +56,9 @@ func TestCallsOfAHugePlan(t *testing.T) {
 			}
 		}
 
-		// An import reads as a refresh does, but that of a cluster, which also asks
-		// for its pods: clusters are imported before. Every fiftieth is planned: rules
-		// of plans ask what is kept by then.
+		// An import reads like a refresh, except that of a cluster, which also lists its pods:
+		// clusters are imported before. Only every fiftieth object is planned, because plan rules
+		// use cached lists.
 		clusters := map[string]tfdrive.State{}
 		for _, id := range made["gpucloud_cluster"] {
 			state, diags := p.Import("gpucloud_cluster", id)
@@ -92,10 +92,10 @@ func TestCallsOfAHugePlan(t *testing.T) {
 				}
 			}
 		})
-		// Beside those of calls_test.go a list of pods, and on v2 of clusters, delegations,
-		// secrets and global volumes, and the catalog's stock: an imported endpoint has GPU pools, and
-		// its configuration types. The account has its SSH keys in one document.
-		want := handful[v] + map[api.Version]int{api.V1: 1, api.V2: 6}[v]
+		// In addition to planCalls: a list of pods, and on v2 lists of clusters, delegations,
+		// secrets and global volumes, and the catalog's stock, because an imported endpoint has GPU
+		// pools and its configuration has types.
+		want := planCalls[v] + map[api.Version]int{api.V1: 1, api.V2: 6}[v]
 		if sum(calls) != want {
 			t.Errorf("%d calls, expected %d: %v", sum(calls), want, calls)
 		}

@@ -14,7 +14,7 @@ import (
 
 // gate holds POSTs.
 type gate struct {
-	arrived chan struct{} // takes one for each POST
+	arrived chan struct{} // receives a value per POST
 	opened  chan struct{}
 	once    sync.Once
 }
@@ -23,7 +23,7 @@ func newGate() *gate { return &gate{arrived: make(chan struct{}, 100), opened: m
 
 func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
-// await waits for n POSTs; p fails the test if it ends before.
+// await waits for n POSTs. It fails if a process ends before.
 func (g *gate) await(n int, ps ...*process) {
 	dead := make(chan *process)
 	done := make(chan struct{})
@@ -55,19 +55,19 @@ func (g *gate) hold(moment string) *wirefault.Fault {
 	return &wirefault.Fault{Method: http.MethodPost, Hold: moment, Gate: g.opened, Held: g.arrived}
 }
 
-// stages are where a request can be when the run is interrupted.
+// stages are the stages of the four POSTs at which the run is interrupted.
 var stages = map[string]struct {
-	hold string
-	goes bool // the gate opens once the interruption is noticed
-	made int  // of the four objects
+	hold    string
+	opens   bool // the gate opens once Terraform has noticed the interrupt
+	created int  // number of created objects
 }{
-	"before the POST is processed":            {hold: "before"},
-	"after, and the answer never comes":       {hold: "after", made: 4},
-	"before, and the answer comes in the end": {hold: "before", goes: true, made: 4},
+	"before the POST is processed":             {hold: "before"},
+	"after, and the response never arrives":    {hold: "after", created: 4},
+	"before, and the response finally arrives": {hold: "before", opens: true, created: 4},
 }
 
-// An apply that is interrupted ends within seconds, and the state has all that
-// was made. The next apply makes the rest, and nothing twice.
+// An interrupted apply ends within seconds, and the state has all created objects. The next
+// apply creates the rest, and nothing twice.
 func TestInterruptedApply(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		tests := map[string]func(*testing.T){}
@@ -85,17 +85,17 @@ func TestInterruptedApply(t *testing.T) {
 				p := tf.start("apply", "-auto-approve")
 				g.await(4, p)
 				p.interrupt()
-				if stage.goes {
-					p.says("Gracefully shutting down")
+				if stage.opens {
+					p.awaitOutput("Gracefully shutting down")
 					g.open()
 				}
 				out, _ := p.end(patience)
-				made := d.ids(t, v)
-				if len(made) != 1+stage.made {
-					t.Errorf("%d objects exist, expected %d:%s", len(made), 1+stage.made, lines(made))
+				created := d.ids(t, v)
+				if len(created) != 1+stage.created {
+					t.Errorf("%d objects exist, expected %d:%s", len(created), 1+stage.created, lines(created))
 				}
-				if kept := tf.ids(); !slices.Equal(kept, made) {
-					t.Errorf("the state has%s\nand the deployment%s\nTerraform said\n%s", lines(kept), lines(made), out)
+				if kept := tf.ids(); !slices.Equal(kept, created) {
+					t.Errorf("the state has%s\nand the deployment%s\nTerraform printed\n%s", lines(kept), lines(created), out)
 				}
 				d.fail()
 				tf.apply()

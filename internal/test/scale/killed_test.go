@@ -26,7 +26,7 @@ func (p *process) kill9(program string) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		for _, field := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(field)
@@ -44,14 +44,13 @@ func (p *process) kill9(program string) {
 		}
 	}
 	if killed == 0 {
-		p.t.Fatalf("terraform %s runs no %s", p.args, program)
+		p.t.Fatalf("terraform %s doesn't run %s", p.args, program)
 	}
 }
 
-// A provider that is killed before its POSTs are answered leaves objects that
-// no state has. The next plan names them with their import, after which the
-// next apply goes on; it takes over none by itself, as they may be another
-// configuration's. Nothing is made twice.
+// A provider that is killed before its POSTs are answered leaves objects that no state has. The
+// next plan names them with their import commands and adopts none, because they may belong to
+// another configuration. After the imports, the next apply creates nothing twice.
 func TestKilledProvider(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
@@ -66,21 +65,21 @@ func TestKilledProvider(t *testing.T) {
 		g.await(8, p)
 		p.kill9("terraform-provider-gpucloud")
 		if out, err := p.end(patience); err == nil {
-			t.Fatalf("the apply went well:\n%s", out)
+			t.Fatalf("the apply succeeded:\n%s", out)
 		}
 		g.open()
 		d.fail()
-		made := d.ids(t, v)
-		if kept := tf.ids(); len(made) != 9 || len(kept) != 1 {
-			t.Fatalf("the state has%s\nand the deployment%s", lines(kept), lines(made))
+		created := d.ids(t, v)
+		if kept := tf.ids(); len(created) != 9 || len(kept) != 1 {
+			t.Fatalf("the state has%s\nand the deployment%s", lines(kept), lines(created))
 		}
 
-		_, said, _ := strings.Cut(unwrapped(tf.run("plan")), "Plan: ")
-		for _, object := range made {
+		_, printed, _ := strings.Cut(unwrapped(tf.run("plan")), "Plan: ")
+		for _, object := range created {
 			kind, id, _ := strings.Cut(object, " ")
 			command := tf.importCommand(kind, id)
-			if object != tf.ids()[0] && !strings.Contains(said, command) {
-				t.Errorf("the plan does not say %q:\n%s", command, said)
+			if object != tf.ids()[0] && !strings.Contains(printed, command) {
+				t.Errorf("the plan doesn't print %q:\n%s", command, printed)
 			}
 		}
 		for object, name := range d.names(t, v) {
@@ -90,12 +89,12 @@ func TestKilledProvider(t *testing.T) {
 			}
 		}
 		tf.apply()
-		// The auths are made again, as no API tells which password they hold.
-		now, others := d.ids(t, v), func(ids []string) []string {
+		// The apply recreates the auths, because no API returns their passwords.
+		now, withoutAuths := d.ids(t, v), func(ids []string) []string {
 			return slices.DeleteFunc(slices.Clone(ids), func(o string) bool { return strings.HasPrefix(o, "gpucloud_registry_auth ") })
 		}
-		if kept := tf.ids(); len(now) != len(made) || !slices.Equal(others(now), others(made)) || !slices.Equal(kept, now) {
-			t.Errorf("there were%s\nthe next apply left%s\nand the state has%s", lines(made), lines(now), lines(kept))
+		if kept := tf.ids(); len(now) != len(created) || !slices.Equal(withoutAuths(now), withoutAuths(created)) || !slices.Equal(kept, now) {
+			t.Errorf("the deployment had%s\nafter the next apply%s\nand the state has%s", lines(created), lines(now), lines(kept))
 		}
 		tf.settled()
 	})

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package scale_test holds what the provider promises at scale and under real
-// signals: a real Terraform, the provider as a process of its own, and a
-// deployment behind a front that counts, holds and loses requests.
+// Package scale_test tests the provider at scale and under signals, with a real Terraform, the
+// provider as its own process, and a deployment behind a proxy that counts, holds and drops
+// requests.
 package scale_test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// built is the folder of the provider binaries, one folder each.
+// built is the folder with a folder per provider binary.
 var built string
 
 func TestMain(m *testing.M) {
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The providers, by the package of their main function.
+// The packages of the providers' main functions.
 const (
 	ours     = "github.com/gpucloud/terraform-provider-gpucloud"
 	null     = ours + "/internal/test/scale/nullprovider"
 	panicked = ours + "/internal/test/scale/panicprovider"
 )
 
-var builds sync.Map // by package: func() (dir string, err error)
+var builds sync.Map // func() (dir string, err error) by package
 
 // binary builds a provider once and returns its folder.
 func binary(t testing.TB, pkg string) string {

@@ -20,11 +20,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// secrets are planted where a configuration has secrets. kept are those that
-// Terraform keeps in the state, and in a plan that is saved.
+// secrets are values planted in a configuration.
 var secrets = []struct {
 	name, value string
-	kept        bool
+	kept        bool // stored by Terraform in the state and in saved plans
 }{
 	{"key", "Pl4ntedApiKey0a1b2c3d4e5f", false},
 	{"written", "Pl4ntedWriteOnly9z8y7x6w5v", false},
@@ -33,7 +32,7 @@ var secrets = []struct {
 	{"s3", "Pl4ntedS3Secret6y5t4r3e2w", true},
 }
 
-// configWithSecrets is a configuration with each secret but the key, which is in the
+// configWithSecrets returns a configuration with each secret except the key, which is in the
 // environment.
 func configWithSecrets(v api.Version) string {
 	config := base + `
@@ -84,7 +83,7 @@ resource "gpucloud_endpoint" "e" {
 	return config
 }
 
-// newTracedWorkspace is a workspace with the secrets, whose Terraform logs all it can.
+// newTracedWorkspace returns a workspace with the secrets, whose Terraform logs everything.
 func newTracedWorkspace(t *testing.T, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
 	tf := workspace(t, d, pkg, v)
@@ -98,10 +97,10 @@ func newTracedWorkspace(t *testing.T, d *deployment, pkg string, v api.Version) 
 	return tf
 }
 
-// secretEncodings are the encodings in which a log may show a value.
+// secretEncodings returns the encodings in which a log may show a value.
 func secretEncodings(value string) []string {
 	out := []string{value, fmt.Sprintf("%x", value), strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")}
-	for shift := range 3 { // base64 of it depends on what is before it
+	for shift := range 3 { // its base64 encoding depends on the position
 		padded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 		out = append(out, padded[4:len(padded)-4])
 	}
@@ -112,8 +111,8 @@ func holds(text []byte, value string) bool {
 	return slices.ContainsFunc(secretEncodings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
 }
 
-// expectNoSecrets expects no secret in Terraform's output, nor in files beside the
-// configuration.
+// expectNoSecrets expects no secret in Terraform's output, and in files only where Terraform
+// stores it.
 func (tf *terraform) expectNoSecrets(output string) {
 	tf.t.Helper()
 	for _, s := range secrets {
@@ -160,21 +159,21 @@ func (tf *terraform) expectNoSecrets(output string) {
 	}
 }
 
-// No secret is in what Terraform prints and logs, whatever becomes of the run,
-// nor in a file that need not have it.
+// No secret is in Terraform's output, log or an unexpected file, also after a panic and when the
+// deployment's errors repeat the request.
 func TestSecretsStayOut(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
-		place := func(t *testing.T, pkg string) (*deployment, *terraform) {
+		start := func(t *testing.T, pkg string) (*deployment, *terraform) {
 			d := deploy(t)
 			d.key = secrets[0].value
 			d.serve(t, jobrunner.Config{})
 			return d, newTracedWorkspace(t, d, pkg, v)
 		}
-		wentWell := func(t *testing.T) {
-			_, tf := place(t, ours)
-			said := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
-			tf.expectNoSecrets(said)
-			if !strings.Contains(said, "[TRACE]") || !strings.Contains(said, "provider.terraform-provider-gpucloud") {
+		succeeds := func(t *testing.T) {
+			_, tf := start(t, ours)
+			printed := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
+			tf.expectNoSecrets(printed)
+			if !strings.Contains(printed, "[TRACE]") || !strings.Contains(printed, "provider.terraform-provider-gpucloud") {
 				t.Error("nothing was traced")
 			}
 			state, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
@@ -183,20 +182,20 @@ func TestSecretsStayOut(t *testing.T) {
 			}
 			for _, s := range secrets {
 				if s.kept && !holds(state, s.value) {
-					t.Errorf("the state lacks %s: this test looks in vain", s.name)
+					t.Errorf("the state lacks %s, so the search doesn't work", s.name)
 				}
 			}
 		}
 		panics := func(t *testing.T) {
-			_, tf := place(t, panicked)
-			said, err := tf.start("apply", "-auto-approve").end(patience)
-			if err == nil || !strings.Contains(said, "nil pointer dereference") {
-				t.Fatalf("nothing panicked: %v\n%s", err, said)
+			_, tf := start(t, panicked)
+			printed, err := tf.start("apply", "-auto-approve").end(patience)
+			if err == nil || !strings.Contains(printed, "nil pointer dereference") {
+				t.Fatalf("the provider didn't panic: %v\n%s", err, printed)
 			}
-			tf.expectNoSecrets(said)
+			tf.expectNoSecrets(printed)
 		}
 		repeated := func(t *testing.T) {
-			d, tf := place(t, ours)
+			d, tf := start(t, ours)
 			served := d.behind
 			d.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodPost {
@@ -210,21 +209,21 @@ func TestSecretsStayOut(t *testing.T) {
 				w.WriteHeader(http.StatusBadRequest)
 				fmt.Fprintf(w, `{"title":"Bad Request","status":400,"detail":%q,"message":%q}`, whole.String(), whole.String())
 			})
-			said, err := tf.start("apply", "-auto-approve").end(patience)
-			if err == nil || !strings.Contains(said, "redacted") {
-				t.Fatalf("the refusals are not shown: %v", err)
+			printed, err := tf.start("apply", "-auto-approve").end(patience)
+			if err == nil || !strings.Contains(printed, "redacted") {
+				t.Fatalf("the errors aren't shown: %v", err)
 			}
-			tf.expectNoSecrets(said)
+			tf.expectNoSecrets(printed)
 		}
 		sideBySide(t, map[string]func(*testing.T){
-			"of a run that goes well":                wentWell,
-			"of a provider that panics":              panics,
-			"of requests whose refusals repeat them": repeated,
+			"success":                        succeeds,
+			"panic":                          panics,
+			"errors that repeat the request": repeated,
 		})
 	})
 }
 
-// A refused key is told by where it came from.
+// The error of a rejected key names the key's source.
 func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	key := secrets[0].value
@@ -251,12 +250,12 @@ func TestRefusedKey(t *testing.T) {
 				tf.env = slices.DeleteFunc(tf.env, func(v string) bool { return strings.HasPrefix(v, "GPUCLOUD_API_KEY=") })
 			}
 			tf.configure(c.block, base)
-			said := tf.fails("apply", "-auto-approve")
-			if !strings.Contains(said, c.source) || !strings.Contains(said, fmt.Sprint(c.status)) {
-				t.Errorf("the source of the key, %s, is not named:\n%s", c.source, said)
+			printed := tf.fails("apply", "-auto-approve")
+			if !strings.Contains(printed, c.source) || !strings.Contains(printed, fmt.Sprint(c.status)) {
+				t.Errorf("the error doesn't name the key's source, %s:\n%s", c.source, printed)
 			}
-			if strings.Contains(said, key) {
-				t.Errorf("the key is shown:\n%s", said)
+			if strings.Contains(printed, key) {
+				t.Errorf("the error shows the key:\n%s", printed)
 			}
 		}
 	}

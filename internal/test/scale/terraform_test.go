@@ -20,13 +20,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// terraform is one workspace: a folder with a configuration and a state.
+// terraform is a workspace: a folder with a configuration and a state.
 type terraform struct {
 	t   testing.TB
 	cli tfcli.CLI
 	dir string
 	env []string
-	cpu time.Duration // of the commands that run() has run, providers included
+	cpu time.Duration // processor time of commands of run, with their providers
 }
 
 // patience bounds one command.
@@ -39,8 +39,7 @@ const required = `terraform {
 }
 `
 
-// workspace makes a folder whose Terraform runs a provider binary, which
-// speaks a version to the deployment.
+// workspace creates a workspace whose Terraform runs a provider binary against the deployment.
 func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
 	cli, err := findCLI()
@@ -59,7 +58,7 @@ func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terrafor
 		}
 	}
 	tf.env = append(tf.env, "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraformrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
-		"TMPDIR="+built, // a provider that is killed leaves its socket
+		"TMPDIR="+built, // a killed provider leaves its socket
 		"GPUCLOUD_BASE_URL="+d.url, "GPUCLOUD_API_KEY="+d.key, "GPUCLOUD_API_VERSION="+string(v))
 	return tf
 }
@@ -77,8 +76,7 @@ func (tf *terraform) configure(blocks ...string) {
 	tf.write("main.tf", required+strings.Join(blocks, "\n"))
 }
 
-// process is a Terraform that runs, in a process group of its own, as a shell
-// gives it one.
+// process is a running Terraform, in its own process group like under a shell.
 type process struct {
 	*exec.Cmd
 	t    testing.TB
@@ -88,7 +86,7 @@ type process struct {
 	err  error
 }
 
-// output keeps what a process wrote, and tells of each write.
+// output records what a process writes, and notifies of each write.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -133,7 +131,7 @@ func (tf *terraform) start(args ...string) *process {
 	return p
 }
 
-// interrupt is what Ctrl-C does: Terraform and its providers get the signal.
+// interrupt does what Ctrl-C does: it signals Terraform and its providers.
 func (p *process) interrupt() {
 	p.t.Helper()
 	if err := syscall.Kill(-p.Process.Pid, syscall.SIGINT); err != nil {
@@ -141,7 +139,7 @@ func (p *process) interrupt() {
 	}
 }
 
-// end waits for the process, and returns what it wrote.
+// end waits for the process and returns its output.
 func (p *process) end(within time.Duration) (string, error) {
 	p.t.Helper()
 	late := time.NewTimer(within)
@@ -157,8 +155,8 @@ func (p *process) end(within time.Duration) (string, error) {
 	}
 }
 
-// says waits until the process has written a text.
-func (p *process) says(text string) {
+// awaitOutput waits until the process has written a text.
+func (p *process) awaitOutput(text string) {
 	p.t.Helper()
 	for {
 		have, more := p.out.read()
@@ -169,14 +167,14 @@ func (p *process) says(text string) {
 		case <-more:
 		case <-p.dead:
 			if have, _ := p.out.read(); !strings.Contains(have, text) {
-				p.t.Fatalf("terraform %s ended (%v) and never said %q:\n%s", p.args, p.err, text, have)
+				p.t.Fatalf("terraform %s ended (%v) and never printed %q:\n%s", p.args, p.err, text, have)
 			}
 			return
 		}
 	}
 }
 
-// run expects success.
+// run runs a command that must succeed, and returns its output.
 func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
 	p := tf.start(args...)
@@ -193,7 +191,7 @@ func (tf *terraform) apply() string {
 	return tf.run("apply", "-auto-approve")
 }
 
-// fails expects an error, and returns what was said on one line.
+// fails runs a command that must fail, and returns its output as one line.
 func (tf *terraform) fails(args ...string) string {
 	tf.t.Helper()
 	out, err := tf.start(args...).end(patience)
@@ -203,19 +201,18 @@ func (tf *terraform) fails(args ...string) string {
 	return unwrapped(out)
 }
 
-// settled expects a plan that changes nothing.
+// settled expects a plan without changes.
 func (tf *terraform) settled() {
 	tf.t.Helper()
 	tf.run("plan", "-detailed-exitcode")
 }
 
-// unwrapped is a diagnostic without the frame and the line breaks that
-// Terraform gives it.
+// unwrapped removes Terraform's frame and line breaks from a diagnostic.
 func unwrapped(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
 }
 
-// ids lists what the state has, "TYPE ID", sorted.
+// ids lists the objects of the state as "TYPE ID", sorted.
 func (tf *terraform) ids() (out []string) {
 	tf.t.Helper()
 	text, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
@@ -243,8 +240,7 @@ func (tf *terraform) ids() (out []string) {
 	return out
 }
 
-// count repeats the blocks of every kind: n objects each, with names of their
-// own, and the template that the endpoints follow.
+// count returns a configuration with n objects of each kind, and the endpoints' template.
 func count(n int) string {
 	return base + fmt.Sprintf(`
 resource "gpucloud_template" "t" {
@@ -285,7 +281,7 @@ resource "gpucloud_template" "base" {
 }
 `
 
-// importCommand is what a hint says to type for an object of a kind.
+// importCommand returns the import command that messages contain.
 func (tf *terraform) importCommand(kind, id string) string {
 	return fmt.Sprintf("terraform import %s.NAME %s", kind, id)
 }

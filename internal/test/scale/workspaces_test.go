@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// equalObjects is three equal volumes and endpoints; where unique is set, also
-// objects whose names only one can have.
+// equalObjects returns a configuration of three equal volumes and endpoints. If unique is set,
+// it also has objects of kinds with unique names.
 func equalObjects(template string, unique bool) string {
 	config := fmt.Sprintf(`
 resource "gpucloud_network_volume" "v" {
@@ -45,7 +45,7 @@ resource "gpucloud_registry_auth" "r" {
 	return config
 }
 
-// shared makes what both workspaces refer to, and the workspaces.
+// shared creates two workspaces, and a template that both refer to.
 func shared(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
 	t.Helper()
 	owner := workspace(t, d, ours, v)
@@ -58,9 +58,8 @@ func shared(t *testing.T, d *deployment, v api.Version) (template string, both [
 	return template, both
 }
 
-// together applies both at once: no POST is processed before all n of them
-// have come.
-func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*wirefault.Fault) (said [2]string, errs [2]error) {
+// together applies both workspaces concurrently. It holds all POSTs until n have arrived.
+func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*wirefault.Fault) (output [2]string, errs [2]error) {
 	t.Helper()
 	g := newGate()
 	defer g.open()
@@ -69,15 +68,14 @@ func together(t *testing.T, d *deployment, both [2]*terraform, n int, more ...*w
 	one, other := both[0].start("apply", "-auto-approve"), both[1].start("apply", "-auto-approve")
 	g.await(n, one, other)
 	g.open()
-	said[0], errs[0] = one.end(patience)
-	said[1], errs[1] = other.end(patience)
-	return said, errs
+	output[0], errs[0] = one.end(patience)
+	output[1], errs[1] = other.end(patience)
+	return output, errs
 }
 
-// Two workspaces with the same configuration, applied at once: each has its
-// own of what may exist twice, twins included, and of a unique name only the
-// one that made it. The other's error names it. The end of one is not felt by
-// the other.
+// If two workspaces with the same configuration are applied concurrently, each gets its own
+// objects. An object with a unique name belongs to the workspace that created it, and the
+// other's error names it. Destroying one workspace doesn't affect the other.
 func TestTwoWorkspacesAtOnce(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
@@ -85,7 +83,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 		for _, tf := range both {
 			tf.configure(equalObjects(template, true))
 		}
-		said, errs := together(t, d, both, 16)
+		output, errs := together(t, d, both, 16)
 
 		states := [2][]string{both[0].ids(), both[1].ids()}
 		union := slices.Sorted(slices.Values(slices.Concat(states[0], states[1], []string{"gpucloud_template " + template})))
@@ -104,8 +102,8 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 				}
 				theirs := ofKind(states[1-i], kind)[0]
 				_, id, _ := strings.Cut(theirs, " ")
-				if errs[i] == nil || !strings.Contains(unwrapped(said[i]), both[i].importCommand(kind, id)) {
-					t.Errorf("%s was made by the other, and is not named: %v\n%s", theirs, errs[i], said[i])
+				if errs[i] == nil || !strings.Contains(unwrapped(output[i]), both[i].importCommand(kind, id)) {
+					t.Errorf("%s belongs to the other workspace and isn't named: %v\n%s", theirs, errs[i], output[i])
 				}
 			}
 		}
@@ -113,14 +111,14 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 		both[0].run("destroy", "-auto-approve")
 		rest := slices.Sorted(slices.Values(append(states[1], "gpucloud_template "+template)))
 		if have := d.ids(t, v); !slices.Equal(have, rest) {
-			t.Errorf("once one was destroyed there are%s\nexpected%s", lines(have), lines(rest))
+			t.Errorf("after one was destroyed, the deployment has%s\nexpected%s", lines(have), lines(rest))
 		}
 		both[1].run("plan", "-detailed-exitcode", "-target=gpucloud_network_volume.v", "-target=gpucloud_endpoint.e")
 	})
 }
 
-// All that both asked for is made at one moment, and all answers are lost: an
-// object that either may have made is taken over by neither, and named by both.
+// If all responses are lost, neither workspace adopts an object that the other may have created,
+// and both name it.
 func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
@@ -137,19 +135,19 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		}()
 		lost := processed.hold("after")
 		lost.Drop = "after"
-		said, _ := together(t, d, both, 12, lost)
+		output, _ := together(t, d, both, 12, lost)
 		if kept := slices.Concat(both[0].ids(), both[1].ids()); len(kept) != 0 {
 			t.Errorf("adopted objects:%s", lines(kept))
 		}
 		have := d.ids(t, v)
 		if len(have) != 13 {
-			t.Errorf("there are%s", lines(have))
+			t.Errorf("the deployment has%s", lines(have))
 		}
 		for _, object := range have {
 			kind, id, _ := strings.Cut(object, " ")
-			for i, text := range said {
+			for i, text := range output {
 				if id != template && !strings.Contains(unwrapped(text), both[i].importCommand(kind, id)) {
-					t.Errorf("%s is not named:\n%s", object, text)
+					t.Errorf("%s isn't named:\n%s", object, text)
 				}
 			}
 		}

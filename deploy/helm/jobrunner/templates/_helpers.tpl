@@ -26,7 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* Cluster-wide objects have the namespace in their name, so that several releases differ. */ -}}
+{{- /* Names of cluster-wide objects contain the namespace, so that several releases can coexist. */ -}}
 {{- define "jobrunner.nodesRole" -}}
 {{ .Release.Namespace }}-{{ include "jobrunner.name" . }}-nodes
 {{- end -}}

@@ -1,5 +1,5 @@
-# An endpoint for an image of the team. On a jobrunner ../../tests/jobrunner.yaml says what
-# runs it.
+# An endpoint for an image of the team. For a jobrunner, ../../tests/jobrunner.yaml has a
+# rule for it.
 
 module "worker" {
   source = "../.."

@@ -1,4 +1,4 @@
-# A job that a test runs on the endpoint of the module: it fails where the job does.
+# Runs a job on the module's endpoint. If the job fails, the test fails.
 
 terraform {
   required_providers {

@@ -1,7 +1,7 @@
 // Command floor is the simplest possible job API: a map, a channel, eight goroutines
 // and JSON behind net/http. Benchmarks compare the jobrunner with it.
 //
-// It keeps nothing across restarts, and checks neither keys nor limits.
+// It stores nothing and checks neither keys nor limits.
 package main
 
 import (
@@ -29,14 +29,14 @@ func main() {
 	log.Fatal(http.Serve(listener, newFloor().routes())) //nolint:gosec // for one client, on this machine
 }
 
-// workers is how many goroutines run jobs, as many as the jobrunner's endpoint
-// has workers.
+// workers is the number of goroutines that run jobs, equal to the workers of the jobrunner's
+// endpoint.
 const workers = 8
 
-// keptBytes bounds the jobs that are kept: the oldest go first.
+// keptBytes bounds the inputs of kept jobs. The oldest are dropped first.
 const keptBytes = 256 << 20
 
-// job is a submission and what became of it.
+// job is a submission and its result.
 type job struct {
 	ID        string          `json:"id"`
 	Status    string          `json:"status"`
@@ -49,14 +49,14 @@ type job struct {
 	startedAt time.Time
 	order     order
 	done      chan struct{}
-	chunks    chan chunk // of a job that streams
+	chunks    chan chunk // only of streaming jobs
 }
 
 type chunk struct {
 	Output json.RawMessage `json:"output"`
 }
 
-// order is what the stream handler reads of an input.
+// order is the part of an input that the stream handler reads.
 type order struct {
 	Op string
 	N  int
@@ -70,7 +70,7 @@ type floor struct {
 	last int
 
 	queue  chan *job // for the goroutines
-	remote chan *job // for workers over HTTP
+	remote chan *job // for HTTP workers
 }
 
 func newFloor() *floor {
@@ -99,7 +99,7 @@ func (f *floor) routes() http.Handler {
 	return m
 }
 
-// submit queues a job. Those of the endpoint "http" are for workers over HTTP.
+// submit queues a job. HTTP workers run the jobs of the endpoint "http".
 func (f *floor) submit(w http.ResponseWriter, r *http.Request) *job {
 	var body struct{ Input json.RawMessage }
 	text, err := io.ReadAll(r.Body)
@@ -166,7 +166,7 @@ func (f *floor) status(w http.ResponseWriter, r *http.Request) {
 	answer(w, &shown)
 }
 
-// stream answers the chunks so far, and waits for the first.
+// stream returns the chunks so far. Without any it waits for the first.
 func (f *floor) stream(w http.ResponseWriter, r *http.Request) {
 	j := f.find(w, r)
 	if j == nil {
@@ -217,7 +217,7 @@ func (f *floor) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]any{"jobs": map[string]int{"inQueue": len(f.queue) + len(f.remote), "inProgress": 0}})
 }
 
-// take hands a job to a worker over HTTP (worker protocol).
+// take returns a job to an HTTP worker (worker protocol).
 func (f *floor) take(w http.ResponseWriter, r *http.Request) {
 	select {
 	case j := <-f.remote:

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// work is a worker with one slot that echoes, over the worker protocol, for the
-// floor and for the jobrunner alike.
+// work runs an echo worker with one slot that uses the worker protocol, for floor and jobrunner.
 func work() error {
 	take := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_GET_JOB"), "$ID", os.Getenv("RUNPOD_POD_ID")) + "&job_in_progress=0"
 	done := strings.ReplaceAll(os.Getenv("RUNPOD_WEBHOOK_POST_OUTPUT"), "$RUNPOD_POD_ID", os.Getenv("RUNPOD_POD_ID"))
@@ -21,7 +20,7 @@ func work() error {
 			return err
 		}
 		if status != http.StatusOK {
-			continue // the server held the request as long as it does without a job
+			continue // no job arrived while the server held the request
 		}
 		var job struct {
 			ID    string

@@ -1,4 +1,4 @@
-"""A worker with one slot: its output is the time at which its handler began."""
+"""A worker with one slot. Its output is the time at which its handler started."""
 
 import json
 import os

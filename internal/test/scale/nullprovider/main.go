@@ -1,6 +1,5 @@
-// Command nullprovider serves the schema of the gpucloud provider with
-// resources that do nothing: no request, no rule of a plan. What a run takes
-// with it is the floor, the time of Terraform and of the framework alone.
+// Command nullprovider serves the schemas of the gpucloud provider with resources that do
+// nothing. The time of a run with it is the floor: the time of Terraform and the framework.
 package main
 
 import (
@@ -18,7 +17,7 @@ import (
 )
 
 func main() {
-	// As the gpucloud provider has it: the difference is to be that of the work.
+	// The same settings as the gpucloud provider, so that only the work differs.
 	debug.SetGCPercent(400)
 	if err := os.Setenv("TF_LOG_SDK", "OFF"); err != nil {
 		log.Fatal(err)
@@ -30,7 +29,7 @@ func main() {
 	}
 }
 
-// idle is the provider less all that it does.
+// idle is the provider without its functions.
 type idle struct{ provider.Provider }
 
 func (*idle) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
@@ -42,8 +41,7 @@ func (*idle) Resources(context.Context) (out []func() resource.Resource) {
 	return out
 }
 
-// nothing keeps the name and the schema of a kind. A read leaves the state as
-// it is.
+// nothing has the name and the schema of a kind. A read doesn't change the state.
 type nothing struct{ kind resource.Resource }
 
 func (n *nothing) Metadata(ctx context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {

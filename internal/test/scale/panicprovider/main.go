@@ -1,6 +1,5 @@
-// Command panicprovider serves the gpucloud provider with creates that do
-// their work and then panic, while all that they were given is at hand. What
-// Terraform shows of the crash must hold no secret.
+// Command panicprovider serves the gpucloud provider with creates that panic after their work,
+// while secrets are in memory. Terraform's crash output must contain no secret.
 package main
 
 import (
@@ -36,7 +35,7 @@ func (*panicking) Resources(context.Context) []func() resource.Resource {
 	}
 }
 
-// broken is a kind whose create ends in a nil dereference.
+// broken returns a kind whose create ends with a nil dereference.
 func broken[M any](k *kit.Kind[M]) *kit.Kind[M] {
 	out := *k
 	out.Create = func(ctx context.Context, c *api.Client, config, plan *M) error {

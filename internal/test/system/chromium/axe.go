@@ -8,14 +8,13 @@ import (
 	"testing"
 )
 
-// axePackage is the npm package of the checker of accessibility.
 const axePackage = "axe-core@4.14.1"
 
-// Axe is the checker of accessibility axe-core.
+// Axe is the accessibility checker axe-core.
 type Axe struct{ script string }
 
-// InstallAxe fetches axe-core from the npm registry. Where npm can't, the test is
-// skipped; in CI it fails.
+// InstallAxe downloads axe-core from the npm registry. If that fails, the test is skipped, or in
+// CI fails.
 func InstallAxe(t testing.TB) Axe {
 	t.Helper()
 	skipOrFail := t.Skipf
@@ -34,8 +33,7 @@ func InstallAxe(t testing.TB) Axe {
 	return Axe{string(script)}
 }
 
-// Check checks what a tab shows against the rules of WCAG 2.2 A and AA and of good
-// practice.
+// Check checks a tab against the rules of WCAG 2.2 A and AA and axe-core's best practices.
 func (a Axe) Check(t *Tab, where string) {
 	t.t.Helper()
 	t.Eval("(() => {"+a.script+"\n;})()", nil)

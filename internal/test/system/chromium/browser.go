@@ -1,5 +1,5 @@
-// Package chromium shows pages to tests in a headless Chromium: what a page
-// says is read where people read it. The browser is driven by chromedp.
+// Package chromium drives a headless Chromium in tests, through chromedp. Tests read the text
+// that people see.
 package chromium
 
 import (
@@ -14,30 +14,27 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds each step in the browser. It guards against a hang; a test
-// that passes never waits that long.
+// patience bounds each step in the browser, in case it hangs.
 const patience = 60 * time.Second
 
 // Browser is a headless Chromium with an empty profile.
 type Browser struct{ ctx context.Context }
 
-// Open starts a browser, which the end of the test closes. Without a Chromium
-// the test is skipped; in CI it fails.
+// Open starts a browser that the end of the test closes. Without a Chromium the test is skipped,
+// or in CI fails.
 func Open(t testing.TB) *Browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		// Its sandbox does not start in most containers, and the tests show it
-		// their own pages only.
+		// The sandbox doesn't start in most containers, and tests open only their own pages.
 		chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-component-update", true))
-	// Not the test's context: it ends before the tabs are closed.
+	// Not the test's context, which ends before the tabs are closed.
 	parent, cancel := context.WithCancel(context.Background())
 	allocator, closeAllocator := chromedp.NewExecAllocator(parent, options...)
 	t.Cleanup(closeAllocator)
 	ctx, closeBrowser := chromedp.NewContext(allocator)
 	t.Cleanup(closeBrowser)
-	// The browser lives as long as the context of its first command, which thus
-	// has no deadline.
+	// The browser lives as long as the context of its first command, so that has no deadline.
 	hung := time.AfterFunc(patience, cancel)
 	err := chromedp.Do(ctx)
 	switch {

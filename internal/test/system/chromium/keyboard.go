@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// maxTabs is after how many presses of the tab key an element counts as out of reach.
+// maxTabs bounds the presses of the tab key to reach an element.
 const maxTabs = 300
 
-// Press presses keys, one after the other, on whatever has the focus.
+// Press presses keys, one after the other, on the focused element.
 func (t *Tab) Press(keys ...string) {
 	t.t.Helper()
 	for _, key := range keys {
@@ -20,13 +20,13 @@ func (t *Tab) Press(keys ...string) {
 	}
 }
 
-// Hold holds a key down until it has repeated some times.
+// Hold holds a key down until it has repeated several times.
 func (t *Tab) Hold(key rune) {
 	t.t.Helper()
 	events := kb.Encode(key)
 	down, up := *events[0], events[len(events)-1]
 	if len(events) > 2 {
-		down.Text = events[1].Text // in one event: the page can prevent what the key writes
+		down.Text = events[1].Text // in the same event, so that the page can prevent the input
 	}
 	for i := range 10 {
 		down.AutoRepeat = new(i > 0)
@@ -43,7 +43,7 @@ func (t *Tab) dispatch(event input.DispatchKeyEventParams) {
 	}))
 }
 
-// TabTo presses the tab key until an element of a selector has the focus.
+// TabTo presses the tab key until an element that matches a selector has the focus.
 func (t *Tab) TabTo(selector string) {
 	t.t.Helper()
 	var reached bool
@@ -56,7 +56,7 @@ func (t *Tab) TabTo(selector string) {
 	t.t.Fatalf("the tab key does not reach %s in %d presses", selector, maxTabs)
 }
 
-// HasFocus waits until an element of a selector has the focus.
+// HasFocus waits until an element that matches a selector has the focus.
 func (t *Tab) HasFocus(selector string) {
 	t.t.Helper()
 	if !t.wait("document.activeElement.matches(" + quote(selector) + ")") {

@@ -2,8 +2,7 @@ package chromium
 
 import "strings"
 
-// Readable checks that nothing is wider than the screen, and what contrast
-// does.
+// Readable checks that nothing is wider than the screen, and calls checkContrast.
 func (t *Tab) Readable(where string) {
 	t.t.Helper()
 	t.checkContrast(where)
@@ -17,8 +16,8 @@ func (t *Tab) Readable(where string) {
 	}
 }
 
-// checkContrast checks that all text has enough contrast with its background (WCAG
-// 2.2, 1.4.3: 4.5 to 1), and that each control has a name.
+// checkContrast checks that the contrast of all text is at least 4.5 to 1 (WCAG 2.2, 1.4.3), and
+// that each control has a name.
 func (t *Tab) checkContrast(where string) {
 	t.t.Helper()
 	var faint []string
@@ -51,6 +50,6 @@ func (t *Tab) checkContrast(where string) {
 		return bad;
 	})()`, &faint)
 	if len(faint) > 0 {
-		t.t.Errorf("%s: can't be read well:\n%s", where, strings.Join(faint, "\n"))
+		t.t.Errorf("%s: low contrast or no name:\n%s", where, strings.Join(faint, "\n"))
 	}
 }

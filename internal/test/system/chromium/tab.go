@@ -19,8 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Tab is one page of the browser, with its own cookies. A step that fails in it
-// ends the test that opened it.
+// Tab is a page of the browser with its own cookies. A failing step ends the test.
 type Tab struct {
 	t   testing.TB
 	ctx context.Context
@@ -30,8 +29,8 @@ type Tab struct {
 	requests []string
 }
 
-// Tab opens an empty page of a width and a height in pixels, in the light or
-// dark colour scheme. The end of the test closes it.
+// Tab opens an empty page with a size in pixels and a colour scheme. The end of the test closes
+// it.
 func (b *Browser) Tab(t testing.TB, width, height int64, dark bool) *Tab {
 	t.Helper()
 	tab := &Tab{t: t}
@@ -100,8 +99,8 @@ func (t *Tab) Visit(url string) {
 	do(t, "visit of "+url, chromedp.Navigate(url))
 }
 
-// evaluate is the value of an expression in the page, as JSON. The page takes
-// what it does for the act of a person.
+// evaluate returns the value of an expression in the page as JSON. The page treats its effects as
+// user gestures.
 func evaluate(expression string) chromedp.Action[[]byte] {
 	return chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise, func(p *runtime.EvaluateParams) {
 		gesture := true
@@ -109,8 +108,8 @@ func evaluate(expression string) chromedp.Action[[]byte] {
 	})
 }
 
-// Eval runs an expression in the page, and decodes its value into result. It
-// does not wait: Until and Shows do.
+// Eval evaluates an expression in the page and decodes its value into result. It doesn't wait,
+// unlike Until and Shows.
 func (t *Tab) Eval(expression string, result any) {
 	t.t.Helper()
 	value := do(t, expression, evaluate(expression))
@@ -121,15 +120,15 @@ func (t *Tab) Eval(expression string, result any) {
 	}
 }
 
-// wait looks at an expression until it is true, and says whether it was. An
-// error of the expression is not true: the page may not be there yet.
+// wait polls an expression until it is true, and reports whether it was. An error counts as
+// false, because the page may not have loaded yet.
 func (t *Tab) wait(expression string) bool {
 	t.t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, patience/2)
 	defer cancel()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	// Not chromedp.Poll, which needs a page whose policy allows 'unsafe-eval'.
+	// chromedp.Poll would need a page whose policy allows 'unsafe-eval'.
 	for {
 		if value, err := chromedp.Run(ctx, evaluate("!!("+expression+")")); err == nil && string(value) == "true" {
 			return true
@@ -150,14 +149,14 @@ func (t *Tab) Until(expression string) {
 	}
 }
 
-// elements is an expression for all elements of a selector.
+// elements returns an expression for all elements that match a selector.
 func elements(selector string) string {
 	return fmt.Sprintf("[...document.querySelectorAll(%s)]", quote(selector))
 }
 
-// quote is a string as JavaScript has it.
+// quote returns a string as a JavaScript literal.
 func quote(s string) string {
-	text, _ := json.Marshal(s) // a string has JSON
+	text, _ := json.Marshal(s) // can't fail
 	return string(text)
 }
 
@@ -165,14 +164,14 @@ func text(selector string) string {
 	return elements(selector) + `.map((e) => e.innerText).join('\n')`
 }
 
-// Text is what the elements of a selector show now.
+// Text returns the current text of the elements that match a selector.
 func (t *Tab) Text(selector string) (shown string) {
 	t.t.Helper()
 	t.Eval(text(selector), &shown)
 	return shown
 }
 
-// Shows waits until the elements of a selector show each of the texts.
+// Shows waits until the elements that match a selector show each of the texts.
 func (t *Tab) Shows(selector string, texts ...string) {
 	t.t.Helper()
 	for _, want := range texts {
@@ -182,31 +181,29 @@ func (t *Tab) Shows(selector string, texts ...string) {
 	}
 }
 
-// Click waits until the first element of a selector is visible, and clicks it, which
-// gives it the focus.
+// Click waits until the first element that matches a selector is visible, focuses it and clicks
+// it.
 func (t *Tab) Click(selector string) {
 	t.t.Helper()
-	// At once: a live page may draw the element anew between the look and the click.
+	// In one expression, because a live page may replace the element before the click.
 	t.Until(elements(selector) + ".slice(0, 1).some((e) => e.checkVisibility() && (e.focus(), e.click(), true))")
 }
 
-// Problems are the entries of the console: errors of scripts, and what they
-// wrote.
+// Problems returns the entries of the console, with script errors.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.problems)
 }
 
-// Requests are the addresses of all requests of the page.
+// Requests returns the addresses of all requests of the page.
 func (t *Tab) Requests() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.requests)
 }
 
-// Picture writes the whole page as a PNG to the folder PAGE_PICTURES, if that
-// is set.
+// Picture writes a screenshot of the whole page to the folder PAGE_PICTURES, if that is set.
 func (t *Tab) Picture(name string) {
 	t.t.Helper()
 	dir := os.Getenv("PAGE_PICTURES")

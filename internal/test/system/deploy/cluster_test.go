@@ -49,7 +49,7 @@ func connect(t *testing.T) *server {
 	}
 	s.settings.QPS = -1
 	s.client, s.dynamic = client.NewForConfigOrDie(s.settings), dynamic.NewForConfigOrDie(s.settings)
-	// Who may do what is there once all hooks of the start have run.
+	// The cluster's roles exist once all start hooks have run.
 	eventually(t, "the API server's readiness", func() bool {
 		return s.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})
@@ -59,7 +59,7 @@ func connect(t *testing.T) *server {
 	return s
 }
 
-// create sends an object, and removes it when the test ends.
+// create creates an object, which the end of the test deletes.
 func (s *server) create(text string, dry bool) error {
 	var object unstructured.Unstructured
 	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
@@ -91,7 +91,7 @@ func (s *server) create(text string, dry bool) error {
 	return nil
 }
 
-// The API server accepts what each combination of values renders, with every member.
+// The API server accepts every object that each combination of values renders.
 func TestChartOnCluster(t *testing.T) {
 	s := connect(t)
 	for name, v := range combinations {
@@ -101,7 +101,7 @@ func TestChartOnCluster(t *testing.T) {
 		}
 		for _, text := range objects {
 			if strings.Contains(text, "kind: ServiceMonitor") {
-				continue // which is the operator's
+				continue // its definition belongs to the Prometheus operator
 			}
 			if err := s.create(text, true); err != nil {
 				t.Errorf("%s: %s", name, err)
@@ -113,8 +113,7 @@ func TestChartOnCluster(t *testing.T) {
 	}
 }
 
-// The rights of the chart are enough for a jobrunner with the token of its account, and it
-// can't start without them.
+// A jobrunner needs the rights of the chart to start, and they are sufficient.
 func TestChartRightsOnCluster(t *testing.T) {
 	s := connect(t)
 	objects, err := renderChart(s.cluster.Namespace, required())
@@ -153,11 +152,11 @@ func TestChartRightsOnCluster(t *testing.T) {
 	}
 	grant("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 	if granted != 5 {
-		t.Errorf("%d objects are granted", granted)
+		t.Errorf("created %d objects, expected 5", granted)
 	}
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + config})
 	gateway.Forward(strings.TrimPrefix(j.url, "http://"))
-	// The Pod is made and followed: what the node says of its image is the reason.
+	// The jobrunner creates a Pod and reports the node's message about its image as the reason.
 	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "127.0.0.1:1/team/absent", "workers": {"min": 1, "max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "env": {"A": "b"}}`)
 	var endpoint struct{ ID string }
 	if err := json.Unmarshal([]byte(text), &endpoint); err != nil || status != http.StatusCreated {
@@ -177,16 +176,16 @@ func TestChartRightsOnCluster(t *testing.T) {
 	}
 }
 
-// A jobrunner of the image, in the Pod that the chart describes, is ready by the kubelet's
-// probes and answers a job. The test makes the Pod: the cluster has no controllers.
+// A jobrunner in the chart's Pod becomes ready by the kubelet's probes and runs a job. The test
+// creates the Pod, because the cluster has no controllers.
 func TestJobrunnerInCluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the jobrunner is compiled for the image, which takes a minute")
+		t.Skip("compiling the jobrunner for the image takes a minute")
 	}
 	s := connect(t)
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "run", "./image", "-platforms=linux/"+runtime.GOARCH, "-version=test", "-o="+dir)
-	build.Dir = ".." // the module, whose folder the program expects
+	build.Dir = ".." // the program expects the module's folder
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -237,7 +236,7 @@ func TestJobrunnerInCluster(t *testing.T) {
 		return false
 	})
 	j := &jobrunner{t: t, url: "http://" + address + ":8420", key: key}
-	j.answers()
+	j.checkJob()
 }
 
 // eventually waits for a condition.
@@ -245,7 +244,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

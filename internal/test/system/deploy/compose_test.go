@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// loadCompose is the project of the file, as Compose reads it.
+// loadCompose loads compose.yaml as Compose does.
 func loadCompose(t *testing.T, env types.Mapping) (*types.Project, error) {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join(root, "deploy/compose"))
@@ -26,7 +26,7 @@ func loadCompose(t *testing.T, env types.Mapping) (*types.Project, error) {
 	})
 }
 
-// Compose reads the file; the image has to be named; no password is in it.
+// Compose accepts the file. It requires an image, and contains no password.
 func TestComposeFile(t *testing.T) {
 	if _, err := loadCompose(t, nil); err == nil || !strings.Contains(err.Error(), "make image") {
 		t.Errorf("without an image: %v", err)
@@ -76,10 +76,10 @@ func TestComposeServes(t *testing.T) {
 		args[i] = strings.ReplaceAll(args[i], "/var/lib/jobrunner", data)
 	}
 	if len(service.Volumes) != 1 || service.Volumes[0].Target != "/var/lib/jobrunner" || slices.Equal(args, service.Command) {
-		t.Errorf("the data folder is not the volume: %q, %+v", service.Command, service.Volumes)
+		t.Errorf("the data folder isn't the volume: %q, %+v", service.Command, service.Volumes)
 	}
 	j := start(t, env, args)
 	j.key = contents["api-key"]
-	j.answers()
+	j.checkJob()
 	j.stop()
 }

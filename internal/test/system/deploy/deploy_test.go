@@ -1,4 +1,4 @@
-// Package deploy tests what is below deploy/ with the programs that it is for.
+// Package deploy tests the files of deploy/.
 package deploy
 
 import (
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 var build = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), bin, root+"/cmd/jobrunner") })
 
-// program is the built jobrunner.
+// program builds the jobrunner and returns its path.
 func program(t *testing.T) string {
 	t.Helper()
 	if err := build(); err != nil {
@@ -45,7 +45,7 @@ func program(t *testing.T) string {
 	return filepath.Join(bin, "jobrunner")
 }
 
-// jobrunner is one that runs as a file of deploy/ says.
+// jobrunner is a jobrunner that runs with the settings of a file of deploy/.
 type jobrunner struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -54,7 +54,7 @@ type jobrunner struct {
 	stderr bytes.Buffer
 }
 
-// start runs `jobrunner serve` with the flags and variables of a file, but on a free port.
+// start runs `jobrunner serve` with the flags and variables of a file, on a free port.
 func start(t *testing.T, env, args []string) *jobrunner {
 	t.Helper()
 	listens := false
@@ -120,8 +120,8 @@ func (j *jobrunner) do(method, path, body string) (status int, text string) {
 	return resp.StatusCode, string(answer)
 }
 
-// answers makes an endpoint, and expects the answer of a job.
-func (j *jobrunner) answers() {
+// checkJob creates an endpoint and expects that a job completes.
+func (j *jobrunner) checkJob() {
 	j.t.Helper()
 	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`)
 	id := regexp.MustCompile(`"id":\s*"([^"]+)"`).FindStringSubmatch(text)
@@ -133,7 +133,7 @@ func (j *jobrunner) answers() {
 	}
 }
 
-// stop sends SIGTERM, as all that run services do.
+// stop sends SIGTERM and expects exit status 0.
 func (j *jobrunner) stop() {
 	j.t.Helper()
 	if err := j.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -144,7 +144,7 @@ func (j *jobrunner) stop() {
 	}
 }
 
-// writeFile writes a file below a new folder, and returns its path.
+// writeFile writes a file into a new folder and returns its path.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -42,7 +42,7 @@ func with(more values) values {
 	return all
 }
 
-// renderChart are the objects of a release, by template, as texts.
+// renderChart returns the manifests of a release.
 func renderChart(namespace string, v values) (objects []string, err error) {
 	chart, err := loader.LoadDir(filepath.Join(root, "deploy/helm/jobrunner"))
 	if err != nil {
@@ -73,7 +73,7 @@ func renderChart(namespace string, v values) (objects []string, err error) {
 	return objects, nil
 }
 
-// decodeObjects are the objects, each in its API's own type, which has every member.
+// decodeObjects decodes manifests into API types, strictly. It checks and counts ServiceMonitors.
 func decodeObjects(t *testing.T, objects []string) (all []runtime.Object, monitors int) {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -92,7 +92,7 @@ func decodeObjects(t *testing.T, objects []string) (all []runtime.Object, monito
 	return all, monitors
 }
 
-// onlyOf is the object of a type.
+// onlyOf returns the only object of a type.
 func onlyOf[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
 	t.Helper()
 	n := 0
@@ -121,8 +121,8 @@ var combinations = map[string]values{
 		"tolerations": []any{values{"operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "logFormat": "text"}),
 }
 
-// Every combination of values renders objects without an unknown field, whose Service,
-// files and flags exist.
+// Every combination of values renders objects without unknown fields, whose Service, files and
+// flags exist.
 func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {
@@ -180,8 +180,7 @@ func checkServe(t *testing.T, c core.Container) {
 	}
 }
 
-// checkMonitor expects a ServiceMonitor in the type of Prometheus's operator, without an
-// unknown member, with one endpoint that has a key.
+// checkMonitor expects a valid ServiceMonitor with one endpoint that has a key.
 func checkMonitor(t *testing.T, text string) {
 	t.Helper()
 	var monitor monitoring.ServiceMonitor
@@ -202,12 +201,11 @@ func checkMonitors(t *testing.T, v values, monitors int) {
 	t.Helper()
 	_, want := v["serviceMonitor"]
 	if monitors != map[bool]int{true: 1}[want] {
-		t.Errorf("there are %d ServiceMonitors", monitors)
+		t.Errorf("%d ServiceMonitors", monitors)
 	}
 }
 
-// checkFiles expects a file of the configuration for each replica, at the name of which
-// its workers reach it.
+// checkFiles expects a configuration file per replica, with the replica's address.
 func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 	t.Helper()
 	if len(config.Data) != int(*set.Spec.Replicas) {
@@ -222,7 +220,7 @@ func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
 		if strings.Contains(text, "executor: kubernetes") && !strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n") {
 			t.Errorf("%s: %s", name, text)
 		}
-		// The jobrunner reads the file; then it starts, or fails for lack of a cluster.
+		// The jobrunner accepts the file and starts, or fails because it has no cluster.
 		if strings.Contains(text, "executor: kubernetes") {
 			cmd := exec.Command(program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+writeFile(t, "jobrunner.yaml", text))
 			cmd.Env = []string{"HOME=" + t.TempDir()}
@@ -245,11 +243,11 @@ func checkBudget(t *testing.T, v values, all []runtime.Object) {
 	}
 	_, off := v["disruptionBudget"]
 	if _, several := v["replicas"]; n != map[bool]int{true: 1}[several && !off] {
-		t.Errorf("there are %d PodDisruptionBudgets", n)
+		t.Errorf("%d PodDisruptionBudgets", n)
 	}
 }
 
-// An error of the schema names the value.
+// The schema rejects invalid values with an error that names them.
 func TestChartRefuses(t *testing.T) {
 	for want, v := range map[string]values{
 		"repository":  {"apiKey": values{"secret": "a"}},
@@ -266,7 +264,7 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// The chart grants the rights of the guide, no more and no less, and to its own account.
+// The chart grants its account exactly the rights of the guide.
 func TestChartRights(t *testing.T) {
 	objects, err := renderChart("team", required())
 	if err != nil {
@@ -296,17 +294,17 @@ func TestChartRights(t *testing.T) {
 	if !slices.Equal(nodesBinding.Subjects, []rbac.Subject{subject}) || nodesBinding.RoleRef.Name != nodes.Name {
 		t.Errorf("%+v", nodesBinding)
 	}
-	// Without workers in the cluster nothing is granted.
+	// Without workers in the cluster the chart grants nothing.
 	objects, err = renderChart("team", combinations["without Pods"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text := strings.Join(objects, "\n"); strings.Contains(text, "rbac.authorization.k8s.io") || strings.Contains(text, "automountServiceAccountToken: true") {
-		t.Error("rights are granted that nobody uses")
+		t.Error("the chart grants unused rights")
 	}
 }
 
-// No template has a secret: Secrets are referred to.
+// The chart creates no Secrets.
 func TestChartHasNoSecrets(t *testing.T) {
 	for name, v := range combinations {
 		objects, err := renderChart("team", v)
@@ -314,12 +312,12 @@ func TestChartHasNoSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")) {
-			t.Errorf("%s: a Secret is made", name)
+			t.Errorf("%s: the chart creates a Secret", name)
 		}
 	}
 }
 
-// The values of the guide render.
+// The guide's values render.
 func TestGuideValues(t *testing.T) {
 	found := regexp.MustCompile("(?s)```yaml\n# values.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/operate.md"))
 	if found == nil {

@@ -14,7 +14,7 @@ import (
 
 const unitFolder = "deploy/systemd/"
 
-// settings are those of a unit's section [Service].
+// settings parses the settings of a unit.
 func settings(text string) map[string][]string {
 	found := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -25,7 +25,7 @@ func settings(text string) map[string][]string {
 	return found
 }
 
-// command is what the unit starts, with its folder of the state.
+// command returns the arguments of the unit's ExecStart, with a state folder.
 func command(t *testing.T, state string) []string {
 	t.Helper()
 	start := settings(readFile(t, unitFolder+"jobrunner.service"))["ExecStart"]
@@ -39,18 +39,18 @@ func command(t *testing.T, state string) []string {
 	return words[1:]
 }
 
-// What the unit starts answers a job, and has it in the folder of the state.
+// The unit's command runs a job, and stores it in the state folder.
 func TestUnitServes(t *testing.T) {
 	state := t.TempDir()
 	j := start(t, nil, command(t, state))
-	j.answers()
+	j.checkJob()
 	j.stop()
 	if _, err := os.Stat(filepath.Join(state, "jobrunner.db")); err != nil {
 		t.Error(err)
 	}
 }
 
-// With the drop-in the state is in PostgreSQL, and the key is that of its file.
+// With the drop-in, the state is in PostgreSQL and the key comes from its file.
 func TestUnitServesFromPostgres(t *testing.T) {
 	credentials := t.TempDir()
 	dropIn := settings(readFile(t, unitFolder+"postgresql.conf"))
@@ -71,17 +71,17 @@ func TestUnitServesFromPostgres(t *testing.T) {
 	state := t.TempDir()
 	j := start(t, env, command(t, state))
 	j.key = "the-key-of-all-nodes"
-	j.answers()
+	j.checkJob()
 	j.stop()
 	for _, name := range []string{"jobrunner.db", "api-key"} {
 		if _, err := os.Stat(filepath.Join(state, name)); err == nil {
-			t.Errorf("%s is in the folder of the state", name)
+			t.Errorf("%s is in the state folder", name)
 		}
 	}
 }
 
-// systemd knows every setting of the unit and of its drop-in, and its own judgement of
-// what the unit exposes is "OK", which is at most 2.0.
+// systemd accepts every setting of the unit and its drop-in, and rates the unit's exposure as
+// "OK", which is at most 2.0.
 func TestUnitIsValid(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// settings say what to build.
+// settings are the settings of a build.
 type settings struct {
-	root              string // of the module
+	root              string // folder of the module
 	source            string // package of the program
 	name              string
 	version, revision string
@@ -60,8 +60,7 @@ func (s settings) build(ctx context.Context) (all []built, err error) {
 	return all, nil
 }
 
-// compile builds the static program. Nothing of this machine is in it: no path, and no
-// state of the version control.
+// compile builds the static program, without paths of this machine or version control data.
 func (s settings) compile(ctx context.Context, arch string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "gpucloud-image-")
 	if err != nil {
@@ -120,7 +119,7 @@ func (s settings) labels() map[string]string {
 	return labels
 }
 
-// joined is the image of all platforms.
+// joined returns the index of all platforms' images.
 func joined(images []built) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range images {
@@ -129,7 +128,7 @@ func joined(images []built) v1.ImageIndex {
 	return index
 }
 
-// archiveName is the file of a platform, such as jobrunner-linux-amd64.tar.
+// archiveName returns the file name of a platform, such as jobrunner-linux-amd64.tar.
 func archiveName(p v1.Platform) string {
 	return "jobrunner-" + strings.ReplaceAll(p.String(), "/", "-") + ".tar"
 }

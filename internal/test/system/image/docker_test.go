@@ -19,8 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// inDocker is a container of the image, whose root is read-only and which has no
-// capability.
+// inDocker is a container of the image, with a read-only root and no capabilities.
 type inDocker struct {
 	t        *testing.T
 	engine   *containers.Engine
@@ -28,11 +27,11 @@ type inDocker struct {
 	url, key string
 }
 
-// The jobrunner of the image answers a job as a user without rights, ends in good order at
-// SIGTERM, and a container that starts with the same volume has the job.
+// The image's jobrunner runs a job as an unprivileged user and exits with 0 after SIGTERM. A
+// container with the same volume has the job.
 func TestDocker(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the jobrunner is compiled for the image, which takes a minute")
+		t.Skip("compiling the jobrunner for the image takes a minute")
 	}
 	e := containers.Docker(t)
 	s := tested()
@@ -72,16 +71,16 @@ func TestDocker(t *testing.T) {
 	next.stop()
 }
 
-// throughTestcontainers runs the tests of the module for Testcontainers with the image.
+// throughTestcontainers runs the tests of jobrunnercontainer with the image.
 func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 	t.Helper()
-	e.Network(t) // skips the test where the machine has none
+	e.Network(t) // skips the test without a container network
 	const module = root + "/jobrunner/jobrunnertest/jobrunnercontainer"
 	files, err := filepath.Glob(module + "/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	for _, file := range files { // noted by go test, which keeps the result of what passed
+	for _, file := range files { // so that go test's cached result depends on them
 		if _, err := os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +106,7 @@ func start(t *testing.T, e *containers.Engine, tag, volume string) *inDocker {
 	return c
 }
 
-// printed waits until the container has printed something.
+// printed waits until the container's log matches a pattern, and returns the first group.
 func (c *inDocker) printed(pattern string) string {
 	c.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -143,7 +142,7 @@ func (c *inDocker) call(method, path, body string, into any) {
 	}
 }
 
-// stop ends the container with SIGTERM, and expects that its program ends by itself.
+// stop sends SIGTERM and expects exit status 0.
 func (c *inDocker) stop() {
 	c.t.Helper()
 	c.engine.Output(c.t, "stop", "--time=60", c.id)

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	user    = 65532 // as other images without root have it
+	user    = 65532 // as in other rootless images
 	home    = "/var/lib/jobrunner"
 	program = "/usr/local/bin/jobrunner"
 )
 
-// file is a file or, where its mode has no text, a folder of the image.
+// file is a file or folder of the image.
 type file struct {
-	path string // without a leading slash; that of a folder ends with one
+	path string // without a leading slash; a folder's ends with a slash
 	mode int64
 	user int
 	text []byte
 }
 
-// system is what a static program finds in the image beside itself: certificate
-// authorities, names of its user, and folders that it may write to.
+// system returns the files that a static program needs: certificate authorities, user names and
+// writable folders.
 func system() []file {
 	return []file{
 		{path: "etc/", mode: 0o755},
@@ -46,8 +46,8 @@ func system() []file {
 	}
 }
 
-// authorities are Mozilla's, as Go's module has them, in PEM. A file can't express the
-// constraints that a few have: those are left out.
+// authorities returns Mozilla's certificate authorities in PEM, without the few that have
+// constraints, which PEM can't express.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -58,7 +58,7 @@ func authorities() []byte {
 	return out.Bytes()
 }
 
-// layer packs files, whose times are 1970 so that equal files are an equal layer.
+// layer packs files into a layer. All times are 1970, so that equal files give an equal layer.
 func layer(files []file) (v1.Layer, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -30,7 +30,7 @@ const root = "../../../.."
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// tested are settings with a program that compiles in a moment.
+// tested returns settings with a small program that compiles fast.
 func tested() settings {
 	return settings{
 		root: ".", source: "./testdata/small", name: "localhost/team/small", version: "1.2.3", revision: "abc",
@@ -38,8 +38,8 @@ func tested() settings {
 	}
 }
 
-// Two builds have one digest, also where the machine differs in folder, time, user's
-// umask and flags of Go; another version has another one.
+// Builds in different folders, at different times and with different GOFLAGS have the same
+// digest. Another version has another digest.
 func TestReproducible(t *testing.T) {
 	digests := map[string]int{}
 	for i, change := range []func(*settings){
@@ -68,8 +68,8 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// The written layout is valid, and has what a static program needs: a user without
-// rights, certificates, folders that it may write to, and no path of this machine.
+// The layout is valid and contains what a static program needs: an unprivileged user,
+// certificates and writable folders. It contains no path of this machine.
 func TestImage(t *testing.T) {
 	s := tested()
 	images, err := s.build(t.Context())
@@ -154,10 +154,10 @@ func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 	if f, err := elf.NewFile(bytes.NewReader(texts[program[1:]])); err != nil || f.Machine != machines[arch] {
 		t.Errorf("%s: the program is %+v, %v", arch, f, err)
 	} else if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 {
-		t.Errorf("%s: the program is not static: %q, %v", arch, libraries, err)
+		t.Errorf("%s: the program isn't static: %q, %v", arch, libraries, err)
 	}
 	if bytes.Contains(texts[program[1:]], []byte(here)) {
-		t.Errorf("%s: the program names the folder of its source, %s", arch, here)
+		t.Errorf("%s: the program contains its source folder, %s", arch, here)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// A registry that wants a login gets the image of all platforms.
+// The image of all platforms is pushed to a registry that requires a login.
 func TestPush(t *testing.T) {
 	registry := containers.NewRegistry(t)
 	t.Setenv("DOCKER_CONFIG", t.TempDir())

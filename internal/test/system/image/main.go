@@ -1,6 +1,6 @@
-// Command image is `make image`: it builds the container image of the jobrunner for
-// each platform from its Go package, without a container engine and without a base image
-// from a registry. The same source, Go and flags give the same digest.
+// Command image implements `make image`: it builds the jobrunner's container image for each
+// platform, without a container engine or a base image. Builds are reproducible: the same
+// source, Go version and flags give the same digest.
 package main
 
 import (
@@ -28,11 +28,11 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	s := settings{root: "../../..", source: "./cmd/jobrunner"}
 	flags.StringVar(&s.version, "version", "dev", "version of the program, and tag of the image")
-	flags.StringVar(&s.revision, "revision", "", "commit of the source, for a label")
+	flags.StringVar(&s.revision, "revision", "", "commit of the source, as a label")
 	flags.StringVar(&s.name, "name", "localhost/gpucloud/jobrunner", "name of the image in the archives")
-	created := flags.Int64("created", 0, "time of the source in `seconds` since 1970: the image's time of creation")
+	created := flags.Int64("created", 0, "creation time of the image in `seconds` since 1970")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, separated by commas")
-	folder := flags.String("o", "../../../bin/image", "`folder` of the result: oci, the layout of all platforms, and an archive of each platform for docker, podman and ctr")
+	folder := flags.String("o", "../../../bin/image", "output `folder`: oci, the layout of all platforms, and an archive per platform for docker, podman and ctr")
 	push := flags.String("push", "", "also push the image of all platforms to this `reference` of a registry, such as registry.example.com/team/jobrunner:1, with the login of docker or podman")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -22,12 +22,11 @@ var originalsTable string
 //go:embed testdata/table.tsv
 var tableTable string
 
-// accepted is a difference that is meant, of all operations that in matches and
-// out does not.
+// accepted is an intended difference of all operations that match in and don't match out.
 type accepted struct {
 	what    string
 	in, out *regexp.Regexp
-	topic   string // of the line of docs/reference/contract.md with the reason, or the reason
+	topic   string // the reason, or its topic in docs/reference/contract.md
 }
 
 func (a accepted) covers(operation string) bool {
@@ -54,8 +53,8 @@ func readAccepted(t *testing.T, table string) (list []accepted) {
 	return list
 }
 
-// compare reports what is found and not accepted, and, where everything was
-// asked, what is accepted and not found.
+// compare reports findings that aren't accepted and, except in a short run, accepted differences
+// that weren't found.
 func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 	t.Helper()
 	table := readAccepted(t, text)
@@ -76,16 +75,16 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 			}
 		}
 		if covers == 0 {
-			t.Errorf("testdata/%s: no operation is meant by: %s", file, a.what)
+			t.Errorf("testdata/%s: no operation matches the line of: %s", file, a.what)
 		}
 	}
 }
 
-// TestAcceptedDifferencesHaveReasons: each is a line of docs/reference/contract.md.
+// Each accepted difference names a choice of docs/reference/contract.md.
 func TestAcceptedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range readAccepted(t, acceptedTable) {
 		if !slices.ContainsFunc(contract.Choices, func(c contract.Choice) bool { return c.Topic == a.topic }) {
-			t.Errorf("docs/reference/contract.md has no choice %q, which is to say why: %s", a.topic, a.what)
+			t.Errorf("docs/reference/contract.md has no choice %q, the reason for: %s", a.topic, a.what)
 		}
 	}
 }

@@ -16,24 +16,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// goGenerator makes Go clients. The generator of TypeScript is in package.json.
+// goGenerator generates Go clients. package.json has the generator of TypeScript.
 const goGenerator = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
 
 // step is one call of a generated client.
 type step struct {
 	Version, Operation, Method, Path string
-	IDs                              []string          // of the path, in its order
-	Parameters                       map[string]string // of the path, by name
+	IDs                              []string          // path parameters in order
+	Parameters                       map[string]string // path parameters by name
 	Body                             json.RawMessage   `json:",omitempty"`
-	Media                            string            // of the answer, "" for none
+	Media                            string            // media type of the response, or ""
 	Status                           int
 }
 
-// TestGeneratedClients: clients that two generators make of the served documents
-// compile, and pass a call of every operation of a jobrunner, which is a process.
+// Clients that two generators make from the served documents compile, and call every operation
+// of a jobrunner successfully.
 func TestGeneratedClients(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the generators come from the network: see make test-all")
+		t.Skip("the generators are downloaded: see make test-all")
 	}
 	s := startProcess(t)
 	s.furnish(t)
@@ -62,13 +62,13 @@ func TestGeneratedClients(t *testing.T) {
 		for _, d := range documents {
 			mustRun(t, dir, "npx", "--no-install", "openapi-typescript", s.saveDocument(t, dir, d), "--output="+d.version+".ts")
 		}
-		mustRun(t, dir, "npx", "--no-install", "tsc") // writes nothing where a type is wrong
+		mustRun(t, dir, "npx", "--no-install", "tsc") // fails if a type is wrong
 		mustRun(t, dir, "node", filepath.Join("out", "round.js"), s.savePlan(t, dir, all))
 	})
 }
 
-// prepare runs a program that needs the network. Without it or without the program the
-// test is skipped, but on CI.
+// prepare runs a program that needs the network. If it fails, the test is skipped, or in CI
+// fails.
 func prepare(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	out, err := run(t, dir, program, args...)
@@ -99,7 +99,7 @@ func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// copied is a folder that a test may write into.
+// copied copies a folder, so that a test can write into it.
 func copied(t *testing.T, from string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +119,8 @@ func (s *scene) saveDocument(t *testing.T, dir string, d document) string {
 	return path
 }
 
-// savePlan writes a call of each operation, with objects of its own where it changes one.
+// savePlan writes a plan with a call of each operation. A call that changes an object has its
+// own object.
 func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 	t.Helper()
 	var steps []step
@@ -159,7 +160,7 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 	return path
 }
 
-// startProcess is a jobrunner as a process, which ends with the test.
+// startProcess starts a jobrunner process, which the end of the test kills.
 func startProcess(t *testing.T) *scene {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +177,7 @@ func startProcess(t *testing.T) *scene {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // it ends with the test's context
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context kills it
 	const line = "export GPUCLOUD_BASE_URL="
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if url, ok := strings.CutPrefix(lines.Text(), line); ok {
@@ -185,6 +186,6 @@ func startProcess(t *testing.T) *scene {
 			return s
 		}
 	}
-	t.Fatal("the jobrunner does not start")
+	t.Fatal("the jobrunner didn't start")
 	return nil
 }

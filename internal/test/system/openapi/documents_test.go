@@ -1,6 +1,6 @@
-// Package openapi holds the jobrunner against the OpenAPI documents of both
-// management APIs: every operation, with good and with bad requests, and every
-// answer. testdata/accepted.tsv has what differs on purpose.
+// Package openapi tests the jobrunner against the OpenAPI documents of both management APIs:
+// every operation with valid and invalid requests. testdata/accepted.tsv has the intended
+// differences.
 package openapi
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-var from = flag.String("documents", "", "renew testdata from the OpenAPI documents in this `folder`")
+var from = flag.String("documents", "", "update testdata from the OpenAPI documents in this `folder`")
 
-// document is the description of one version.
+// document is the OpenAPI document of a version.
 type document struct {
 	version string // v1 or v2
 	prefix  string // of its paths
 	title   string
-	source  string // its file where it comes from
+	source  string // file name at the operator
 }
 
 var documents = []document{
@@ -33,7 +33,7 @@ var documents = []document{
 
 func (d document) file() string { return filepath.Join("testdata", d.version+".json") }
 
-// operation is one of a document.
+// operation is an operation of a document.
 type operation struct {
 	document
 	spec   *openapi3.T
@@ -45,7 +45,7 @@ type operation struct {
 
 func (o operation) String() string { return o.method + " " + o.path }
 
-// body is the schema of the JSON that the operation takes, nil for none.
+// body returns the schema of the JSON body, or nil.
 func (o operation) body() *openapi3.SchemaRef {
 	if o.op.RequestBody == nil {
 		return nil
@@ -56,7 +56,7 @@ func (o operation) body() *openapi3.SchemaRef {
 // public reports whether the operation needs no key.
 func (o operation) public() bool { return o.op.Security != nil && len(*o.op.Security) == 0 }
 
-// parameters are those of the operation and of its path.
+// parameters returns the parameters of the operation and of its path.
 func (o operation) parameters(in string) (list []*openapi3.Parameter) {
 	for _, p := range slices.Concat(o.item.Parameters, o.op.Parameters) {
 		if p.Value.In == in {
@@ -66,7 +66,7 @@ func (o operation) parameters(in string) (list []*openapi3.Parameter) {
 	return list
 }
 
-// operations are those of both documents, in the order of their paths.
+// operations returns the operations of both documents, sorted by path.
 func operations(t *testing.T) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
@@ -96,19 +96,19 @@ func sortOperations(list []operation) {
 	})
 }
 
-// prose are members for readers, which testdata has not.
+// prose are members for readers, which testdata omits.
 var prose = []string{"summary", "example", "examples", "externalDocs", "tags", "contact", "bearerFormat"}
 
-// named are members whose own members have names that somebody chose.
+// named are members that are maps, with names as keys.
 var named = []string{
 	"properties", "patternProperties", "dependentRequired", "$defs", "schemas", "responses", "parameters", "headers",
 	"paths", "mapping", "securitySchemes", "content",
 }
 
-// values are members that are data.
+// values are members with data, which is copied unchanged.
 var values = []string{"default", "enum", "const"}
 
-// facts is a document without its prose.
+// facts returns a document without its prose. names reports whether node's keys are names.
 func facts(node any, names bool) any {
 	switch in := node.(type) {
 	case []any:
@@ -135,8 +135,7 @@ func facts(node any, names bool) any {
 	return node
 }
 
-// TestDocumentsHaveNoProse: testdata is what the documents state in a form for
-// programs, and nothing else of them.
+// testdata contains the documents without their prose.
 func TestDocumentsHaveNoProse(t *testing.T) {
 	for _, d := range documents {
 		path := d.file()
@@ -151,7 +150,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 		if err := json.Unmarshal(text, &tree); err != nil {
 			t.Fatal(err)
 		}
-		delete(tree, "servers") // they are the operator's; the prefix is in documents
+		delete(tree, "servers") // the operator's addresses; documents has the prefix
 		tree["info"] = map[string]any{"title": d.title, "version": tree["info"].(map[string]any)["version"]}
 		var want bytes.Buffer
 		encoder := json.NewEncoder(&want)
@@ -167,7 +166,7 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 			continue
 		}
 		if !bytes.Equal(text, want.Bytes()) {
-			t.Errorf("%s has prose, or another form: go test -C internal/test/system ./openapi -run Prose -documents FOLDER writes it", path)
+			t.Errorf("%s has prose or another format: go test -C internal/test/system ./openapi -run Prose -documents FOLDER updates it", path)
 		}
 	}
 }

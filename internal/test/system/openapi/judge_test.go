@@ -16,7 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 )
 
-// answer is one of the jobrunner.
+// answer is a response of the jobrunner.
 type answer struct {
 	status int
 	header http.Header
@@ -30,12 +30,11 @@ func init() {
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
 }
 
-// judge holds answers against a document. It remembers what it has judged:
-// most refusals are alike.
+// judge compares responses with a document. It caches its results, because most errors are equal.
 type judge struct{ seen sync.Map }
 
-// differences are where an answer is not as the document says, in words that
-// are the same for each answer with the same fault.
+// differences returns how a response differs from the document, without its values: responses
+// with the same fault have the same text.
 func (j *judge) differences(ctx context.Context, o operation, a answer) []string {
 	response := o.response(a.status)
 	if response == nil {
@@ -44,7 +43,7 @@ func (j *judge) differences(ctx context.Context, o operation, a answer) []string
 	return j.compareWith(ctx, o, response, a)
 }
 
-// response is what the document says of a status, nil for nothing.
+// response returns the declared response of a status, or nil.
 func (o operation) response(status int) *openapi3.Response {
 	ref := o.op.Responses.Status(status)
 	if ref == nil {
@@ -58,7 +57,7 @@ func (o operation) response(status int) *openapi3.Response {
 
 func (j *judge) compareWith(ctx context.Context, o operation, response *openapi3.Response, a answer) (list []string) {
 	for name, header := range response.Headers {
-		// None is required. Whoever sends them at all sends them always.
+		// No document requires headers, but a declared header is always sent.
 		if a.header.Get(name) == "" && header.Value != nil {
 			list = append(list, fmt.Sprintf("%d lacks the header %s", a.status, name))
 		}
@@ -69,7 +68,7 @@ func (j *judge) compareWith(ctx context.Context, o operation, response *openapi3
 		}
 		return list
 	}
-	var schema *openapi3.Schema // an object is shown by several operations
+	var schema *openapi3.Schema // the cache's key, because several operations return the same object
 	if content := response.Content.Get(a.header.Get("Content-Type")); content != nil && content.Schema != nil {
 		schema = content.Schema.Value
 	}
@@ -105,7 +104,7 @@ func validate(ctx context.Context, o operation, response *openapi3.Response, a a
 
 var index = regexp.MustCompile(`/\d+`)
 
-// leaves are the innermost faults of an error, without the values.
+// leaves returns the innermost faults of an error, without values.
 func leaves(err error) (list []string) {
 	var (
 		several openapi3.MultiError
@@ -122,8 +121,8 @@ func leaves(err error) (list []string) {
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
-		// Where one part of a schema does not match, members that it alone knows
-		// are said to be unknown, too.
+		// If one part of a schema doesn't match, the members that only it knows are reported as
+		// unknown, too.
 		if consequence := func(s string) bool { return strings.HasSuffix(s, " breaks ") }; !slices.ContainsFunc(list, consequence) || len(list) == 1 {
 			return list
 		} else if rest := slices.DeleteFunc(slices.Clone(list), consequence); len(rest) > 0 {

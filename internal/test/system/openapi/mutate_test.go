@@ -10,10 +10,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// schemas are all that say something of one value.
+// schemas are all schemas that apply to one value.
 type schemas []*openapi3.Schema
 
-// flatten returns a schema and those that it is composed of.
+// flatten returns a schema and its parts.
 func flatten(ref *openapi3.SchemaRef) (list schemas) {
 	if ref == nil || ref.Value == nil {
 		return nil
@@ -26,7 +26,7 @@ func flatten(ref *openapi3.SchemaRef) (list schemas) {
 	return list
 }
 
-// properties are the schemas of each member of an object.
+// properties returns the schemas of each member of an object.
 func (s schemas) properties() map[string]schemas {
 	out := map[string]schemas{}
 	for _, part := range s {
@@ -37,7 +37,7 @@ func (s schemas) properties() map[string]schemas {
 	return out
 }
 
-// items are the schemas of the elements of a list.
+// items returns the schemas of a list's elements.
 func (s schemas) items() (list schemas) {
 	for _, part := range s {
 		list = append(list, flatten(part.Items)...)
@@ -49,9 +49,9 @@ func (s schemas) includesType(kind string) bool {
 	return slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return part.Type.Includes(kind) })
 }
 
-// sample is a value that the schemas accept, as far as they can tell.
+// sample returns a value that the schemas accept, by its name or from the schemas.
 func (s schemas) sample(name string) any {
-	if value, ok := meaning[name]; ok {
+	if value, ok := sampleValues[name]; ok {
 		return value
 	}
 	for _, part := range s {
@@ -86,8 +86,7 @@ func (s schemas) sample(name string) any {
 	return out
 }
 
-// change is one of a value: a good one or a bad one, which the document's
-// schema decides.
+// change replaces or removes a value. The document's schema decides whether the result is valid.
 type change struct {
 	name   string
 	value  any
@@ -97,8 +96,7 @@ type change struct {
 // unique is replaced by another text in each request.
 const unique = "text-%N%"
 
-// changes are the values to be tried in place of one: of every type, and at
-// both sides of every bound.
+// changes returns values to try: of every type, and on both sides of every bound.
 func (s schemas) changes() (list []change) {
 	add := func(name string, value any) { list = append(list, change{name: name, value: value}) }
 	list = append(list, change{name: "missing", remove: true})
@@ -164,13 +162,13 @@ func (s schemas) changes() (list []change) {
 
 // mutation is a body with one change.
 type mutation struct {
-	at   string // the member
-	name string // of the change
+	at   string // path of the member
+	name string // name of the change
 	body any
 }
 
-// mutations are a body with each change of each of its members, and of what
-// the schema has in addition.
+// mutations returns a body with each change of each member of the schema, and with unknown
+// members.
 func mutations(ref *openapi3.SchemaRef, base any) (list []mutation) {
 	s := flatten(ref)
 	s.walk(nil, "", 0, func(path []string, s schemas) {
@@ -198,10 +196,10 @@ func mutations(ref *openapi3.SchemaRef, base any) (list []mutation) {
 
 func at(path []string) string { return strings.Join(append([]string{"$"}, path...), ".") }
 
-// walk visits each member, and what is in it.
+// walk visits each member recursively.
 func (s schemas) walk(path []string, name string, depth int, visit func(path []string, s schemas)) {
 	if depth > 8 {
-		return // a schema that has itself in it
+		return // the schema is recursive
 	}
 	visit(path, s)
 	members := s.properties()
@@ -218,8 +216,8 @@ func (s schemas) walk(path []string, name string, depth int, visit func(path []s
 	}
 }
 
-// put makes a change in a body, with what has to be around it. It reports
-// whether there was anything to change.
+// put applies a change to a body and creates the objects around it. It reports whether it changed
+// anything.
 func (s schemas) put(body *any, path []string, c change) bool {
 	if list, ok := (*body).([]any); ok && path[0] == "0" {
 		if len(list) == 0 {
@@ -230,7 +228,7 @@ func (s schemas) put(body *any, path []string, c change) bool {
 			return s.items().put(&list[0], path[1:], c)
 		}
 		if c.remove {
-			return false // an empty list is a change of its own
+			return false // an empty list is another change
 		}
 		list[0] = c.value
 		return true
@@ -259,13 +257,13 @@ func (s schemas) put(body *any, path []string, c change) bool {
 	return done
 }
 
-// project keeps the members of a value that the schemas have: an answer becomes a body.
+// project keeps only the members that the schemas have, to make a request body from a response.
 func (s schemas) project(value any) any {
 	switch in := value.(type) {
 	case map[string]any:
 		members := s.properties()
 		if len(members) == 0 {
-			return in // names that somebody chose
+			return in // a map with names as keys
 		}
 		out := map[string]any{}
 		for name, value := range in {
@@ -285,7 +283,7 @@ func (s schemas) project(value any) any {
 	return value
 }
 
-// clone copies a body.
+// clone returns a deep copy of a body.
 func clone(in any) any {
 	switch in := in.(type) {
 	case map[string]any:

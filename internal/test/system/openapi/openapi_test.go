@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// findings are what differs, each with an example.
+// findings collects differences, each with an example.
 type findings struct {
 	mu   sync.Mutex
 	seen map[finding]string
@@ -27,23 +27,22 @@ func (f *findings) add(o operation, what string, r request, a answer) {
 		f.seen = map[finding]string{}
 	}
 	if key := (finding{o.String(), what}); f.seen[key] == "" {
-		f.seen[key] = fmt.Sprintf("%v\nis answered %d %.2000s", r, a.status, a.body)
+		f.seen[key] = fmt.Sprintf("%v\nreturns %d %.2000s", r, a.status, a.body)
 	}
 }
 
-// TestAnswersAreTheDocuments: every operation of both documents, with good and
-// bad requests and with each kind of key, is answered as its document says, but
-// for what testdata/accepted.tsv lists.
+// Every operation responds as its document says to valid and invalid requests with each kind of
+// key, except for the differences in testdata/accepted.tsv.
 func TestAnswersAreTheDocuments(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
 	walkAll(t, s, operations(t), "accepted.tsv", acceptedTable, false)
 }
 
-// walkAll asks all operations for everything, and compares what differs with a table.
+// walkAll sends all requests to all operations, and compares the differences with a table.
 func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWays bool) {
 	t.Helper()
-	for _, o := range all { // one of each kind, for the lists
+	for _, o := range all { // an object of each kind, for the lists
 		if _, ok := bases[o.path]; ok && o.method == "POST" {
 			for _, body := range good(o) {
 				s.create(t, o.path, text(body))
@@ -60,7 +59,7 @@ func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWa
 	}
 	isList := func(o operation) bool { return o.method == "GET" && !strings.Contains(o.path, "{") }
 	for _, o := range all {
-		if isList(o) { // before things come and go
+		if isList(o) { // before others create and delete objects
 			walk(t, o)
 		}
 	}
@@ -77,8 +76,8 @@ func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWa
 	found.compare(t, all, file, table)
 }
 
-// TestRefusedMethods: a method that a path does not have is 405, with an error
-// body of the version and the methods that the path has.
+// A method that a path doesn't have returns 405 with the version's error body and the path's
+// methods in Allow.
 func TestRefusedMethods(t *testing.T) {
 	s := newScene(t, nil)
 	seen := map[string]bool{}
@@ -101,11 +100,11 @@ func TestRefusedMethods(t *testing.T) {
 				}
 				for other := range o.item.Operations() {
 					if allowed := strings.Split(a.header.Get("Allow"), ", "); a.status == 405 && !slices.Contains(allowed, other) {
-						t.Errorf("%v: allowed are %v and not %s", r, allowed, other)
+						t.Errorf("%v: Allow has %v, without %s", r, allowed, other)
 					}
 				}
 				if method == "HEAD" {
-					continue // without a body
+					continue // no body
 				}
 				if o.version == "v1" {
 					var body struct{ Message string }
@@ -123,7 +122,7 @@ func TestRefusedMethods(t *testing.T) {
 	}
 }
 
-// TestHeadIsGet: HEAD answers what GET does, without the body.
+// HEAD returns the status and headers of GET without the body.
 func TestHeadIsGet(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
@@ -137,13 +136,13 @@ func TestHeadIsGet(t *testing.T) {
 		r.method = "HEAD"
 		head := s.send(t, r)
 		if head.status != get.status || head.header.Get("Content-Type") != get.header.Get("Content-Type") || len(head.body) > 0 {
-			t.Errorf("%v: %d %v, and GET answers %d %v", r, head.status, head.header, get.status, get.header)
+			t.Errorf("%v: %d %v, but GET returns %d %v", r, head.status, head.header, get.status, get.header)
 		}
 	}
 }
 
-// TestExhaustedQuotas: each operation of version 2 is answered 429 as its document
-// says, whoever asks; version 1 has no quotas.
+// With an exhausted quota, each operation of version 2 returns 429 as its document says, for any
+// key. Version 1 has no quotas.
 func TestExhaustedQuotas(t *testing.T) {
 	s := newScene(t, func(c *jobrunner.Config) { c.ManagementLimits = true })
 	for _, key := range []string{own, user, scoped} {

@@ -17,11 +17,11 @@ var originals = flag.String("originals", "", "compare the served documents with 
 
 var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// statements are what a document says of each operation, by what it says it of.
+// statements are the facts of each operation of a document, such as the type of a member.
 type statements map[string]map[string]string
 
-// statementsOf are those about requests and successful answers. Names of path
-// parameters, which only documentation shows, don't count.
+// statementsOf returns the facts about requests and successful responses. Names of path
+// parameters are ignored, because only documentation shows them.
 func statementsOf(list []operation) statements {
 	out := statements{}
 	for _, o := range list {
@@ -32,14 +32,14 @@ func statementsOf(list []operation) statements {
 		}
 		for _, in := range []string{"query", "header"} {
 			for _, p := range o.parameters(in) {
-				about(facts, "parameter "+p.Name, flatten(p.Schema))
+				noteValue(facts, "parameter "+p.Name, flatten(p.Schema))
 				if p.Schema.Value.Items != nil {
-					about(facts, "parameter "+p.Name+"[]", flatten(p.Schema).items())
+					noteValue(facts, "parameter "+p.Name+"[]", flatten(p.Schema).items())
 				}
 			}
 		}
 		if body := o.body(); body != nil {
-			object(facts, "body", flatten(body))
+			noteObject(facts, "body", flatten(body))
 		}
 		for status, ref := range o.op.Responses.Map() {
 			facts["status "+status] = "declared"
@@ -49,7 +49,7 @@ func statementsOf(list []operation) statements {
 			for media, content := range ref.Value.Content {
 				facts["status "+status+" "+media] = "declared"
 				if media == "application/json" && content.Schema != nil {
-					object(facts, "answer", flatten(content.Schema))
+					noteObject(facts, "answer", flatten(content.Schema))
 				}
 			}
 		}
@@ -57,10 +57,10 @@ func statementsOf(list []operation) statements {
 	return out
 }
 
-// object notes each member of a body.
-func object(facts map[string]string, of string, s schemas) {
+// noteObject adds the facts of each member of a body.
+func noteObject(facts map[string]string, of string, s schemas) {
 	s.walk(nil, "", 0, func(path []string, s schemas) {
-		about(facts, of+" "+strings.ReplaceAll(at(path), ".0", "[]"), s)
+		noteValue(facts, of+" "+strings.ReplaceAll(at(path), ".0", "[]"), s)
 		for name := range s.properties() {
 			if s.requires(name) {
 				facts[of+" "+strings.ReplaceAll(at(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
@@ -73,8 +73,8 @@ func (s schemas) requires(name string) bool {
 	return slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return slices.Contains(part.Required, name) })
 }
 
-// about notes what schemas say of one value.
-func about(facts map[string]string, name string, s schemas) {
+// noteValue adds the facts of one value.
+func noteValue(facts map[string]string, name string, s schemas) {
 	note := func(what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
 	var types, enum []string
 	for _, part := range s {
@@ -114,7 +114,7 @@ func about(facts map[string]string, name string, s schemas) {
 	}
 }
 
-// differences are what two documents say differently, in lines.
+// differences returns the different facts of two documents, one per line.
 func (s statements) differences(original statements) (lines []string) {
 	for _, op := range slices.Sorted(maps.Keys(mergeKeys(s, original))) {
 		switch {
@@ -142,7 +142,7 @@ func (s statements) differences(original statements) (lines []string) {
 	return lines
 }
 
-// hidden leaves out what is said of a member that one of the documents lacks.
+// hidden reports whether a fact is about a member whose parent one of the documents lacks.
 func hidden(a, b map[string]string, what string) bool {
 	i := strings.LastIndex(what, " ")
 	name, last := what[:i], what[i+1:]
@@ -166,20 +166,19 @@ func mergeKeys[V any](a, b map[string]V) map[string]V {
 	return out
 }
 
-// TestServedAgainstOriginals: each difference of the served documents from the
-// operator's is a line of testdata/originals.tsv, with its reason.
+// testdata/originals.tsv explains each difference of the served documents from the operator's.
 func TestServedAgainstOriginals(t *testing.T) {
 	served := statementsOf(servedOperations(t, newScene(t, nil)))
 	t.Run("testdata", func(t *testing.T) { compareOriginals(t, served, "testdata", false) })
 	t.Run("originals", func(t *testing.T) {
 		if *originals == "" {
-			t.Skip("no folder with the operator's documents is named (-originals), so that their facts in testdata must do")
+			t.Skip("-originals isn't set: only testdata is compared")
 		}
 		compareOriginals(t, served, *originals, true)
 	})
 }
 
-// originalOperations are those of the operator's documents in a folder.
+// originalOperations returns the operations of the operator's documents in a folder.
 func originalOperations(t *testing.T, folder string, asPublished bool) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
@@ -201,8 +200,7 @@ func compareOriginals(t *testing.T, served statements, folder string, asPublishe
 	explain(t, served.differences(statementsOf(originalOperations(t, folder, asPublished))), "originals.tsv", originalsTable)
 }
 
-// explain reports the differences that no line of a table explains, and the lines that explain
-// none.
+// explain reports differences that no line of a table explains, and lines that explain none.
 func explain(t *testing.T, lines []string, file, table string) {
 	t.Helper()
 	for _, a := range readAccepted(t, table) {
@@ -213,14 +211,14 @@ func explain(t *testing.T, lines []string, file, table string) {
 			return a.covers(op) && what.MatchString(rest)
 		})
 		if len(lines) == before {
-			t.Errorf("testdata/%s: no difference, or none that an earlier line does not have: %s %s", file, a.what, a.in)
+			t.Errorf("testdata/%s: the line matches no difference, or only those of earlier lines: %s %s", file, a.what, a.in)
 		}
 	}
 	for _, line := range lines {
 		t.Errorf("a difference from the operator's document: %s", line)
 	}
 	if len(lines) > 0 {
-		t.Logf("Where the operator has it too by now, renew testdata/v1.json and v2.json from the operator's documents (testdata/README.md). "+
-			"Where it differs on purpose, add a line with the reason to testdata/%s.", file)
+		t.Logf("If the operator's current documents have it, update testdata/v1.json and v2.json (testdata/README.md). "+
+			"If the difference is intended, add a line with the reason to testdata/%s.", file)
 	}
 }

@@ -22,21 +22,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// scene is a jobrunner with something of each kind in it.
+// scene is a jobrunner with an object of each kind.
 type scene struct {
 	url  string
 	http *http.Client
-	// keys are the kinds of them: own and user open everything, scoped only the
-	// job API of one endpoint.
+	// keys by kind: own and user have all rights, scoped only the job API of one endpoint.
 	keys map[string]string
 	sent atomic.Int64
 
-	ids      *strings.Replacer // of what bodies refer to, by %name%
-	endpoint string            // one with a worker
+	ids      *strings.Replacer // replaces %name% in bodies by the id of an object
+	endpoint string            // id of an endpoint with a worker
 	worker   string
 }
 
-const buildID = "build-1" // of every endpoint
+const buildID = "build-1" // the build of every endpoint
 
 const (
 	own    = "own"
@@ -78,7 +77,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	return s
 }
 
-// catalogOfBuilds is a catalog file with a build of every endpoint.
+// catalogOfBuilds writes a catalog file with a build of every endpoint.
 func catalogOfBuilds(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "catalog.yaml")
@@ -88,7 +87,7 @@ func catalogOfBuilds(t *testing.T, dir string) string {
 	return path
 }
 
-// furnish makes what bodies refer to, and a worker.
+// furnish creates the objects that bodies refer to, and a worker.
 func (s *scene) furnish(t *testing.T) {
 	t.Helper()
 	make := func(path, body string) string { return s.create(t, path, body) }
@@ -112,18 +111,18 @@ func (s *scene) furnish(t *testing.T) {
 	}
 }
 
-// request is one to the jobrunner.
+// request is a request to the jobrunner.
 type request struct {
-	at      string // what is wrong, or may be
-	name    string // of the case
+	at      string // the part that may be invalid
+	name    string // name of the case
 	method  string
 	path    string
 	query   url.Values
 	header  http.Header
 	body    string
-	key     string // its kind: own by default
-	invalid bool   // in ways that no schema tells
-	whole   bool   // where it is wrong, it does not matter how
+	key     string // kind of key; default own
+	invalid bool   // invalid in a way that a schema can't express
+	whole   bool   // report only that it is invalid, not each fault
 }
 
 func (r request) String() string {
@@ -134,7 +133,7 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s: %s %s?%s %s %v, key %q", r.at, r.name, r.method, r.path, r.query.Encode(), body, r.header, r.key)
 }
 
-// make is the request in net/http's form.
+// make returns the request as an http.Request.
 func (s *scene) make(t *testing.T, r request) *http.Request {
 	t.Helper()
 	address := s.url + r.path
@@ -149,7 +148,7 @@ func (s *scene) make(t *testing.T, r request) *http.Request {
 		out.Header.Set("Content-Type", "application/json")
 	}
 	if len(r.body) > 1<<16 {
-		out.Header.Set("Expect", "100-continue") // a refusal does not wait for the body
+		out.Header.Set("Expect", "100-continue") // so that an error doesn't wait for the body
 	}
 	for name, values := range r.header {
 		out.Header[name] = values
@@ -157,7 +156,7 @@ func (s *scene) make(t *testing.T, r request) *http.Request {
 	return out
 }
 
-// prepared puts ids and a text of its own in the place of what stands for them.
+// prepared replaces the placeholders for ids and for a unique text.
 func (s *scene) prepared(r request) request {
 	n := fmt.Sprint(s.sent.Add(1))
 	r.body = strings.ReplaceAll(r.body, "%N%", n)
@@ -186,7 +185,7 @@ func (s *scene) send(t *testing.T, r request) answer {
 	defer func() { _ = resp.Body.Close() }()
 	a := answer{status: resp.StatusCode, header: resp.Header}
 	if resp.Header.Get("Content-Type") == "text/event-stream" {
-		return a // it does not end
+		return a // the body doesn't end
 	}
 	if a.body, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatalf("%v: %v", r, err)
@@ -202,7 +201,7 @@ func (s *scene) send(t *testing.T, r request) answer {
 	return a
 }
 
-// create makes an object, which must succeed, and returns its id.
+// create creates an object and returns its id.
 func (s *scene) create(t *testing.T, path, body string) string {
 	t.Helper()
 	r := s.prepared(request{name: "create", method: "POST", path: path, body: body})
@@ -222,17 +221,17 @@ func (s *scene) awaitRunning(t *testing.T, id string) {
 			return
 		}
 	}
-	t.Fatalf("the pod %s does not run", id)
+	t.Fatalf("the pod %s doesn't run", id)
 }
 
-// firstIn is the id of the first thing in a list.
+// firstIn returns the id of the first object in a list.
 func (s *scene) firstIn(t *testing.T, path string) string {
 	t.Helper()
 	a := s.send(t, request{name: "list", method: "GET", path: path})
 	_, text, found := bytes.Cut(a.body, []byte(`"id":"`))
 	id, _, _ := bytes.Cut(text, []byte(`"`))
 	if !found {
-		t.Fatalf("%s lists nothing: %s", path, a.body)
+		t.Fatalf("%s returns an empty list: %s", path, a.body)
 	}
 	return string(id)
 }

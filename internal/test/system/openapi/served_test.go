@@ -10,7 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// servedDocument is what the server says of a version.
+// servedDocument returns the document that the jobrunner serves for a version.
 func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
 	t.Helper()
 	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
@@ -24,7 +24,7 @@ func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
 	return spec
 }
 
-// servedOperations are those of the documents that the server serves of itself.
+// servedOperations returns the operations of the documents that the jobrunner serves.
 func servedOperations(t *testing.T, s *scene) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
@@ -38,8 +38,8 @@ func servedOperations(t *testing.T, s *scene) (list []operation) {
 	return list
 }
 
-// closeAnswers makes the schemas of answers refuse members that they do not have, which
-// a document leaves open for later releases.
+// closeAnswers makes the schemas of responses reject unknown members, which documents permit for
+// later releases.
 func closeAnswers(list []operation) {
 	for _, o := range list {
 		for _, ref := range o.op.Responses.Map() {
@@ -66,18 +66,18 @@ func closeSchema(ref *openapi3.SchemaRef, depth int) {
 	}
 }
 
-// invalid reports whether a request is refused for its form, not for what it refers to.
+// invalid reports whether a request was rejected for its form, not because of stored objects.
 func invalid(a answer) bool {
 	return a.status == 422 || a.status == 400 && strings.Contains(string(a.body), "the request is not valid")
 }
 
-// outOfFormat reports whether a request has a number that int64 or double, the formats of
-// all numbers, can't hold. The validator does not read formats.
+// outOfFormat reports whether a request has a number outside of int64 or double, the formats of
+// all numbers, which the validator ignores.
 func outOfFormat(r request) bool { return r.name == "2^63" || r.name == "1e400" }
 
 var varying = regexp.MustCompile(`'[^']*'|"[^"]*"|\d+`)
 
-// complaint is the first fault of a refusal, without its values.
+// complaint returns the first fault in an error response, without its values.
 func complaint(a answer) string {
 	var body struct {
 		Message string
@@ -91,7 +91,7 @@ func complaint(a answer) string {
 	return varying.ReplaceAllString(text, "*")
 }
 
-// TestServedDifferencesHaveReasons: each line of the tables says why.
+// Each line of the tables has a reason.
 func TestServedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range slices.Concat(readAccepted(t, servedTable), readAccepted(t, originalsTable)) {
 		if a.topic == "" {

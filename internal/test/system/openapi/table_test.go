@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// tableStatements are what the contract's table says of the bodies of operations, in the words
-// of statementsOf.
+// tableStatements returns the facts of the contract's table about bodies, in the form of
+// statementsOf.
 func tableStatements() statements {
 	out := statements{}
 	for _, o := range contract.Operations {
@@ -28,7 +28,7 @@ func tableStatements() statements {
 		if lists := o.Method == "GET" && !strings.HasSuffix(path, "{}") && !strings.HasPrefix(path, "/account"); lists && o.API == contract.V1 {
 			root = "$[]"
 		} else if lists && !strings.HasPrefix(path, "/billing") {
-			continue // another operation returns one of the objects
+			continue // another operation returns the same objects
 		}
 		switch {
 		case o.Method == "PATCH", o.Method == "PUT", strings.HasSuffix(path, "/update"):
@@ -41,7 +41,7 @@ func tableStatements() statements {
 	return out
 }
 
-// members notes the facts of each row of a body.
+// members adds the facts of each row of a body.
 func members(facts map[string]string, of string, o contract.Operation, use contract.Use) {
 	fields := contract.FieldsOf(o.API, o.Resource, use)
 	if len(fields) > 0 {
@@ -95,7 +95,7 @@ func members(facts map[string]string, of string, o contract.Operation, use contr
 
 var ofMember = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems)$`)
 
-// onlyMembers leaves out what rows of the table don't say.
+// onlyMembers removes facts that the table's rows can't have.
 func (s statements) onlyMembers() statements {
 	out := statements{}
 	for op, facts := range s {
@@ -109,8 +109,8 @@ func (s statements) onlyMembers() statements {
 	return out
 }
 
-// TestTableAgainstOriginals: each difference of the contract's table from the operator's
-// documents is a line of testdata/table.tsv, with its reason.
+// testdata/table.tsv explains each difference of the contract's table from the operator's
+// documents.
 func TestTableAgainstOriginals(t *testing.T) {
 	ours, theirs := tableStatements(), statementsOf(originalOperations(t, "testdata", false)).onlyMembers()
 	maps.DeleteFunc(theirs, func(op string, _ map[string]string) bool { return ours[op] == nil })
@@ -118,8 +118,9 @@ func TestTableAgainstOriginals(t *testing.T) {
 	explain(t, ours.differences(theirs), "table.tsv", tableTable)
 }
 
-// tableFaults are the differences between a successful answer and its rows of the contract's
-// table. Lists of version 2 aren't looked at: an operation returns each of their objects.
+// tableFaults returns the differences between a successful response and its rows of the
+// contract's table. It ignores lists of version 2, because another operation returns the same
+// objects.
 func tableFaults(api contract.API, method, path string, body []byte) (faults []string) {
 	o, ok := operationAt(api, method, path)
 	list := method == "GET" && api == contract.V2 && !strings.HasSuffix(o.Path, "}") && !strings.HasPrefix(o.Path, "/billing")
@@ -132,7 +133,7 @@ func tableFaults(api contract.API, method, path string, body []byte) (faults []s
 	return faults
 }
 
-// bodyFaults are the differences between a body and its rows of the contract's table.
+// bodyFaults returns the differences between a body and its rows of the contract's table.
 func bodyFaults(api contract.API, resource string, use contract.Use, body []byte) (faults []string) {
 	var value any
 	if json.Unmarshal(body, &value) != nil {
@@ -154,7 +155,7 @@ func bodyFaults(api contract.API, resource string, use contract.Use, body []byte
 	return faults
 }
 
-// operationAt finds the operation of a path, the one with the fewest parameters.
+// operationAt finds the operation that matches a path with the fewest parameters.
 func operationAt(api contract.API, method, path string) (found contract.Operation, ok bool) {
 	segments, least := strings.Split(path, "/"), math.MaxInt
 	for _, o := range contract.Operations {
@@ -176,7 +177,7 @@ func operationAt(api contract.API, method, path string) (found contract.Operatio
 
 func memberFaults(rows map[string]contract.Field, use contract.Use, at string, value any, report func(string)) {
 	object, ok := value.(map[string]any)
-	if !ok || !hasRows(rows, at) { // another kind has the rows
+	if !ok || !hasRows(rows, at) { // the rows belong to another kind
 		return
 	}
 	for name, inner := range object {
@@ -189,13 +190,13 @@ func memberFaults(rows map[string]contract.Field, use contract.Use, at string, v
 		kind := kindOf(inner)
 		fits := kind == f.Type || f.Type == "any" || inner == nil || kind == "integer" && f.Type == "number" || kind == "object" && f.Type == "map"
 		if !fits {
-			report(fmt.Sprintf("%s is of type %s, and its row says %s", path, kind, f.Type))
+			report(fmt.Sprintf("%s has the type %s, its row says %s", path, kind, f.Type))
 		}
 		if n, isNumber := inner.(float64); isNumber && !f.OrZero && (f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max) {
-			report(fmt.Sprintf("%s is %v, out of the bounds of its row", path, n))
+			report(fmt.Sprintf("%s is %v, outside of its row's bounds", path, n))
 		}
 		if text, isText := inner.(string); isText && text != "" && f.Closed() && !slices.Contains(f.Enum, text) {
-			report(fmt.Sprintf("%s is %q, and its row says %q", path, text, f.Enum))
+			report(fmt.Sprintf("%s is %q, its row allows %q", path, text, f.Enum))
 		}
 		if f.Type == "object" {
 			memberFaults(rows, use, path+".", inner, report)
@@ -209,7 +210,7 @@ func memberFaults(rows map[string]contract.Field, use contract.Use, at string, v
 	for path, f := range rows {
 		if name, inside := strings.CutPrefix(path, at); inside && !strings.ContainsAny(name, ".[") && f.RequiredIn(use) {
 			if _, has := object[name]; !has {
-				report(path + " is required by its row, and missing")
+				report(path + " is missing, but required by its row")
 			}
 		}
 	}
@@ -243,8 +244,7 @@ func kindOf(value any) string {
 	return "null"
 }
 
-// TestJobBodiesFollowTheTable: bodies of the job API have the members that the contract's table
-// has, with their types.
+// Bodies of the job API have the members and types of the contract's table.
 func TestJobBodiesFollowTheTable(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)

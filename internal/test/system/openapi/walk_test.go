@@ -16,24 +16,24 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// meaning are values for members whose schema does not tell which are good.
-var meaning = map[string]any{
+// sampleValues are valid values for members whose schema doesn't describe them fully.
+var sampleValues = map[string]any{
 	"templateId": "%template%", "registry": "%registry%", "containerRegistryAuthId": "%registry%",
 	"networkVolumeId": "%volume%", "networkVolumeIds": []any{"%volume%"}, "networkVolumes": []any{"%volume%"},
 	"dataCenter": "EU-RO-1", "dataCenterId": "EU-RO-1", "dataCenterIds": []any{"EU-RO-1"},
 	"resource": "arn:aws:ecr:us-east-2:418399314813:repository/team/image",
-	"action":   "stop", // of a pod that is new
+	"action":   "stop", // valid for a new pod
 	"path":     "/data", "volumeMountPath": "/data", "ports": []any{"80/http"}, "size": 10, "timeout": 5000, "executionTimeoutMs": 5000,
 	"pools": []any{"ADA_24"}, "excludedTypes": []any{"NVIDIA L4"}, "allowedCudaVersions": []any{"12.8"}, "minCudaVersion": "12.8",
 	"keys":         []any{"ssh-ed25519 AAAA"},
 	"countryCodes": []any{"US"}, "cudaVersions": []any{"12.8"}, "since": "2026-06-01T12:05:04Z", "Last-Event-ID": "2026-06-01T12:05:04Z",
 }
 
-// absent takes a member away that a schema requires only where another is missing.
+// absent removes a member that a schema requires only if another is missing.
 const absent = "%absent%"
 
-// bases are what a good body has beside the members that its schema requires;
-// several, where one can't have all.
+// bases are members of valid bodies in addition to required ones. Several bases together cover
+// members that exclude each other.
 var bases = map[string][]map[string]any{
 	"/v2/serverless": {
 		{"image": "i", "gpu": map[string]any{"pools": []any{"ADA_24"}}, "scaling": map[string]any{"type": "QUEUE_DELAY", "queueDelay": 4}},
@@ -42,7 +42,7 @@ var bases = map[string][]map[string]any{
 	},
 	"/v1/endpoints": {
 		{"gpuTypeIds": []any{"NVIDIA L4"}},
-		{"gpuTypeIds": []any{"NVIDIA A30"}}, // of no pool
+		{"gpuTypeIds": []any{"NVIDIA A30"}}, // in no pool
 		{"computeType": "CPU", "cpuFlavorIds": []any{"cpu3c"}, "vcpuCount": 2},
 	},
 	"/v2/pods": {
@@ -61,7 +61,7 @@ var bases = map[string][]map[string]any{
 	"/v2/templates":            {{}, {"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}}},
 }
 
-// walker asks one operation for everything.
+// walker sends all requests to one operation.
 type walker struct {
 	*testing.T
 	*scene
@@ -70,16 +70,15 @@ type walker struct {
 	all    []operation
 	differ func(o operation, what string, r request, a answer)
 
-	// bothWays also reports a request that the document allows and the server finds
-	// invalid.
+	// bothWays also reports requests that the document allows and the server rejects as invalid.
 	bothWays bool
 
-	create *operation // that makes what the operation is about, nil for none
-	made   int        // objects, by each base in turn
-	id     string     // of one, "" for none
+	create  *operation // creates the objects of the operation; may be nil
+	created int        // number of created objects, which use the bases in turn
+	id      string     // id of the current object, or ""
 }
 
-// good are bodies that the operation must take.
+// good returns valid bodies of the operation.
 func good(o operation) (list []any) {
 	ref := o.body()
 	if ref == nil {
@@ -115,7 +114,7 @@ func text(body any) string {
 	return string(out)
 }
 
-// object is the id of what the operation is about, made by a base.
+// object returns the id of an object of the operation, and creates it if necessary.
 func (w *walker) object() string {
 	w.Helper()
 	collection, _, _ := strings.Cut(w.path, "/{")
@@ -125,20 +124,20 @@ func (w *walker) object() string {
 	case w.id != "":
 	case w.create != nil:
 		bodies := good(*w.create)
-		w.id = w.scene.create(w.T, collection, text(bodies[w.made%len(bodies)]))
+		w.id = w.scene.create(w.T, collection, text(bodies[w.created%len(bodies)]))
 		if strings.HasSuffix(w.path, "/restart") {
-			w.made = 0 // one that can run
+			w.created = 0 // the first base can run
 			w.awaitRunning(w.T, w.id)
 			break
 		}
-		w.made++
+		w.created++
 	default:
 		w.id = w.firstIn(w.T, collection)
 	}
 	return w.id
 }
 
-// at is the path with ids in the place of its parameters.
+// at returns the path with ids instead of parameters.
 func (w *walker) at(id string) string {
 	path := strings.NewReplacer("{workerId}", cmp.Or(w.worker, "x"), "{buildId}", buildID).Replace(w.path)
 	if before, rest, ok := strings.Cut(path, "{"); ok {
@@ -148,7 +147,7 @@ func (w *walker) at(id string) string {
 	return path
 }
 
-// ask sends a request, and judges the answer.
+// ask sends a request, judges the response and reads changed objects back.
 func (w *walker) ask(r request) answer {
 	w.Helper()
 	if r.method == "" {
@@ -161,7 +160,7 @@ func (w *walker) ask(r request) answer {
 		}
 	}
 	r = w.prepared(r)
-	a := w.judged(r)
+	a := w.sendJudged(r)
 	if !a.success() {
 		if w.bothWays && invalid(a) && !outOfFormat(r) && len(w.faults(r)) == 0 {
 			w.differ(w.operation, "refuses "+r.at+": "+complaint(a), r, a)
@@ -182,31 +181,30 @@ func (w *walker) ask(r request) answer {
 	case w.method == http.MethodPost && !inside:
 		var made struct{ ID string }
 		if json.Unmarshal(a.body, &made) == nil {
-			w.shown(r, collection, made.ID)
+			w.readBack(r, collection, made.ID)
 			w.send(w.T, request{method: "DELETE", path: w.path + "/" + made.ID})
 		}
 	case w.method == http.MethodDelete:
 		w.id = ""
 	case w.method != http.MethodGet:
-		w.shown(r, collection, w.id)
-		w.id = "" // it is not as it was
+		w.readBack(r, collection, w.id)
+		w.id = "" // the object has changed
 	}
 	return a
 }
 
-// shortOf is which part of the changed bodies go test -short sends, one of so
-// many.
+// shortOf is the divisor of the number of changed bodies in a short run.
 const shortOf = 24
 
-// twins are where a kind is in each version.
+// twins are the paths of a kind in both versions.
 var twins = [][2]string{
 	{"/v1/templates", "/v2/templates"}, {"/v1/networkvolumes", "/v2/network-volumes"},
 	{"/v1/containerregistryauth", "/v2/registries"}, {"/v1/endpoints", "/v2/serverless"}, {"/v1/pods", "/v2/pods"},
 }
 
-// shown reads what a request made or changed through both versions, and sends
-// back what each shows: an update that changes nothing is taken.
-func (w *walker) shown(cause request, collection, id string) {
+// readBack reads an object that a request created or changed through both versions, and sends
+// each response as an update, which must be accepted.
+func (w *walker) readBack(cause request, collection, id string) {
 	for _, pair := range twins {
 		if !slices.Contains(pair[:], collection) {
 			continue
@@ -216,10 +214,10 @@ func (w *walker) shown(cause request, collection, id string) {
 			read := w.find("GET", twin)
 			other.operation = *read
 			r := request{name: "after " + cause.String(), method: "GET", path: twin + "/" + id}
-			a := other.judged(r)
+			a := other.sendJudged(r)
 			update := w.find("PATCH", twin)
 			if !a.success() || update == nil || w.bothWays {
-				continue // a template that an endpoint has is not shown by version 1
+				continue // version 1 doesn't return an endpoint's own template
 			}
 			var body any
 			if err := json.Unmarshal(a.body, &body); err != nil {
@@ -227,7 +225,7 @@ func (w *walker) shown(cause request, collection, id string) {
 			}
 			other.operation = *update
 			r.method, r.body = "PATCH", text(flatten(update.body()).project(body))
-			if a := other.judged(r); !a.success() {
+			if a := other.sendJudged(r); !a.success() {
 				what := refused.FindString(string(a.body))
 				if what == "" {
 					what = fmt.Sprint(a.status)
@@ -238,8 +236,7 @@ func (w *walker) shown(cause request, collection, id string) {
 	}
 }
 
-// collection is the operation on the collection that the walker's is about a
-// thing of, nil for none.
+// collection returns the operation with a method on the collection of the walker's object, or nil.
 func (w *walker) collection(method string) *operation {
 	before, _, inside := strings.Cut(w.path, "/{")
 	i := slices.IndexFunc(w.all, func(o operation) bool { return inside && o.method == method && o.path == before })
@@ -249,10 +246,10 @@ func (w *walker) collection(method string) *operation {
 	return &w.all[i]
 }
 
-// refused finds the member that a refusal is about.
+// refused matches the member that an error is about.
 var refused = regexp.MustCompile(`\$(\.\w+)+`)
 
-// find is the operation on one thing of a collection, nil for none.
+// find returns the operation on one object of a collection, or nil.
 func (w *walker) find(method, collection string) *operation {
 	i := slices.IndexFunc(w.all, func(o operation) bool {
 		rest, ok := strings.CutPrefix(o.path, collection+"/{")
@@ -264,8 +261,8 @@ func (w *walker) find(method, collection string) *operation {
 	return &w.all[i]
 }
 
-// judged sends a request as it stands, and judges the answer.
-func (w *walker) judged(r request) answer {
+// sendJudged sends a request unchanged and judges the response.
+func (w *walker) sendJudged(r request) answer {
 	w.Helper()
 	a := w.send(w.T, r)
 	for _, what := range w.differences(w.Context(), w.operation, a) {
@@ -278,7 +275,7 @@ func (o operation) route() *routers.Route {
 	return &routers.Route{Spec: o.spec, Path: o.path, PathItem: o.item, Method: o.method, Operation: o.op}
 }
 
-// faults are what the document finds wrong with a request.
+// faults returns the faults of a request according to the document.
 func (w *walker) faults(r request) []string {
 	ids := map[string]string{}
 	for _, p := range w.parameters("path") {
@@ -294,8 +291,7 @@ func (w *walker) faults(r request) []string {
 	return leaves(err)
 }
 
-// askWithBothKeys sends a request with a key for everything, and with one for something
-// else.
+// askWithBothKeys sends a request with a full key and with a key for another endpoint.
 func (w *walker) askWithBothKeys(r request) {
 	w.Helper()
 	w.ask(r)
@@ -308,16 +304,16 @@ func (w *walker) askWithBothKeys(r request) {
 	}
 }
 
-// walk asks for everything.
+// walk sends all requests.
 func (w *walker) walk() {
 	bodies := good(w.operation)
 	plain := request{name: "good"}
 	if bodies != nil {
 		plain.body = text(bodies[0])
 	}
-	w.kinds(plain)
+	w.eachKey(plain)
 	if w.create != nil {
-		for range good(*w.create) { // things of each base
+		for range good(*w.create) { // an object of each base
 			w.id = ""
 			w.ask(plain)
 		}
@@ -349,8 +345,8 @@ func (w *walker) walk() {
 	}
 }
 
-// kinds sends a good request with each kind of key.
-func (w *walker) kinds(plain request) {
+// eachKey sends a valid request with each kind of key.
+func (w *walker) eachKey(plain request) {
 	for key, status := range map[string]int{own: 0, user: 0, scoped: 403, "none": 401, "wrong": 401} {
 		r := plain
 		r.key = key
@@ -363,7 +359,7 @@ func (w *walker) kinds(plain request) {
 	}
 }
 
-// parameter is the form of a value in a query or header.
+// parameter formats a value for a query or header.
 func parameter(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -394,7 +390,7 @@ func (w *walker) queries(name string) {
 		if p.Name == name {
 			s = of
 		}
-		switch p.Name { // what the others need
+		switch p.Name { // other parameters need these
 		case "include", "product":
 			value, _ := parameter(of.sample(p.Name))
 			with.Set(p.Name, value)
@@ -424,7 +420,7 @@ func (w *walker) queries(name string) {
 func (w *walker) bodies(bases []any) {
 	for n, base := range bases {
 		if a := w.ask(request{name: "good", body: text(base)}); !a.success() {
-			w.Errorf("%s is refused: %d %s", text(base), a.status, a.body)
+			w.Errorf("%s is rejected: %d %s", text(base), a.status, a.body)
 		}
 		for i, m := range mutations(w.body(), base) {
 			if testing.Short() && (i+n)%shortOf != 0 {
@@ -440,7 +436,7 @@ func (w *walker) bodies(bases []any) {
 		"<xml/>",
 	} {
 		if w.String() == "POST /v2/pods" && len(body) > 102_400 {
-			continue // 413, before the key is read
+			continue // 413, before authentication
 		}
 		w.askWithBothKeys(request{at: "a body that is not JSON", body: body, invalid: true})
 	}

@@ -27,8 +27,8 @@ func (d *deployment) open(b *chromium.Browser) *chromium.Tab {
 	return tab
 }
 
-// An endpoint is stopped, its queue is purged, a job is cancelled: each says before
-// what will happen, and after what came of it, and does that alone.
+// Stopping an endpoint, purging its queue and cancelling a job each announce their effect,
+// report the result and have no other effect.
 func TestBrowserActsOnEndpoint(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
@@ -67,7 +67,7 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	tab.Click("#confirm-yes")
 	tab.Shows("#outcome", "Endpoint work is stopped: it may have no workers. 1 job is being finished.")
 	tab.Shows("#endpoint-stopped", "workers.max is 0")
-	tab.HasFocus("#endpoint-purge") // there is nothing to stop any more
+	tab.HasFocus("#endpoint-purge") // the stop button is disabled
 	tab.Picture("stopped")
 	_, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key))
 	if workers := e["workers"].(map[string]any); fmt.Sprint(workers["min"], workers["max"]) != "0 0" || e["image"] != "builtin/conformance" || e["name"] != "work" {
@@ -79,7 +79,7 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 		}
 	}
 
-	// A job: cancelled from its dialog, over which the question is asked.
+	// Cancel a job from its dialog.
 	tab.Click(`#jobs button[title="` + waiting + `"]`)
 	tab.Click("#detail [data-op=cancel]")
 	tab.Shows("#confirm", "Cancel job "+waiting+"?", "1 job is affected, which waits: it never runs.")
@@ -95,7 +95,7 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	clean(t, tab, d.url)
 }
 
-// Who signed in with a key that may only read is told so, and nothing happens.
+// A key that may only read gets an error, and the action has no effect.
 func TestBrowserRefusesReaders(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
@@ -123,8 +123,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	tab.HasFocus("#pods [data-op=stop]")
 }
 
-// A page of another site, or of another port of this machine, can't act through a
-// browser that is signed in.
+// A page of another site or port can't act through a signed-in browser.
 func TestBrowserOfOtherSites(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
@@ -154,8 +153,8 @@ func TestBrowserOfOtherSites(t *testing.T) {
 	d.awaitPod(pod, "EXITED")
 }
 
-// Whatever comes, changes and goes is shown without a reload: pods, a cluster with
-// its pods by rank, network volumes and keys.
+// The page shows new, changed and deleted pods, clusters, network volumes and keys without a
+// reload.
 func TestBrowserShowsObjects(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
@@ -199,7 +198,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Readable("objects")
 	tab.Picture("objects")
 
-	// What a pod wrote, and each action as its state allows it.
+	// A pod's log, and the actions that its state allows.
 	tab.Click(`#pods [aria-label="Log of pod ` + strings.ReplaceAll(hostile, `"`, `\"`) + `"]`)
 	tab.Shows("#detail .log", "hello")
 	tab.Press(kb.Escape)
@@ -221,7 +220,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	press("stop", "killed after 5 seconds", "is exited", "Start")
 	press("start", "as soon as this machine has what it asks for (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
 
-	// What another client did while the page asked: the button that had the focus is gone.
+	// Another client stops the pod during the confirmation, which removes the focused button.
 	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
 	if resp, body := d.send("POST", "/v2/pods/"+notebook+"/action", `{"action":"stop"}`, bearer(key)); resp.StatusCode != 200 {
 		t.Fatal(body)
@@ -232,7 +231,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	tab.Press(kb.Escape)
 	tab.HasFocus(`[data-op=start]`)
 
-	// A row above goes: the focus stays.
+	// The focus stays when a row above is removed.
 	if resp, body := d.send("DELETE", "/v2/pods/"+waits, "", bearer(key)); resp.StatusCode != 204 {
 		t.Fatal(body)
 	}

@@ -33,7 +33,7 @@ func bearer(key string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json"}
 }
 
-// pod makes a pod that runs until it is stopped.
+// pod creates a pod that runs until it is stopped.
 func (d *deployment) pod(name string) string {
 	d.t.Helper()
 	return d.created("/v2/pods", `{"name":`+quoted(name)+`,"image":"builtin/echo","args":"print hello",`+onCPU+`}`)
@@ -52,8 +52,8 @@ func (d *deployment) awaitPod(id, status string) {
 	}
 }
 
-// snapshot is what the page is told, with a key.
-func (d *deployment) snapshot(key, query string) (text string, told shown) {
+// snapshot returns the page's data for a key.
+func (d *deployment) snapshot(key, query string) (text string, data shown) {
 	d.t.Helper()
 	resp, body := d.send(http.MethodGet, "/ui/snapshot"+query, "", bearer(key))
 	if resp.StatusCode != http.StatusOK {
@@ -61,15 +61,15 @@ func (d *deployment) snapshot(key, query string) (text string, told shown) {
 	}
 	raw, err := json.Marshal(body)
 	if err == nil {
-		err = json.Unmarshal(raw, &told)
+		err = json.Unmarshal(raw, &data)
 	}
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return string(raw), told
+	return string(raw), data
 }
 
-// shown is what tests read of a snapshot.
+// shown is the part of a snapshot that tests read.
 type shown struct {
 	Pods struct {
 		Total, Found int
@@ -101,8 +101,7 @@ func (d *deployment) key(k apikey.Key) string {
 	return added
 }
 
-// What the page does for a key is what the API does for it, whatever the key may do;
-// a refusal changes nothing.
+// The page permits a key the same actions as the API. A rejected action changes nothing.
 func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	d := deploy(t)
 	work := d.endpoint("work", "nobody/runs-this", 1)
@@ -152,18 +151,18 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 	}
 	d.awaitPod(pod, "RUNNING")
 	if _, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key)); fmt.Sprint(e["workers"].(map[string]any)["max"]) != "1" {
-		t.Errorf("a refusal stopped the endpoint: %v", e)
+		t.Errorf("a rejected action stopped the endpoint: %v", e)
 	}
 	if _, health := d.send("GET", "/v2/"+work+"/health", "", bearer(key)); !strings.Contains(fmt.Sprint(health), "inQueue:1") {
-		t.Errorf("a refusal removed the job: %v", health)
+		t.Errorf("a rejected action removed the job: %v", health)
 	}
 
-	// A key that may manage and no more can stop, and one for jobs alone can purge.
+	// A key for management can stop, and a key for jobs can purge.
 	manager, user := d.key(apikey.Key{Name: "manager", Jobs: apikey.Read}), d.key(apikey.Key{Name: "user", Management: apikey.Read})
 	for _, c := range []struct {
 		key, query string
 		status     int
-		told       string
+		want       string
 	}{
 		{manager, "op=stop-pod&id=" + pod, 200, "EXITED"},
 		{manager, "op=stop-pod&id=" + pod, 409, "can't stop"},
@@ -176,13 +175,13 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 		{user, "op=cancel-batch&endpoint=" + work + "&id=" + batch, 200, "CANCELLED"},
 		{user, "op=cancel-batch&endpoint=" + work + "&id=nothing", 404, "no such batch"},
 	} {
-		if resp, body := d.send(http.MethodPost, "/ui/call?"+c.query, "", bearer(c.key)); resp.StatusCode != c.status || !strings.Contains(fmt.Sprint(body), c.told) {
-			t.Errorf("%s: %d %v, expected %d with %q", c.query, resp.StatusCode, body, c.status, c.told)
+		if resp, body := d.send(http.MethodPost, "/ui/call?"+c.query, "", bearer(c.key)); resp.StatusCode != c.status || !strings.Contains(fmt.Sprint(body), c.want) {
+			t.Errorf("%s: %d %v, expected %d with %q", c.query, resp.StatusCode, body, c.status, c.want)
 		}
 	}
 }
 
-// No request that another site makes a browser send can act, nor one without a session.
+// Requests that other sites trigger in a browser, and requests without a session, can't act.
 func TestOnlyThePageCanAct(t *testing.T) {
 	d := deploy(t)
 	pod, work := d.pod("p"), d.endpoint("work", "nobody/runs-this", 1)
@@ -222,7 +221,7 @@ func TestOnlyThePageCanAct(t *testing.T) {
 	}
 }
 
-// An action is in the deployment's log as the request of any client.
+// The deployment's log shows an action like a request of any client.
 func TestActionsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	d := deployWith(t, jobrunner.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -235,8 +234,7 @@ func TestActionsAreLogged(t *testing.T) {
 	}
 }
 
-// Who may do everything sees all keys, others those of their owner; nobody sees a
-// secret, or what could be tried against one.
+// A full key sees all keys, any other only those of its owner. Nobody sees a secret or a hash.
 func TestKeysShown(t *testing.T) {
 	d := deploy(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -257,39 +255,39 @@ func TestKeysShown(t *testing.T) {
 		{"bob", bob, " bob ada-ci ada"},
 		{"ada", ada, "ada-ci ada"},
 	} {
-		text, told := d.snapshot(c.key, "")
+		text, data := d.snapshot(c.key, "")
 		var names []string
-		for _, k := range told.Keys.List {
+		for _, k := range data.Keys.List {
 			names = append(names, k.Name)
 			if k.Name == "ada" && (k.Management != "read" || k.Jobs != "read" || k.Owner != "ada" || k.Expires != end.UnixMilli() || k.Expired) ||
 				k.Name == "ada-ci" && (k.Management != "none" || k.Jobs != "all" || k.Owner != "ada" || fmt.Sprint(k.Endpoints) != "[ep1]" || k.Expires != 0) {
 				t.Errorf("%s sees %+v", c.who, k)
 			}
 		}
-		if got := strings.Join(names, " "); !sameWords(got, c.want) || told.Keys.Total != len(names) {
-			t.Errorf("%s sees the keys %q of %d, expected %q", c.who, got, told.Keys.Total, c.want)
+		if got := strings.Join(names, " "); !sameWords(got, c.want) || data.Keys.Total != len(names) {
+			t.Errorf("%s sees the keys %q of %d, expected %q", c.who, got, data.Keys.Total, c.want)
 		}
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
-				t.Errorf("%s is told %q", c.who, secret)
+				t.Errorf("%s gets %q", c.who, secret)
 			}
 		}
 	}
 }
 
-// A file of keys that can't be read is said to be so, and the rest is shown.
+// If the file of keys can't be read, the page says so and shows the rest.
 func TestUnreadableKeys(t *testing.T) {
 	d := deploy(t)
 	d.key(apikey.Key{Name: "ada"})
 	if err := os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, told := d.snapshot(key, ""); told.Keys.Total != 1 || !strings.Contains(told.Keys.Fault, "Until that is repaired") {
-		t.Errorf("%+v", told.Keys)
+	if _, data := d.snapshot(key, ""); data.Keys.Total != 1 || !strings.Contains(data.Keys.Fault, "Until that is repaired") {
+		t.Errorf("%+v", data.Keys)
 	}
 }
 
-// sameWords compares lists: keys of one second have no order.
+// sameWords compares lists without order, because keys of the same second have none.
 func sameWords(a, b string) bool {
 	count := map[string]int{}
 	for _, word := range strings.Split(a, " ") {
@@ -306,14 +304,14 @@ func sameWords(a, b string) bool {
 	return true
 }
 
-// A release tells what it changed, and of variables the names alone.
+// A release lists its changes, and only the names of variables.
 func TestReleasesShown(t *testing.T) {
 	d := deploy(t)
 	id := d.created("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
 	if resp, body := d.send("PATCH", "/v2/serverless/"+id, `{"image":"builtin/conformance","env":{"KEPT":"k","TOKEN":"secret-after"}}`, bearer(key)); resp.StatusCode != 200 {
 		t.Fatal(body)
 	}
-	text, told := d.snapshot(key, "?endpoint="+id)
+	text, data := d.snapshot(key, "?endpoint="+id)
 	for _, want := range []string{"env: GONE, TOKEN", "imageName: builtin/echo → builtin/conformance"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
@@ -322,7 +320,7 @@ func TestReleasesShown(t *testing.T) {
 	if strings.Contains(text, "secret-") {
 		t.Errorf("a value of a variable is shown: %s", text)
 	}
-	if told.Releases == nil || told.Releases.Total != 2 || told.Keys != nil || told.Volumes != nil {
-		t.Errorf("the endpoint's snapshot has %+v", told)
+	if data.Releases == nil || data.Releases.Total != 2 || data.Keys != nil || data.Volumes != nil {
+		t.Errorf("the endpoint's snapshot has %+v", data)
 	}
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// Every view and dialog keeps the rules of accessibility that axe-core can check, in
-// both colour schemes and at the width of a phone.
+// Every view and dialog passes axe-core, in both colour schemes and on a phone.
 func TestAccessibility(t *testing.T) {
 	if testing.Short() {
-		t.Skip("npm fetches axe-core from the network: see make test-all")
+		t.Skip("npm downloads axe-core: see make test-all")
 	}
 	all := chromium.Open(t)
 	axe := chromium.InstallAxe(t)
@@ -44,7 +43,7 @@ func TestAccessibility(t *testing.T) {
 			tab.Click("#pods [data-op=stop]")
 			tab.HasFocus("#confirm-yes")
 			axe.Check(tab, "confirmation")
-			tab.Click("#confirm-yes") // nothing behind this page acts: it is refused
+			tab.Click("#confirm-yes") // rejected, because this page has no API
 			tab.Shows("#confirm-error", "There is no such operation")
 			axe.Check(tab, "refusal")
 			tab.Press(kb.Escape)

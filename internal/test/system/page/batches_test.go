@@ -46,7 +46,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			}
 			is(running, "finalized", 1, 0, 0, 3, true)
 			draft := d.batch(work, "a draft", `{}`)
-			tab.Until(`document.querySelector('#batches tbody tr').cells[1].textContent.includes(` + quoted(draft) + `)`) // the newest is the first
+			tab.Until(`document.querySelector('#batches tbody tr').cells[1].textContent.includes(` + quoted(draft) + `)`) // newest first
 			tab.Shows("#batches-count", "3")
 			tab.Shows("#batches tbody", hostile, "ended", "just now")
 			tab.Readable("batches")
@@ -84,7 +84,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 	}
 }
 
-// cancelledBatch makes a batch that isn't active.
+// cancelledBatch creates a batch that isn't active.
 func (d *deployment) cancelledBatch(endpoint, name string) {
 	d.t.Helper()
 	id := d.batch(endpoint, name)

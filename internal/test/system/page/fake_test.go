@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// busyMachine is a machine with eight GPUs in the middle of its work.
+// busyMachine is a fake machine with eight GPUs, workers and jobs.
 type busyMachine struct {
 	clock *clock.Clock
 
@@ -91,7 +91,7 @@ func (b *busyMachine) Log(_, worker string) ([]run.Line, bool) {
 
 func (b *busyMachine) PodLog(pod string) ([]run.Line, bool) { return b.Log("", pod) }
 
-// Objects are pods in every state, and a cluster of which one member waits.
+// Objects returns pods in every state, and a cluster with a waiting member.
 func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 	now := b.clock.Now()
 	for i, p := range []page.Pod{
@@ -115,7 +115,7 @@ func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) 
 	return []page.Release{{Version: 2, Created: b.clock.Now().UnixMilli(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour).UnixMilli(), Changes: []string{}}}, nil
 }
 
-// Batches are one that runs, and one in each state in which it has ended.
+// Batches returns a batch in each state.
 func (b *busyMachine) Batches(_ context.Context, endpoint string, n int) ([]engine.Batch, int, error) {
 	var list []engine.Batch
 	for i, one := range []engine.Batch{
@@ -186,7 +186,7 @@ func newBusyMachine(c *clock.Clock) *busyMachine {
 	return b
 }
 
-// event changes the counts and tells the page.
+// event changes the counts and notifies the page.
 func (b *busyMachine) event(p *page.Page, e engine.Event) {
 	b.mu.Lock()
 	c := b.counts[e.Endpoint]
@@ -206,8 +206,7 @@ func (b *busyMachine) event(p *page.Page, e engine.Event) {
 	p.Job(e)
 }
 
-// work lets ten minutes pass, with waves of jobs on two endpoints, while
-// somebody looks.
+// work simulates ten minutes with waves of jobs on two endpoints and a viewer of the page.
 func (b *busyMachine) work(p *page.Page) {
 	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
 	look.Header.Set("Authorization", "Bearer "+key)
@@ -262,8 +261,7 @@ func (b *busyMachine) work(p *page.Page) {
 	}
 }
 
-// A machine at work: GPUs, workers in every state, their logs, and charts of
-// the last ten minutes.
+// The page shows GPUs, workers in every state, their logs, and charts of the last ten minutes.
 func TestBrowserOfBusyMachine(t *testing.T) {
 	all := chromium.Open(t)
 	for _, screen := range []struct {
@@ -310,7 +308,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			}
 			var bars int
 			if tab.Eval(`document.querySelectorAll('#chart-times .range').length`, &bars); bars < 30 || bars > 40 {
-				t.Errorf("there are %d ranges of times", bars)
+				t.Errorf("the chart has %d ranges", bars)
 			}
 			var lines int
 			if tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines); lines != 7 {

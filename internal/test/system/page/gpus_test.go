@@ -11,11 +11,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// A worker that got its GPU while the snapshot was taken has it in every row.
+// If a worker gets its GPU while a snapshot is made, the snapshot is consistent.
 func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 	c := new(clock.Clock)
 	b := newBusyMachine(c)
-	b.gpus[0].Holder = "" // as it was a moment ago
+	b.gpus[0].Holder = "" // the state a moment ago
 	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	defer p.Close()
 	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
@@ -31,6 +31,6 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.GPUs.Devices[0]; got.UUID != "GPU-0" || got.Holder != "w1sdxl-run" {
-		t.Errorf("the device of a worker that runs is %+v", got)
+		t.Errorf("the device of a running worker is %+v", got)
 	}
 }

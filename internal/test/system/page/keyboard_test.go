@@ -9,9 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 )
 
-// With a keyboard alone: from the sign-in to a stop button, which asks; Escape and
-// Close leave the pod alone and give the focus back, Enter stops it. A key that is held
-// down confirms nothing.
+// The page works with the keyboard: a stop button asks for confirmation, Escape and Close cancel
+// and restore the focus, Enter confirms. Holding a key down doesn't confirm.
 func TestPageByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// A thousand pods are counted, listed in part, found by the filter and acted on; the
-// page does not grow with them.
+// With a thousand pods, the page counts all, lists some, finds them by filter and acts on them.
+// Its size stays bounded.
 func TestManyPods(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
@@ -39,14 +39,14 @@ func TestManyPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	text, told := d.snapshot(key, "")
+	text, data := d.snapshot(key, "")
 	t.Logf("a snapshot of %d pods: %d bytes, %s", n, len(text), time.Since(start))
-	if told.Pods.Total != n || told.Pods.Found != n || len(told.Pods.List) != 50 || len(text) > 40<<10 {
-		t.Errorf("%d pods, %d found, %d listed, %d bytes", told.Pods.Total, told.Pods.Found, len(told.Pods.List), len(text))
+	if data.Pods.Total != n || data.Pods.Found != n || len(data.Pods.List) != 50 || len(text) > 40<<10 {
+		t.Errorf("%d pods, %d found, %d listed, %d bytes", data.Pods.Total, data.Pods.Found, len(data.Pods.List), len(text))
 	}
 	for query, want := range map[string]int{"OLDEST": 1, oldest: 1, "builtin/echo": n, "error": 0, "pod-00": min(99, n)} {
-		if _, told := d.snapshot(key, "?pods="+query); told.Pods.Found != want || len(told.Pods.List) != min(want, 50) || told.Pods.Total != n {
-			t.Errorf("%q finds %d pods and lists %d of %d, expected %d", query, told.Pods.Found, len(told.Pods.List), told.Pods.Total, want)
+		if _, data := d.snapshot(key, "?pods="+query); data.Pods.Found != want || len(data.Pods.List) != min(want, 50) || data.Pods.Total != n {
+			t.Errorf("%q finds %d pods and lists %d of %d, expected %d", query, data.Pods.Found, len(data.Pods.List), data.Pods.Total, want)
 		}
 	}
 
@@ -70,7 +70,7 @@ func TestManyPods(t *testing.T) {
 	clean(t, tab, d.url)
 }
 
-// countedReads counts how often the objects are read.
+// countedReads counts reads of the objects.
 type countedReads struct {
 	*busyMachine
 	reads atomic.Int32
@@ -81,7 +81,7 @@ func (c *countedReads) Objects(ctx context.Context) (page.Objects, error) {
 	return c.busyMachine.Objects(ctx)
 }
 
-// However many look, objects are read once a second, and once more after an action.
+// Objects are read once a second for all viewers, and once more after an action.
 func TestObjectsAreReadOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)
@@ -105,7 +105,7 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 			for range 20 {
 				send("GET", "/ui/snapshot")
 			}
-			send("GET", "/ui/snapshot?endpoint=sdxl7k2m9q4w") // shows none of them
+			send("GET", "/ui/snapshot?endpoint=sdxl7k2m9q4w") // doesn't need the objects
 			if got := source.reads.Swap(0); got != want {
 				t.Errorf("%s the objects were read %d times, expected %d", when, got, want)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// With several jobrunners each worker and GPU says where it is, also where two machines
-// have devices of the same name, and one that does not answer is named.
+// With several jobrunners, the page shows the node of each worker and GPU and names nodes that
+// don't answer.
 func TestBrowserOfSeveralNodes(t *testing.T) {
 	c := new(clock.Clock)
 	config := page.Config{Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"}

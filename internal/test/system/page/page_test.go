@@ -1,4 +1,5 @@
-// Package page_test opens the page of a real jobrunner in a browser, and calls its API as other sites would.
+// Package page_test opens the page of a real jobrunner in a browser, and sends requests like
+// those of other sites.
 package page_test
 
 import (
@@ -22,14 +23,14 @@ import (
 
 const key = "planted-key"
 
-// deployment is a real one, with an address.
+// deployment is a jobrunner behind an HTTP server.
 type deployment struct {
 	t    *testing.T
 	dir  string
 	url  string
 	code string
 	*api.Client
-	Close func() // ends it; the end of the test does
+	Close func() // called at the end of the test
 }
 
 func deploy(t *testing.T) *deployment {
@@ -81,7 +82,7 @@ func (d *deployment) job(endpoint, input string) string {
 	return job.ID
 }
 
-// batch makes a draft with requests, given by their inputs.
+// batch creates a draft with a request per input.
 func (d *deployment) batch(endpoint, name string, inputs ...string) string {
 	d.t.Helper()
 	requests := make([]json.RawMessage, len(inputs))
@@ -108,8 +109,8 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// From the printed link to a job's output: what the page shows is what is, at
-// the width of a phone and of a desk, and nothing of it runs.
+// The page shows endpoints, jobs and outputs correctly, on a desktop and on a phone. It never
+// executes their content.
 func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
@@ -200,9 +201,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// clean checks that nothing was asked of anybody else, and that the console
-// stayed empty but for the two refusals that were provoked, and entries that have one
-// of the further texts.
+// clean checks that the page requested nothing from other sites, and that the console is empty
+// except for two expected errors and entries with one of the provoked texts.
 func clean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
 	t.Helper()
 	for _, u := range tab.Requests() {
@@ -246,11 +246,11 @@ func (d *deployment) send(method, path, body string, header map[string]string) (
 	return resp, decoded
 }
 
-// Each route of the page is open to those who may use it, and to nobody else.
+// Each route of the page checks key, method, host and origin.
 func TestAccess(t *testing.T) {
 	d := deploy(t)
 	own := strings.TrimPrefix(d.url, "http://")
-	other := "http://127.0.0.1:1" // another port of this machine is another site
+	other := "http://127.0.0.1:1" // another port is another site
 	auth := map[string]string{"Authorization": "Bearer " + key}
 	with := func(more map[string]string, name, value string) map[string]string {
 		out := map[string]string{name: value}
@@ -300,7 +300,7 @@ func TestAccess(t *testing.T) {
 	} {
 		resp, body := d.send(c.method, c.path, c.body, c.header)
 		if resp.StatusCode != c.status {
-			t.Errorf("%s %s %v: %d, not %d: %v", c.method, c.path, c.header, resp.StatusCode, c.status, body)
+			t.Errorf("%s %s %v: got %d, want %d: %v", c.method, c.path, c.header, resp.StatusCode, c.status, body)
 		}
 		if csp := resp.Header.Get("Content-Security-Policy"); c.status != 421 && (strings.HasPrefix(c.path, "/ui/") || c.path == "/") && !strings.Contains(csp, "default-src 'none'") {
 			t.Errorf("%s %s has the policy %q", c.method, c.path, csp)
@@ -308,8 +308,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A session begins with the key or, once, with the code of the printed link,
-// and ends when the browser signs out.
+// A session starts with a key or, once, with the code of the printed link. It ends with a
+// sign-out or with its key.
 func TestSession(t *testing.T) {
 	d := deploy(t)
 	signIn := func(body string) (*http.Response, string) {
@@ -343,7 +343,7 @@ func TestSession(t *testing.T) {
 	}
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
 	if sees(first) || !sees(second) {
-		t.Error("who signs out is still in, or others are out too")
+		t.Error("a sign-out didn't end exactly its own session")
 	}
 	keys := apikey.At(d.dir)
 	added, err := keys.Add(apikey.Key{Name: "ada"})
@@ -352,13 +352,13 @@ func TestSession(t *testing.T) {
 	}
 	_, third := signIn(`{"key":"` + added + `"}`)
 	if !sees(third) {
-		t.Error("a key that was added does not open the page")
+		t.Error("an added key doesn't open the page")
 	}
 	if err := keys.Remove("ada"); err != nil {
 		t.Fatal(err)
 	}
 	if sees(third) || !sees(second) {
-		t.Error("a session outlives its key, or another's key ends it")
+		t.Error("removing a key didn't end exactly its session")
 	}
 	some, err := keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
 	if err != nil {
@@ -371,6 +371,6 @@ func TestSession(t *testing.T) {
 		_, _ = signIn(`{"key":"` + key + `"}`)
 	}
 	if sees(second) {
-		t.Error("there is no end to sessions")
+		t.Error("the number of sessions isn't bounded")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 )
 
-// From the form to the output: a job is sent, its stream is shown as it comes, it
-// is cancelled and sent again, and the input is there after a reload.
+// The form sends jobs, shows streams as they arrive, cancels and retries jobs, and keeps its
+// input over a reload.
 func TestBrowserSendsJobs(t *testing.T) {
 	b := chromium.Open(t)
 	d := deploy(t)
@@ -69,7 +69,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Visit(d.url + "/?again#/endpoint/" + work)
 	tab.Until(`document.querySelector('#send-input').value.includes('"again": 1')`)
 
-	// A job's own dialog offers what can be done with it.
+	// A job's dialog offers its actions.
 	tab.Until(`document.querySelector('#jobs [data-state=IN_PROGRESS]')`)
 	tab.Eval(`[...document.querySelectorAll('#jobs tbody tr')].find((tr) => tr.querySelector('[data-state=IN_PROGRESS]')).querySelector('button').click()`, nil)
 	tab.Until(`document.querySelector('#detail').open && document.querySelector('#detail [data-op=retry]')?.disabled`)
@@ -84,7 +84,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	clean(t, tab, d.url)
 }
 
-// Who may call the job API through the page, and what of it.
+// The page forwards only its own operations, and only for authorized requests of its own site.
 func TestCalls(t *testing.T) {
 	d := deploy(t)
 	work := d.endpoint("work", "builtin/conformance", 1)
@@ -117,13 +117,12 @@ func TestCalls(t *testing.T) {
 	} {
 		resp, body := d.send(c.method, "/ui/call?"+c.query, `{"input": {"op": "echo"}}`, c.header)
 		if resp.StatusCode != c.status {
-			t.Errorf("%s %s: %d, not %d: %v", c.method, c.query, resp.StatusCode, c.status, body)
+			t.Errorf("%s %s: got %d, want %d: %v", c.method, c.query, resp.StatusCode, c.status, body)
 		}
 	}
 }
 
-// A header of the described stream tells clients of the public SDKs where the form
-// that they expect is.
+// A header of /stream tells clients of public SDKs the path of the SDK dialect.
 func TestStreamExplainsItself(t *testing.T) {
 	d := deploy(t)
 	work := d.endpoint("work", "builtin/conformance", 1)
@@ -131,7 +130,7 @@ func TestStreamExplainsItself(t *testing.T) {
 	for prefix, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
 		resp, _ := d.send(http.MethodGet, prefix+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
 		if got := resp.Header.Get("X-Stream-Shape"); got != want {
-			t.Errorf("%s/v2: the header is %q, not %q", prefix, got, want)
+			t.Errorf("%s/v2: the header is %q, want %q", prefix, got, want)
 		}
 	}
 }

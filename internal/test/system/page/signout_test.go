@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// A snapshot that is on its way when somebody signs out is not shown any more.
+// A sign-out aborts the snapshot that is in flight.
 func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	c := new(clock.Clock)
 	p := page.New(page.Config{Source: newBusyMachine(c), Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -36,9 +36,9 @@ func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	tab.Visit(server.URL + "/#code=" + p.Code())
 	tab.Shows("#status", "Live")
 	hold.Store(true)
-	wait(t, held, "the page asks for no further snapshot")
+	wait(t, held, "the page requests no further snapshot")
 	tab.Click("#signout")
-	wait(t, aborted, "the request for a snapshot goes on after the sign-out")
+	wait(t, aborted, "the request for a snapshot continues after the sign-out")
 	tab.Shows("#status", "Signed out")
 	clean(t, tab, server.URL)
 }

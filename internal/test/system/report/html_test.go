@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
 )
 
-// show opens the HTML form of a report with every verdict.
+// show opens the HTML report of a sample with every verdict.
 func show(t *testing.T, tab *chromium.Tab) (address string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../../conformance/report/testdata/sample.json")
@@ -43,14 +43,14 @@ func show(t *testing.T, tab *chromium.Tab) (address string) {
 	return address
 }
 
-// clauses that are visible.
+// visible returns the ids of the visible clauses.
 func visible(tab *chromium.Tab) (list []string) {
 	tab.Eval(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id)`, &list)
 	return list
 }
 
-// The page at the width of a desk and of a phone: what it says, what its filter
-// leaves, and that nothing of the target's runs or is fetched.
+// The page shows the report and filters it, on a desktop and on a phone. No content of the
+// target runs, and nothing is downloaded.
 func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
@@ -100,11 +100,11 @@ func TestBrowser(t *testing.T) {
 			} {
 				tab.Eval(step.do, nil)
 				if got := fmt.Sprint(visible(tab)); got != step.want {
-					t.Errorf("after %s: %s, not %s", step.do, got, step.want)
+					t.Errorf("after %s: got %s, want %s", step.do, got, step.want)
 				}
 			}
 
-			// The address of a filter, and then of a clause that it hides.
+			// An address with a filter, and then of a clause that the filter hides.
 			tab.Visit(address + "#?level=SHOULD&verdict=WARN")
 			tab.Until(`[...document.querySelectorAll('.clause')].filter((c) => c.checkVisibility()).map((c) => c.id).join() === 'JOB-03'`)
 			tab.Visit(address + "#T-01")
@@ -126,13 +126,13 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// The policy alone keeps a foreign script from running, even if one got through.
+// The content security policy blocks a foreign script, even if one gets into the page.
 func TestPolicy(t *testing.T) {
 	tab := chromium.Open(t).Tab(t, 800, 600, false)
 	show(t, tab)
 	tab.Eval(`(() => { const s = document.createElement('script'); s.textContent = "document.title = 'owned'"; document.body.append(s); })()`, nil)
 	var title string
 	if tab.Eval("document.title", &title); title == "owned" {
-		t.Error("a script that is not the page's runs")
+		t.Error("a foreign script runs")
 	}
 }

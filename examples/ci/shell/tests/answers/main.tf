@@ -1,4 +1,4 @@
-# A job on the endpoint: the test fails where the job does.
+# Sends the endpoint a job. If the job fails, the test fails.
 
 terraform {
   required_providers {
@@ -20,7 +20,7 @@ ephemeral "gpucloud_job" "shout" {
   lifecycle {
     postcondition {
       condition     = jsondecode(self.output).TEXT == "HELLO"
-      error_message = "The job does not return the text in capital letters."
+      error_message = "The job does not return the text in upper case."
     }
   }
 }

@@ -1,4 +1,4 @@
-// Command small is a program that compiles in a moment.
+// Command small is a program that compiles fast.
 package main
 
 var version string

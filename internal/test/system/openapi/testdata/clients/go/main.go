@@ -1,5 +1,5 @@
-// Command clients sends the steps of a plan with generated clients: it calls the method
-// of each operation with the body as the generated type.
+// Command clients executes a plan with generated clients: it calls the method of each operation
+// with the body as the generated type.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"clients/v2"
 )
 
-// plan is what the test writes.
+// plan is the plan that the test writes.
 type plan struct {
 	URL, Key string
 	Steps    []step
@@ -74,7 +74,7 @@ func run(path string) error {
 
 func (s step) call(client reflect.Value) error {
 	name := strings.ToUpper(s.Operation[:1]) + s.Operation[1:]
-	stream := s.Media == "text/event-stream" // does not end
+	stream := s.Media == "text/event-stream" // the body doesn't end
 	if !stream {
 		name += "WithResponse"
 	}
@@ -126,7 +126,7 @@ func (s step) check(status int, body []byte) error {
 	return nil
 }
 
-// typed is what a user of the client writes.
+// typed calls operations with typed arguments and results, like a user of the client.
 func typed(_ plan, client *v2.ClientWithResponses) error {
 	size := int64(10)
 	made, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: size, DataCenter: "EU-RO-1"})

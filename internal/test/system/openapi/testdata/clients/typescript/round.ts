@@ -1,4 +1,4 @@
-// Sends the steps of a plan with a client whose types are generated.
+// Executes a plan with a client whose types are generated.
 import { readFileSync } from "node:fs";
 import createClient from "openapi-fetch";
 import type { paths as V1 } from "./v1.js";
@@ -37,7 +37,7 @@ for (const step of plan.Steps) {
   }
 }
 
-// What a user of the client writes.
+// Typed calls, like those of a user of the client.
 const body: components["schemas"]["NetworkVolumeCreate"] = { name: "typed", size: 10, dataCenter: "EU-RO-1" };
 const made = await v2.POST("/v2/network-volumes", { body });
 if (made.data?.size !== body.size) problems.push(`expected a volume of ${body.size} GB, got ${JSON.stringify(made)}`);
