@@ -1,6 +1,11 @@
-// Package conformance judges a deployment of the management API, versions 1 and
-// 2, and of the job API, clause by clause. It knows the service description and
-// speaks HTTP; it shares nothing with what it judges.
+// Package conformance judges a deployment of the management API (versions 1 and 2) and of
+// the job API by HTTP requests. It shares no code with the deployments that it judges.
+//
+// A clause is one checkable statement of the service description, with an id such as
+// JOB-17. A case is the function that judges a clause; some clauses have several cases. A
+// kind is a kind of management object, such as template or pod. A mutant is a jobrunner
+// with one fault, which the suite must detect. A variant is a deployment that differs from
+// the jobrunner where the contract leaves a choice, which the suite must not fail.
 package conformance
 
 import (
@@ -20,61 +25,60 @@ import (
 // Target is a deployment to judge.
 type Target = env.Target
 
-// Allow is what may be done to a target beyond reading.
+// Allow is what cases may do to a target beyond reading.
 type Allow = suite.Allow
 
-// Options say what to judge of a target, and how.
+// Options configure a run.
 type Options struct {
 	Target Target
-	Select []string // clauses, see `conformance run --help`; none: all
-	// Allow is what may be done to a target that is not local.
+	Select []string // patterns of clauses, see `conformance run --help`; if empty, all clauses
+	// Allow is ignored if the target is local, since there everything is allowed.
 	Allow suite.Allow
-	// MaxWait is how long a case may wait where the clock can't be advanced.
-	// Zero: five minutes.
+	// MaxWait is how long a case may wait if the clock can't be advanced. Zero is five
+	// minutes.
 	MaxWait time.Duration
-	// MaxRequests and MaxSeconds bound the requests and the seconds of workers at a target
-	// that is not local; zero: no bound. Cases that do not fit are skipped.
+	// MaxRequests and MaxSeconds bound the requests and the seconds of worker time at a
+	// target that isn't local. Zero is no bound. Cases that exceed the bounds are skipped.
 	MaxRequests int
 	MaxSeconds  float64
-	Parallel    int    // cases that run at a time; 0: eight
-	Seed        uint64 // of the order in which they start and of the values that they send; 0: a new one
-	// Reruns is how often a failed case is run again, for diagnosis alone: its
-	// verdict stays a failure, or becomes INCONCLUSIVE where it passes then.
+	Parallel    int    // cases that run concurrently; 0 is eight
+	Seed        uint64 // decides the order of the cases and their random values; 0 is a new seed
+	// Reruns is how often a failed case is run again. If it then passes, a MUST becomes
+	// INCONCLUSIVE; it never becomes a PASS.
 	Reruns int
 	Known  Known
 	// Ledger is the file that lists the objects created at a target that is not local.
 	Ledger  string
-	Pace    *env.Pace // nil: none
+	Pace    *env.Pace // nil is no rate limit
 	Version string    // of the suite, for the report
-	// Implementation is what is judged, for the report; nil: it is not named.
+	// Implementation names what is judged in the report, unless it is nil.
 	Implementation *report.Implementation
-	// Defer, where it is not nil, receives the cases that would wait for more than
-	// MaxWait; their objects stay at the target. Cases that it already has, from an
-	// earlier run, resume. See State.
+	// Defer, if not nil, receives the cases that would wait for longer than MaxWait; their
+	// objects stay at the target. Cases that it holds from an earlier run resume.
 	Defer *State
-	// Progress is called with what runs and what remains.
+	// Progress is called at the start and at the end of each case.
 	Progress func(Progress)
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Done, Total int
-	Running     []string       // cases
-	Result      *report.Result // of the case that is over now; nil at its start
+	Running     []string       // ids of the running cases
+	Result      *report.Result // of the case that has ended; nil at the start of a case
 }
 
 // Exit codes of a run.
 const (
 	ExitConformant   = 0
-	ExitFailed       = 1 // a MUST is not kept, a client fails although nothing is scripted to fail, or the list of known deviations is stale
+	ExitFailed       = 1 // a MUST is violated, a client fails in the scenario without faults, or the list of known deviations is stale
 	ExitUsage        = 2 // an option is invalid, or the client's command can't be started
-	ExitInconclusive = 3 // can't be told, nothing was judged, or an error of the suite
-	ExitLeaked       = 4 // something that the suite made is left
+	ExitInconclusive = 3 // the evidence doesn't suffice, nothing was judged, or the suite has an error
+	ExitLeaked       = 4 // an object that the suite created was not deleted
 	ExitInterrupted  = 130
 )
 
-// Judge judges a target. The error is about the options; whatever the target does
-// is in the report.
+// Judge judges a target. An error is about the options; faults of the target are in the
+// report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	chosen, err := selectClauses(o.Select)
 	if err != nil {
@@ -105,22 +109,20 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	return r.report, nil
 }
 
-// run is the state of a run.
 type run struct {
 	Options
-	env     *env.Env
-	began   time.Time // by the target's clock
-	started time.Time
-	report  *report.Report
-	watch   *exchangeWatch
-	// clockFault is why advancing the target's clock failed.
-	clockFault error
+	env        *env.Env
+	began      time.Time // by the target's clock
+	started    time.Time
+	report     *report.Report
+	watch      *exchangeWatch
+	clockFault error // why the target's clock can't be advanced
 
 	mu      sync.Mutex
 	done    int
 	running []string
 
-	reruns *rerunUsage // nil: no failed case was run again
+	reruns *rerunUsage // nil if no failed case was run again
 }
 
 func (r *run) setDefaults() {
@@ -168,9 +170,9 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 		refused = "the target's clock can't be advanced, for which a jobrunner is started with --clock=admin: " + r.env.Secrets.Redact(r.clockFault.Error())
 	}
 	r.report.Preflight, r.report.Notes = refused, notes
-	some := casesOf(chosen)
+	cases := casesOf(chosen)
 	attempts := map[string]suite.Attempt{}
-	toRun, skipped := r.chooseCases(some, refused)
+	toRun, skipped := r.chooseCases(cases, refused)
 	for id, o := range skipped {
 		attempts[id] = suite.Attempt{Outcome: o}
 	}
@@ -182,23 +184,22 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	}
 	repeats := r.rerunFailed(ctx, attempts)
 	for _, c := range chosen {
-		r.report.Results = append(r.report.Results, r.resultOf(c, some, attempts))
+		r.report.Results = append(r.report.Results, r.resultOf(c, cases, attempts))
 	}
 	r.settleVerdicts(repeats)
 }
 
-// runAll runs cases side by side, in an order that the seed decides. total is the number
-// of cases that Progress reports.
+// runAll runs cases concurrently, in an order that the seed decides. total is the number of
+// cases that Progress reports.
 func (r *run) runAll(ctx context.Context, list []*suite.Case, total int) map[string]suite.Attempt {
 	list = slices.Clone(list)
 	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	// Those that load the target come after the others, whose times they would
-	// make late.
-	loads := func(one *suite.Case) bool { return one.Allow&suite.Load != 0 }
+	// Cases that load the target run last, since they would delay the timed effects of others.
+	loads := func(c *suite.Case) bool { return c.Allow&suite.Load != 0 }
 	attempts := map[string]suite.Attempt{}
 	r.runParallel(ctx, slices.DeleteFunc(slices.Clone(list), loads), total, attempts)
-	r.runParallel(ctx, slices.DeleteFunc(list, func(one *suite.Case) bool { return !loads(one) }), total, attempts)
+	r.runParallel(ctx, slices.DeleteFunc(list, func(c *suite.Case) bool { return !loads(c) }), total, attempts)
 	return attempts
 }
 
@@ -206,28 +207,28 @@ func (r *run) runParallel(ctx context.Context, list []*suite.Case, total int, at
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	r.env.Clock.Expect(len(list))
-	for _, one := range list {
+	for _, c := range list {
 		group.Go(func() {
-			a := r.tryCase(ctx, one, total)
+			a := r.tryCase(ctx, c, total)
 			mu.Lock()
 			defer mu.Unlock()
-			attempts[one.ID] = a
+			attempts[c.ID] = a
 		})
 	}
 	group.Wait()
 }
 
-func (r *run) tryCase(ctx context.Context, one *suite.Case, total int) suite.Attempt {
-	r.reportProgress(func() { r.running = append(r.running, one.ID) }, total, nil)
-	c, _ := clauses.Find(one.AllClauses()[0])
-	journal := r.journalFor(one)
-	a := suite.Try(ctx, r.env, one, c.Level == suite.Unspec, journal)
+func (r *run) tryCase(ctx context.Context, c *suite.Case, total int) suite.Attempt {
+	r.reportProgress(func() { r.running = append(r.running, c.ID) }, total, nil)
+	clause, _ := clauses.Find(c.Clause())
+	journal := r.journalFor(c)
+	a := suite.Try(ctx, r.env, c, clause.Level == suite.Unspec, journal)
 	r.reportProgress(func() {
 		r.done++
 		r.keepJournal(journal, a)
-		r.running = slices.DeleteFunc(r.running, func(id string) bool { return id == one.ID })
+		r.running = slices.DeleteFunc(r.running, func(id string) bool { return id == c.ID })
 		r.report.Leaked = append(r.report.Leaked, a.Leaks...)
-	}, total, &report.Result{Clause: c.ID, Case: one.ID, Verdict: a.Verdict, Reason: a.Reason})
+	}, total, &report.Result{Clause: clause.ID, Case: c.ID, Verdict: a.Verdict, Reason: a.Reason})
 	return a
 }
 
@@ -240,21 +241,21 @@ func (r *run) reportProgress(change func(), total int, result *report.Result) {
 	}
 }
 
-// finish deletes remaining objects and fills in the sums.
+// finish deletes the remaining objects and completes the report.
 func (r *run) finish(ctx context.Context) {
-	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer done()
+	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
 	r.report.Leaked = nil
 	left := r.env.Ledger.Remaining("")
 	deferred := func(m env.Object) bool { return r.Defer.hasJournal(m.Case) }
 	if r.report.Preflight == "" {
-		left = r.env.CleanUp(down, deferred)
+		left = r.env.CleanUp(cleanupCtx, deferred)
 	}
 	for _, m := range slices.DeleteFunc(left, deferred) {
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
 	}
 	r.fillUsage()
-	_ = r.env.Close() // the report is what counts now
+	_ = r.env.Close() // an error of closing doesn't change the report
 	r.report.Count()
 	r.report.Exit = ExitCode(r.report)
 	if ctx.Err() != nil {
@@ -264,8 +265,8 @@ func (r *run) finish(ctx context.Context) {
 
 // ExitCode returns the exit code of the program.
 func ExitCode(r *report.Report) int {
-	count := func(some ...report.Verdict) (n int) {
-		for _, v := range some {
+	count := func(verdicts ...report.Verdict) (n int) {
+		for _, v := range verdicts {
 			n += r.Counts[v]
 		}
 		return n

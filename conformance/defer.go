@@ -8,13 +8,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// State is what deferred cases need to resume, by case. It contains answers of the
-// target, and no key.
+// State holds the journals of deferred cases, by case, from which they resume. A journal
+// contains answers of the target, and no key.
 type State struct {
 	Journals map[string]*suite.Journal `json:"journals"`
 }
 
-// Due is when the last of the cases can resume.
+// Due returns the time at which the last of the cases can resume.
 func (s *State) Due() (last time.Time) {
 	for _, j := range s.Journals {
 		if j.Due.After(last) {
@@ -24,7 +24,7 @@ func (s *State) Due() (last time.Time) {
 	return last
 }
 
-// Select chooses the clauses of the cases.
+// Select returns the clauses of the cases, for Options.Select.
 func (s *State) Select() (clauses []string) {
 	for _, c := range Cases() {
 		if s.hasJournal(c.ID) {
@@ -36,13 +36,13 @@ func (s *State) Select() (clauses []string) {
 
 func (s *State) hasJournal(id string) bool { return s != nil && s.Journals[id] != nil }
 
-// deferrable tells whether a case can be deferred: one that waits for webhook calls
+// deferrable tells whether a case can be deferred. A case that waits for webhook calls
 // can't.
 func (r *run) deferrable(c *suite.Case) bool {
 	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0
 }
 
-// journalFor returns the journal of a case, nil for one that is not deferrable.
+// journalFor returns the journal of a case, or nil if the case isn't deferred.
 func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	if !r.deferrable(c) {
 		return nil
@@ -59,7 +59,8 @@ func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	return &suite.Journal{Case: c.ID, Longest: r.MaxWait}
 }
 
-// keepJournal keeps the journal of a deferred case, and drops any other.
+// keepJournal stores the journal of a deferred case and drops the journal of a finished
+// one.
 func (r *run) keepJournal(j *suite.Journal, a suite.Attempt) {
 	switch {
 	case j == nil:

@@ -10,9 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a list of known deviations says: one that is accepted has an entry for
-// each line that is not for readers, each of a clause, with a day and a reason;
-// any other one has an error for a line of it.
+// An accepted list of known deviations has an entry with a clause, a day and a reason for
+// each line that isn't a comment. A refused list has an error that names a line.
 func FuzzKnown(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		known, err := conformance.ParseKnown(text)

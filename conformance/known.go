@@ -12,16 +12,16 @@ import (
 
 // Deviation is a clause that a deployment is known to violate.
 type Deviation struct {
-	Until  time.Time // the day after which it counts no more
+	Until  time.Time // the entry has expired at this time
 	Reason string
 }
 
-// Known are the listed deviations by the ids of their clauses.
+// Known maps the ids of clauses to their listed deviations.
 type Known map[string]Deviation
 
-// ParseKnown reads a list of known deviations: lines of a clause's id, the last
-// day on which it counts, and the reason, separated by blanks. Lines that begin
-// with # are for readers.
+// ParseKnown parses a list of known deviations. Each line has a clause's id, the last day
+// on which the entry is valid, and the reason, separated by blanks. Lines that begin with #
+// are comments.
 func ParseKnown(text string) (Known, error) {
 	known := Known{}
 	var errs []error
@@ -43,9 +43,9 @@ func ParseKnown(text string) (Known, error) {
 		case !there:
 			errs = append(errs, fmt.Errorf("line %d: the clause %s doesn't exist", n, f[0]))
 		case err != nil:
-			errs = append(errs, fmt.Errorf("line %d: %q is no day like 2027-01-31", n, f[1]))
+			errs = append(errs, fmt.Errorf("line %d: %q isn't a day like 2027-01-31", n, f[1]))
 		case known[f[0]].Reason != "":
-			errs = append(errs, fmt.Errorf("line %d: %s is there twice", n, f[0]))
+			errs = append(errs, fmt.Errorf("line %d: %s is listed twice", n, f[0]))
 		default:
 			known[f[0]] = Deviation{until.AddDate(0, 0, 1), strings.Join(f[2:], " ")}
 		}
@@ -53,8 +53,8 @@ func ParseKnown(text string) (Known, error) {
 	return known, errors.Join(errs...)
 }
 
-// mark marks the results of listed clauses, and returns the stale lines: those that
-// have expired, and those whose clause passes.
+// mark changes the verdicts of listed clauses. It returns a text for each stale entry,
+// which has expired or whose clause passes.
 func (k Known) mark(results []report.Result, now time.Time) (stale []string) {
 	for i := range results {
 		r := &results[i]
@@ -62,12 +62,12 @@ func (k Known) mark(results []report.Result, now time.Time) (stale []string) {
 		switch {
 		case !listed:
 		case !now.Before(d.Until):
-			stale = append(stale, fmt.Sprintf("%s: its time was over on %s (%s)", r.Clause, d.Until.Format(time.DateOnly), d.Reason))
+			stale = append(stale, fmt.Sprintf("%s: the entry expired on %s (%s)", r.Clause, d.Until.Format(time.DateOnly), d.Reason))
 		case r.Verdict == report.Fail || r.Verdict == report.Warn:
 			r.Verdict, r.Reason = report.Known, d.Reason
 		case r.Verdict == report.Pass || r.Verdict == report.Observed:
 			r.Verdict, r.Reason = report.Unexpected, "listed as a known deviation: "+d.Reason
-			stale = append(stale, fmt.Sprintf("%s is kept: take it off the list (%s)", r.Clause, d.Reason))
+			stale = append(stale, fmt.Sprintf("%s is kept: remove it from the list (%s)", r.Clause, d.Reason))
 		}
 	}
 	return stale

@@ -12,21 +12,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Planned is what a run would do.
+// Planned is an upper bound of what a run does.
 type Planned struct {
 	Target   string
 	Cases    []string
 	Requests int
 	Jobs     int
-	Seconds  float64       // for which workers are busy
-	Wait     time.Duration // of the longest case, where the clock can't be advanced
-	Skipped  map[string][]string
+	Seconds  float64             // of worker time
+	Wait     time.Duration       // of the longest case; 0 if the clock can be advanced
+	Skipped  map[string][]string // cases by reason
 }
 
-// A fixture takes two requests: one creates it, one deletes it.
+// fixtureRequests is the cost of a fixture: one request creates it, one deletes it.
 const fixtureRequests = 2
 
-// Plan returns the most that Judge would do, without a request to the target.
+// Plan returns what Judge would do, without a request to the target.
 func Plan(o Options) (Planned, error) {
 	chosen, err := selectClauses(o.Select)
 	if err != nil {
@@ -50,7 +50,7 @@ func Plan(o Options) (Planned, error) {
 	return p, nil
 }
 
-// cost is what a case asks of the target at most, with its fixtures.
+// cost returns the most that a case and its fixtures request of the target.
 func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 	requests, jobs, seconds = c.Cost()
 	if r.allowNeeded(c)&suite.Create != 0 {
@@ -59,8 +59,9 @@ func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
 	return requests, jobs, seconds
 }
 
-// chooseCases returns the cases that run, and why the others are skipped. Where not all fit
-// into the bounds of the run, those that state a clause come first, and of these a MUST.
+// chooseCases returns the cases that run, and why the others are skipped. If not all fit
+// into the bounds of the run, cases that state a clause come first, and MUSTs before them
+// all.
 func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
 	skipped = map[string]suite.Outcome{}
 	var possible []*suite.Case
@@ -77,13 +78,13 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 		}
 		return slices.Index(suite.Levels, c.Level)
 	}
-	byUrgency := slices.SortedStableFunc(slices.Values(possible), func(a, b *suite.Case) int {
+	byPriority := slices.SortedStableFunc(slices.Values(possible), func(a, b *suite.Case) int {
 		requestsOfA, _, _ := r.cost(a)
 		requestsOfB, _, _ := r.cost(b)
 		return cmp.Or(rank(a)-rank(b), requestsOfA-requestsOfB)
 	})
 	allRequests, allSeconds := preflightRequests, 0.0
-	for _, c := range byUrgency {
+	for _, c := range byPriority {
 		requests, _, seconds := r.cost(c)
 		if r.MaxRequests > 0 && allRequests+requests > r.MaxRequests || r.MaxSeconds > 0 && allSeconds+seconds > r.MaxSeconds {
 			skipped[c.ID] = r.overBudget()
@@ -99,7 +100,7 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 	return toRun, skipped
 }
 
-// overBudget is the outcome of a case that exceeds the bounds of the run.
+// overBudget returns the outcome of a case that exceeds the bounds of the run.
 func (r *run) overBudget() suite.Outcome {
 	return suite.Outcome{
 		Verdict: report.Skip, Code: report.SkipBudget,

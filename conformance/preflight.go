@@ -15,8 +15,8 @@ import (
 // preflightTime bounds the preflight, and each of its requests.
 const preflightTime = 4 * time.Second
 
-// preflight sends a few requests to find out whether the target can be judged.
-// refused says why not, "" where it can; notes are oddities, such as clock skew.
+// preflight sends a few requests to find out whether the target can be judged. refused is
+// why it can't be, or "". notes are oddities, such as clock skew.
 func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
@@ -53,9 +53,9 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		case x.Status/100 != 2:
 			faults = append(faults, fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.what))
 		case x.Err != nil || err != nil:
-			faults = append(faults, fmt.Sprintf("GET %s returned no JSON instead of %s", p.url, p.what))
+			faults = append(faults, fmt.Sprintf("GET %s returned a body that isn't JSON instead of %s", p.url, p.what))
 		case !p.looks(body):
-			faults = append(faults, fmt.Sprintf("GET %s returned something else than %s", p.url, p.what))
+			faults = append(faults, fmt.Sprintf("GET %s didn't return %s", p.url, p.what))
 		default:
 			nowhere := reachableBase(t) + "/conf-nothing-is-here"
 			if x := get(nowhere, t.Key); x.Status/100 == 2 {
@@ -70,7 +70,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 	return "not this API, or not this key: " + e.Secrets.Redact(faults[0]), nil
 }
 
-// reachableBase returns the address of an API that the target has.
+// reachableBase returns the address of one of the target's APIs.
 func reachableBase(t *env.Target) string {
 	for _, b := range []string{t.V2(), t.Queue(), t.V1()} {
 		if b != "" {
@@ -85,7 +85,7 @@ func unreachableReason(ctx context.Context, err error) any {
 		return fmt.Sprintf("no answer within %s", preflightTime)
 	}
 	text := err.Error()
-	if i := strings.LastIndex(text, `": `); i >= 0 { // without the URL, which is there already
+	if i := strings.LastIndex(text, `": `); i >= 0 { // the caller adds the URL
 		text = text[i+3:]
 	}
 	return text

@@ -10,11 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Clauses are those that patterns choose, all for none. See `conformance list
-// --help` for the patterns.
+// Clauses returns the clauses that match patterns, or all for no patterns. `conformance
+// list --help` describes the patterns.
 func Clauses(patterns []string) ([]clauses.Clause, error) { return selectClauses(patterns) }
 
-// Cases are all cases.
 func Cases() []suite.Case { return cases.All() }
 
 // Mutants returns descriptions of the faults that a clause must detect.
@@ -30,7 +29,7 @@ func Mutants(clause string) (words []string) {
 //go:embed unserved.tsv
 var unservedTable string
 
-// Unserved are the operations that the jobrunner does not serve yet, as "GET
+// Unserved returns the operations that the jobrunner doesn't serve yet, such as "GET
 // /v2/pods".
 func Unserved() (operations []string) {
 	for line := range strings.Lines(unservedTable) {

@@ -6,13 +6,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// rerunUsage is the time and requests of reruns, which the figures of the run exclude.
+// rerunUsage is the usage of reruns, which the figures of the run exclude.
 type rerunUsage struct {
 	cases      int
-	begin, end usage
+	begin, end usage // of the whole run
 }
 
-// usage is the time and requests of a run so far.
+// usage is the time, requests and jobs of a run so far.
 type usage struct {
 	wall, target   time.Time
 	requests, jobs int64
@@ -22,10 +22,10 @@ func (r *run) usage() usage {
 	return usage{wall: time.Now(), target: r.env.Clock.Now(), requests: r.env.Requests(), jobs: r.env.Jobs()}
 }
 
-// startReruns begins to count the usage of reruns.
+// startReruns marks the beginning of the reruns.
 func (r *run) startReruns(cases int) {
 	r.reruns = &rerunUsage{cases: cases, begin: r.usage()}
-	r.done = 0 // of these
+	r.done = 0 // Progress counts the reruns by themselves
 }
 
 func (r *run) endReruns() { r.reruns.end = r.usage() }

@@ -11,37 +11,36 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// selectClauses returns the clauses that patterns select: an id, a glob of ids
-// (JOB-*), an area (JOB), or a level (MUST). A pattern with ! excludes its clauses;
-// with such patterns alone, all others are selected. A pattern without a match is an
-// error.
+// selectClauses returns the clauses that match patterns. A pattern is an id, a glob of ids
+// (JOB-*), an area (JOB) or a level (MUST). A pattern with ! excludes its clauses; if all
+// patterns have one, they exclude from all clauses. A pattern without a match is an error.
 func selectClauses(patterns []string) ([]clauses.Clause, error) {
 	all := clauses.All()
 	if len(patterns) == 0 {
 		return all, nil
 	}
-	in := map[string]bool{}
+	selected := map[string]bool{}
 	if !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
 		for _, c := range all {
-			in[c.ID] = true
+			selected[c.ID] = true
 		}
 	}
 	for _, p := range patterns {
-		p, without := strings.CutPrefix(p, "!")
-		some := false
+		p, exclude := strings.CutPrefix(p, "!")
+		matched := false
 		for _, c := range all {
 			if matches(p, c) {
-				some = true
-				in[c.ID] = !without
+				matched = true
+				selected[c.ID] = !exclude
 			}
 		}
-		if !some {
+		if !matched {
 			return nil, fmt.Errorf("no clause matches %q: `conformance list` has all of them", p)
 		}
 	}
-	list := slices.DeleteFunc(slices.Clone(all), func(c clauses.Clause) bool { return !in[c.ID] })
+	list := slices.DeleteFunc(slices.Clone(all), func(c clauses.Clause) bool { return !selected[c.ID] })
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s chooses no clause", strings.Join(patterns, ","))
+		return nil, fmt.Errorf("%s selects no clause", strings.Join(patterns, ","))
 	}
 	return list, nil
 }
@@ -51,13 +50,13 @@ func matches(p string, c clauses.Clause) bool {
 	return err == nil && glob || strings.EqualFold(p, c.Area()) || strings.EqualFold(p, string(c.Level))
 }
 
-// casesOf are the cases that judge at least one of the clauses.
-func casesOf(list []clauses.Clause) (some []*suite.Case) {
+// casesOf returns the cases that judge at least one of the clauses.
+func casesOf(chosen []clauses.Clause) (list []*suite.Case) {
 	all := cases.All()
 	for i := range all {
-		if slices.ContainsFunc(list, func(c clauses.Clause) bool { return slices.Contains(all[i].AllClauses(), c.ID) }) {
-			some = append(some, &all[i])
+		if slices.ContainsFunc(chosen, func(c clauses.Clause) bool { return slices.Contains(all[i].AllClauses(), c.ID) }) {
+			list = append(list, &all[i])
 		}
 	}
-	return some
+	return list
 }

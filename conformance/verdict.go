@@ -15,22 +15,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// needs are the needs that a target may not fulfil, with the reason for the skip.
+// needs has the reason for the skip if a target doesn't fulfil a need.
 var needs = []struct {
-	need  suite.Needs
-	there func(t *Target) bool
-	words string
+	need      suite.Needs
+	fulfilled func(t *Target) bool
+	reason    string
 }{
-	{suite.V1, (*Target).HasV1, "version 1 of the management API is not to be judged"},
-	{suite.V2, (*Target).HasV2, "version 2 of the management API is not to be judged"},
+	{suite.V1, (*Target).HasV1, "version 1 of the management API isn't judged"},
+	{suite.V2, (*Target).HasV2, "version 2 of the management API isn't judged"},
 	{suite.AnyEndpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
-	{suite.OwnEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.IdleEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to make it"},
+	{suite.OwnEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
+	{suite.IdleEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
+	{suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
+	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to create it"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
-	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
+	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set its address for the target with --hook-url"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
 	{suite.Advanced, (*Target).WaitsForFree, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
@@ -43,8 +43,8 @@ func managed(t *Target) bool     { return t.HasV1() || t.HasV2() }
 // creatableNeeds are the needs that the suite fulfils by creating endpoints.
 const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
 
-// skipReason returns why a case does not run.
-func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, no bool) {
+// skipReason returns whether a case is skipped or blocked, and why.
+func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, skipped bool) {
 	skip := func(code, reason string) (suite.Outcome, bool) {
 		return suite.Outcome{Verdict: report.Skip, Code: code, Reason: reason}, true
 	}
@@ -52,15 +52,15 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, no boo
 		return suite.Outcome{Verdict: report.Blocked, By: "preflight", Reason: refused}, true
 	}
 	for _, n := range needs {
-		if c.Needs&n.need != 0 && !n.there(&r.Target) {
-			return skip(report.SkipFeature, n.words)
+		if c.Needs&n.need != 0 && !n.fulfilled(&r.Target) {
+			return skip(report.SkipFeature, n.reason)
 		}
 	}
 	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
-		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run puts off what waits")
+		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run defers cases that wait")
 	}
 	if c.Operations != nil && !slices.ContainsFunc(c.Operations, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
-		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Operations, ", "))
+		return skip(report.SkipUnserved, "the deployment does not serve "+strings.Join(c.Operations, ", "))
 	}
 	if missing := r.allowNeeded(c) &^ r.Allow; missing != 0 {
 		return skip(report.SkipAllow, "it would "+allowWords(missing)+": --allow "+missing.String())
@@ -71,7 +71,7 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, no boo
 	return o, false
 }
 
-// allowNeeded returns what a case does to the target, including its fixtures.
+// allowNeeded returns what a case and its fixtures do to the target.
 func (r *run) allowNeeded(c *suite.Case) suite.Allow {
 	a := c.Allow
 	if c.Needs&creatableNeeds != 0 || c.Needs.Has(suite.AnyEndpoint) && r.Target.Endpoint == "" {
@@ -90,51 +90,51 @@ func allowWords(a suite.Allow) string {
 	return strings.Join(list, " and ")
 }
 
-// resultOf returns the result of a clause: the worst of its cases. A skipped case
-// does not count where another one has judged.
-func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
-	res := c.Result()
-	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipReason, c.Untestable
+// resultOf returns the result of a clause: the worst result of its cases. A skipped case
+// doesn't count if another case has judged the clause.
+func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[string]suite.Attempt) report.Result {
+	res := clause.Result()
+	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipReason, clause.Untestable
 	if res.Reason == "" {
 		res.Reason = "there is no case"
 	}
-	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.Supplementary && one.Judges(c.ID) })
-	decided := slices.ContainsFunc(some, func(one *suite.Case) bool {
-		return one.Decides && one.Judges(c.ID) && attempts[one.ID].Verdict == report.Pass
+	ownCase := slices.ContainsFunc(cases, func(c *suite.Case) bool { return !c.Supplementary && c.Judges(clause.ID) })
+	decided := slices.ContainsFunc(cases, func(c *suite.Case) bool {
+		return c.Decides && c.Judges(clause.ID) && attempts[c.ID].Verdict == report.Pass
 	})
 	first := true
-	for _, one := range some {
-		if !slices.Contains(one.AllClauses(), c.ID) {
+	for _, c := range cases {
+		if !slices.Contains(c.AllClauses(), clause.ID) {
 			continue
 		}
-		a := attempts[one.ID]
-		res.LeftOut = append(res.LeftOut, omissions(one, a, c.ID)...)
-		if text := r.watch.fault(one.ID); text.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
-			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.actual, Failure: &report.Failure{Steps: text.steps, Actual: text.actual, Curl: r.scriptOf(text.x, attempts)}}
+		a := attempts[c.ID]
+		res.LeftOut = append(res.LeftOut, omissions(c, a, clause.ID)...)
+		if f := r.watch.fault(c.ID); f.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: f.actual, Failure: &report.Failure{Steps: f.steps, Actual: f.actual, Curl: r.scriptOf(f.x, attempts)}}
 		}
-		onTheWay := !one.Judges(c.ID) && ownCase
-		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || onTheWay) || a.Verdict == report.Inconclusive && (onTheWay || decided) {
-			continue // others judge it
+		byGivenOnly := !c.Judges(clause.ID) && ownCase
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (c.Supplementary || byGivenOnly) || a.Verdict == report.Inconclusive && (byGivenOnly || decided) {
+			continue // other cases judge the clause
 		}
-		if slices.Contains(one.GivenClauses, c.ID) {
-			a.Outcome = givenOutcome(a.Outcome, c.ID)
+		if slices.Contains(c.GivenClauses, clause.ID) {
+			a.Outcome = givenOutcome(a.Outcome, clause.ID)
 		}
 		verdict := a.Verdict
-		if verdict == report.Fail && c.Level != suite.Must {
+		if verdict == report.Fail && clause.Level != suite.Must {
 			verdict = report.Warn
 		}
-		if verdict == report.Observed && c.Level != suite.Unspec {
+		if verdict == report.Observed && clause.Level != suite.Unspec {
 			verdict = report.Pass
 		}
 		if !first && VerdictRank(verdict, a.Code) >= VerdictRank(res.Verdict, res.Code) {
 			continue
 		}
 		first = false
-		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = one.ID, verdict, a.Code, a.By, a.Reason, a.Observed
+		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = c.ID, verdict, a.Code, a.By, a.Reason, a.Observed
 		res.Failure, res.Duration, res.Trace, res.Requests = nil, report.Duration(a.Duration), nil, a.Requests
 		if a.Failure != nil {
 			f := *a.Failure
-			f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
+			f.Statement = fmt.Sprintf("%s (%s)", clause.Statement, clause.Source)
 			res.Failure = &f
 		}
 		if verdict != report.Pass && verdict != report.Skip {
@@ -144,20 +144,20 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 	return res
 }
 
-// omissions returns what a case left out of a clause, all of it where it was skipped. A
-// case for another dialect leaves out nothing.
-func omissions(one *suite.Case, a suite.Attempt, clause string) (list []report.Omission) {
-	if a.Verdict == report.Skip && !one.Decides && one.Judges(clause) && one.Needs&(suite.DescribedDialect|suite.LiveDialect) == 0 {
-		list = append(list, report.Omission{Case: one.ID, Code: a.Code, Reason: a.Reason})
+// omissions returns what a case left out of a clause; a skipped case leaves out everything.
+// A case for another dialect leaves out nothing.
+func omissions(c *suite.Case, a suite.Attempt, clause string) (list []report.Omission) {
+	if a.Verdict == report.Skip && !c.Decides && c.Judges(clause) && c.Needs&(suite.DescribedDialect|suite.LiveDialect) == 0 {
+		list = append(list, report.Omission{Case: c.ID, Code: a.Code, Reason: a.Reason})
 	}
 	for _, reason := range a.LeftOut {
-		list = append(list, report.Omission{Case: one.ID, Code: report.SkipFeature, Reason: reason})
+		list = append(list, report.Omission{Case: c.ID, Code: report.SkipFeature, Reason: reason})
 	}
 	return list
 }
 
-// VerdictRank orders verdicts, the first of which counts. A deferred case may still
-// fail.
+// VerdictRank returns the rank of a verdict; the lowest rank decides a clause. A deferred
+// case may still fail, so it ranks before other skips.
 func VerdictRank(v report.Verdict, code string) int {
 	if v == report.Skip && code != report.SkipDeferred {
 		return len(report.Verdicts)
@@ -165,8 +165,7 @@ func VerdictRank(v report.Verdict, code string) int {
 	return slices.Index(report.Verdicts, v)
 }
 
-// givenOutcome derives from the outcome of a case that of a clause which the case
-// judges by Given.
+// givenOutcome returns the outcome for a clause that the case judges by Given.
 func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 	switch {
 	case o.Verdict == report.Blocked && o.By == clause:
@@ -177,9 +176,9 @@ func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 	return o
 }
 
-// settleVerdicts applies what needs all results: a case that is blocked by a clause
-// that passes is inconclusive, and so is a MUST that is blocked by a weaker clause,
-// which fails no run; results of reruns are added, and known deviations marked.
+// settleVerdicts applies the rules that need all results. A clause that is blocked by a
+// passing clause becomes inconclusive, and so does a MUST that is blocked by a warning,
+// which fails no run. Results of reruns are added, and known deviations marked.
 func (r *run) settleVerdicts(repeats map[string]string) {
 	verdicts := map[string]report.Verdict{}
 	for _, x := range r.report.Results {
@@ -191,40 +190,41 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 		if v, judged := verdicts[x.By]; x.Verdict == report.Blocked && x.By != "preflight" && !slices.Contains(bad, v) {
 			x.Verdict = report.Inconclusive
 			if judged {
-				x.Reason = "what it stands on failed, though " + x.By + " is kept: " + x.Reason
+				x.Reason = "a prerequisite failed, although " + x.By + " is kept: " + x.Reason
 			} else {
-				x.Reason = "what it stands on failed: " + x.Reason
+				x.Reason = "a prerequisite failed: " + x.Reason
 			}
 		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
-			x.Reason = "it stands on " + x.By + ", which is weaker and not kept: " + x.Reason
+			x.Reason = "it stands on " + x.By + ", which isn't a MUST and is not kept: " + x.Reason
 		}
 	}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
 		if x.Repeats = repeats[x.Case]; strings.HasPrefix(x.Repeats, "1/") && x.Repeats != "1/1" && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
-			x.Reason = "it failed once and then did not: " + x.Reason
+			x.Reason = "it failed once and then passed: " + x.Reason
 		}
 	}
 	r.report.Stale = r.Known.mark(r.report.Results, time.Now())
 }
 
-// rerunFailed reruns failed cases, to see whether they always fail.
+// rerunFailed runs failed cases again. It returns how often each case failed, as
+// "failures/runs".
 func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt) map[string]string {
 	if r.Reruns == 0 {
 		return nil
 	}
 	var failed []*suite.Case
-	for _, one := range casesOf(clauses.All()) {
-		if attempts[one.ID].Verdict == report.Fail && r.journalFor(one) == nil {
-			failed = append(failed, one)
+	for _, c := range casesOf(clauses.All()) {
+		if attempts[c.ID].Verdict == report.Fail && r.journalFor(c) == nil {
+			failed = append(failed, c)
 		}
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	counts, runs := map[string]int{}, map[string]int{}
+	failures, runs := map[string]int{}, map[string]int{}
 	r.startReruns(len(failed) * r.Reruns)
 	defer r.endReruns()
 	for range r.Reruns {
@@ -234,22 +234,21 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 			}
 			runs[id]++
 			if a.Verdict != report.Pass && a.Verdict != report.Warn && a.Verdict != report.Observed {
-				counts[id]++
+				failures[id]++
 			}
 		}
 	}
 	repeats := map[string]string{}
-	for _, one := range failed {
-		repeats[one.ID] = fmt.Sprintf("%d/%d", counts[one.ID]+1, runs[one.ID]+1)
+	for _, c := range failed {
+		repeats[c.ID] = fmt.Sprintf("%d/%d", failures[c.ID]+1, runs[c.ID]+1)
 	}
 	return repeats
 }
 
-// maxTrace bounds the bytes of a body in a report.
+// maxTrace is the number of bytes of a body that a report shows.
 const maxTrace = 4096
 
-// Trace returns exchanges for a report, without secrets. began is when the first one counts as
-// sent.
+// Trace converts exchanges for a report and removes secrets. Times are relative to began.
 func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (list []report.Exchange) {
 	hide := secrets.Redact
 	cut := func(b []byte) string {
@@ -284,13 +283,13 @@ func Trace(secrets *wire.Secrets, began time.Time, exchanges []*wire.Exchange) (
 	return list
 }
 
-// watchFault is a failure found by a case that watches all exchanges.
+// watchFault is a failure that Case.Watch found.
 type watchFault struct {
 	steps, actual string
 	x             *wire.Exchange
 }
 
-// scriptOf returns the script of the case that sent an exchange, up to it.
+// scriptOf returns the script of the case that sent an exchange, up to that exchange.
 func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) string {
 	for _, a := range attempts {
 		if a.Script != nil {
@@ -299,10 +298,10 @@ func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) stri
 			}
 		}
 	}
-	return x.Request.Curl(r.env.Secrets) // of a rerun, or of what takes down
+	return x.Request.Curl(r.env.Secrets) // a request of a rerun or of the cleanup
 }
 
-// exchangeLine is a short form of an exchange.
+// exchangeLine returns the status and the beginning of the body.
 func exchangeLine(x *wire.Exchange, hide *wire.Secrets) string {
 	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(hide.Cut(x.Body, 300)))
 }

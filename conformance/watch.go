@@ -11,24 +11,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// exchangeWatch passes every exchange to the cases with Watch.
+// exchangeWatch passes every exchange to the cases that have a Watch function.
 type exchangeWatch struct {
 	target *env.Target
 	cases  []*suite.Case
 
 	mu     sync.Mutex
 	jobs   map[string]jobSighting
-	faults map[string]watchFault // by case; the first one
+	faults map[string]watchFault // the first of each case
 	hide   *wire.Secrets
 }
 
-// jobSighting is the last status seen of a job, and when.
+// jobSighting is the last status seen of a job.
 type jobSighting struct {
 	status  string
 	at      time.Time
 	retried bool
-	// acknowledged says that the status is that of a cancellation, which reads may
-	// show a little late: not before at.
+	// acknowledged says that the status is the answer to /cancel, which reads may show a
+	// little later, at the latest at at.
 	acknowledged bool
 }
 
@@ -48,12 +48,12 @@ func (w *exchangeWatch) fault(id string) watchFault {
 	return w.faults[id]
 }
 
-// observe passes on an exchange when it has ended; cases run concurrently.
+// observe passes on a finished exchange. Cases call it concurrently.
 func (w *exchangeWatch) observe(x *wire.Exchange) {
 	if len(w.cases) == 0 || x.Request.Quiet || x.Status == 0 {
 		return
 	}
-	// A body may be long: only what is remembered is done one after the other.
+	// Parsing a long body takes a while, so it happens outside of the lock.
 	id, status := jobStatusOf(x)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,13 +73,13 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 // jobStatusOf returns the id and the status in an answer about a job.
 func jobStatusOf(x *wire.Exchange) (id, status string) {
 	body, _ := x.JSON()
-	members, _ := body.(map[string]any) // a stream answers an array, for one
+	members, _ := body.(map[string]any) // the body may be an array, as that of /stream
 	id, _ = members["id"].(string)
 	status, _ = members["status"].(string)
 	return id, status
 }
 
-// look tells what an exchange is about, whose body has an id and a status.
+// look describes an exchange for Watch. id and status are those of its body.
 func (w *exchangeWatch) look(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
 	path, _, _ := strings.Cut(x.Request.URL, "?")
@@ -97,13 +97,13 @@ func (w *exchangeWatch) look(x *wire.Exchange, id, status string) *suite.Watched
 	return s
 }
 
-// follow notes the status that an exchange of the job API tells of a job.
+// follow records the status of a job that an exchange of the job API shows.
 func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
-	operation, asked, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
+	operation, pathID, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
 	switch operation {
 	case "run", "runsync":
 	case "status", "cancel", "retry":
-		id = asked
+		id = pathID
 	default:
 		return
 	}
@@ -119,12 +119,12 @@ func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
 	if s.Exchange.Status/100 != 2 {
 		return
 	}
-	// What is answered when the wait is over before the job, nothing says.
+	// The description doesn't say what /runsync answers if its wait ends before the job does.
 	if operation == "runsync" && !slices.Contains(suite.Statuses, status) {
 		return
 	}
 	s.Status = status
-	// Of two that were under way at the same time, nobody knows which was first.
+	// The order of two concurrent exchanges is unknown.
 	if last.status != "" && last.at.Before(s.Sent) {
 		s.PreviousStatus, s.RetriedSince = last.status, last.retried
 	}
@@ -132,7 +132,7 @@ func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
 	case s.Status == "" || operation == "retry":
 	case operation == "cancel":
 		w.jobs[s.Job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
-	case last.acknowledged && last.status != s.Status && s.Sent.Before(last.at): // from before the cancellation
+	case last.acknowledged && last.status != s.Status && s.Sent.Before(last.at): // a read from before the cancellation
 	default:
 		w.jobs[s.Job] = jobSighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
 	}

@@ -31,7 +31,7 @@ type clients struct {
 	Command []string `arg:"" passthrough:"" help:"The client, and its arguments."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*clients) Help() string {
 	var b strings.Builder
 	b.WriteString("Examples, in a folder with *.tf files or a client's program:\n" +
@@ -43,10 +43,10 @@ func (*clients) Help() string {
 		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
 		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
 		"The copy has no Terraform state (*.tfstate). These are not copied, but linked: .git, node_modules and virtual environments, files above 1 MiB, " +
-		"other file systems, and everything beyond 1000 files or 32 MiB. What is next to the directory is linked next to the copy. " +
+		"other file systems, and everything beyond 1000 files or 32 MiB. Neighbours of the directory are linked next to the copy. " +
 		"The home has links to your Terraform CLI configuration, tools and packages, and nothing else of yours. " +
-		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 where you set neither.\n\n" +
-		"A clause that the client gives no occasion to judge is named at the end, and doesn't count as fulfilled. " +
+		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 unless you set them.\n\n" +
+		"Clauses that could not be judged are listed at the end, and don't count as fulfilled. " +
 		"A client that fails the scenario \"works\" is not conformant, whatever else it fulfils.\n\n" +
 		"Exit codes: 0 no violation was found; 1 the client violates a MUST (with --strict, also a SHOULD) or fails the scenario \"works\"; " +
 		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
@@ -54,14 +54,14 @@ func (*clients) Help() string {
 	for _, s := range client.Scenarios() {
 		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Description)
 	}
-	_ = table.Flush() // to memory
+	_ = table.Flush() // writes to memory don't fail
 	return b.String()
 }
 
 func (c *clients) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal kills the program
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		c.Command = c.Command[1:]
 	}

@@ -24,10 +24,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// roles runs this test binary as one of the clients.
+// roles runs this test binary as a client.
 func roles(args []string) int {
 	switch args[0] {
-	case "get": // reads a path, and prints what a client for terminals would
+	case "get": // reads a path, and prints with escape codes
 		r, err := http.NewRequest(http.MethodGet, os.Getenv("GPUCLOUD_BASE_URL")+args[1], nil)
 		if err != nil {
 			return 9
@@ -44,7 +44,7 @@ func roles(args []string) int {
 		if resp.StatusCode != http.StatusOK {
 			return 1
 		}
-	case "hold": // starts a child, and both hold a connection until they are ended
+	case "hold": // starts a child; both keep a connection open until they are killed
 		if os.Getenv("STUBBORN") != "" {
 			signal.Ignore(syscall.SIGTERM)
 		}
@@ -62,8 +62,8 @@ func roles(args []string) int {
 	return 0
 }
 
-// client returns the command that judges a client, a shell script. The script can call
-// "get PATH".
+// client returns the command that judges a shell script as a client. The script can call
+// "get PATH" and "hold ADDRESS".
 func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -76,7 +76,7 @@ func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	return cmd
 }
 
-// setting is a variable of a command's environment.
+// setting returns a variable of a command's environment.
 func setting(cmd *exec.Cmd, name string) string {
 	for _, v := range slices.Backward(cmd.Env) {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -86,7 +86,7 @@ func setting(cmd *exec.Cmd, name string) string {
 	return ""
 }
 
-// fileNames are the names in a directory.
+// fileNames returns the names in a directory.
 func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -112,8 +112,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// leavesTraces is a client that needs files of the directory, and fails where it
-// sees what another scenario left.
+// leavesTraces is a client that needs files of the directory, and fails if it finds files
+// of another scenario.
 const leavesTraces = `
 test -e trace -o -e terraform.tfstate -o -e "$HOME/trace" -o -e "$TMPDIR/trace" && exit 7
 test "$(cat input.txt)" = input -a "$(./bin/tool)" = tool -a -r ../beside.txt -a "$PWD" = "$(pwd)" || exit 8
@@ -124,8 +124,8 @@ get /v2/templates`
 
 const scenarioCount = 13
 
-// Each scenario has its own directory, home and temporary files, also where all
-// run at once, and nothing of it is left.
+// Each scenario has its own directory, home and temporary files, even if all run
+// concurrently. Nothing remains.
 func TestClientHasItsOwnDirectory(t *testing.T) {
 	t.Parallel()
 	for _, parallel := range []string{"--parallel=1", "--parallel=13"} {
@@ -136,9 +136,9 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		})
 		cmd := client(t, leavesTraces, parallel)
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
-		said := runExpecting(t, cmd, 0)
-		if !strings.Contains(said, "left out: terraform.tfstate") {
-			t.Errorf("%s says %s", parallel, said)
+		output := runExpecting(t, cmd, 0)
+		if !strings.Contains(output, "not copied: terraform.tfstate") {
+			t.Errorf("%s says %s", parallel, output)
 		}
 		text, err := os.ReadFile(log)
 		if err != nil {
@@ -155,19 +155,18 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 			}
 		}
 		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%s leaves %v", parallel, got)
+			t.Errorf("%s left %v", parallel, got)
 		}
 		if got := fileNames(t, setting(cmd, "HOME")); len(got) > 0 {
-			t.Errorf("%s leaves %v at home", parallel, got)
+			t.Errorf("%s left %v at home", parallel, got)
 		}
 		if got := fileNames(t, dir); !slices.Equal(got, []string{".git", "bin", "input.txt", "terraform.tfstate"}) {
-			t.Errorf("%s leaves %v", parallel, got)
+			t.Errorf("%s left %v", parallel, got)
 		}
 	}
 }
 
-// The user's own directory is used where it is asked for, and the scenarios that
-// share it run one after the other.
+// With --shared-dir the scenarios run in the user's own directory, one after the other.
 func TestClientSharesTheDirectory(t *testing.T) {
 	cmd := client(t, `
 mkdir lock || exit 7
@@ -180,22 +179,22 @@ echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
 	}
 }
 
-// The directories are kept where that is asked for, and the report says where.
+// With --keep-dirs the directories remain, and the report names them.
 func TestClientKeepsTheDirectories(t *testing.T) {
 	cmd := client(t, "echo x > trace; get /v2/templates", "--keep-dirs", "--select=works,retired")
-	said := runExpecting(t, cmd, 0)
+	output := runExpecting(t, cmd, 0)
 	roots, err := filepath.Glob(filepath.Join(setting(cmd, "TMPDIR"), "conf-*"))
-	if err != nil || len(roots) != 1 || !strings.Contains(said, "are in "+roots[0]) {
-		t.Fatalf("%v, %v: %s", roots, err, said)
+	if err != nil || len(roots) != 1 || !strings.Contains(output, "are in "+roots[0]) {
+		t.Fatalf("%v, %v: %s", roots, err, output)
 	}
 	if got := fileNames(t, roots[0]); !slices.Equal(got, []string{"retired", "works"}) {
 		t.Errorf("%v", got)
 	}
 }
 
-// A client that fails, sends no request or gets no answer in the scenario without faults is
-// not conformant, whatever else it fulfils.
-func TestClientThatFailsWhereNothingFails(t *testing.T) {
+// A client that fails, sends no request or gets no answer in the scenario without faults
+// isn't conformant, whatever its other results.
+func TestClientThatFailsWithoutFaults(t *testing.T) {
 	for _, c := range []struct{ script, want, timeout string }{
 		{
 			`get /v2/templates; test $CONFORMANCE_SCENARIO != works || { echo "the last word of $GPUCLOUD_API_KEY"; exit 3; }`,
@@ -207,20 +206,20 @@ func TestClientThatFailsWhereNothingFails(t *testing.T) {
 			"none of its requests succeeded: it ended with exit code 0; its last output:\n  answered 404\n" +
 				"  The deployment refused these requests of the client: GET /v2/nothing-is-here (404)", "10s",
 		},
-		{`get /v2/templates; kill -9 $$`, "it was ended by a signal", "10s"},
+		{`get /v2/templates; kill -9 $$`, "a signal ended it", "10s"},
 		{`get /v2/templates; test $CONFORMANCE_SCENARIO != works || sleep 60`, "it did not end in time", "500ms"},
 	} {
 		cmd := client(t, c.script, "--timeout="+c.timeout)
 		flags, files := artefacts(cmd.Dir)
 		cmd.Args = slices.Insert(cmd.Args, 2, flags...)
-		said := runExpecting(t, cmd, 1)
-		if !strings.Contains(said, c.want) || !strings.Contains(said, "repeat: conformance client --keep-dirs --select works -- ") {
-			t.Errorf("%s says\n%s\nand not %q", c.script, said, c.want)
+		output := runExpecting(t, cmd, 1)
+		if !strings.Contains(output, c.want) || !strings.Contains(output, "repeat: conformance client --keep-dirs --select works -- ") {
+			t.Errorf("%s says\n%s\nand not %q", c.script, output, c.want)
 		}
-		if last := lastLine(said); last != "not conformant: the client fails although nothing is scripted to fail" {
+		if last := lastLine(output); last != "not conformant: the client fails without faults" {
 			t.Errorf("%s ends with %q", c.script, last)
 		}
-		texts := map[string]string{"the terminal": said}
+		texts := map[string]string{"the terminal": output}
 		for _, path := range files {
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -237,11 +236,11 @@ func TestClientThatFailsWhereNothingFails(t *testing.T) {
 			}
 		}
 		for where, want := range map[string]string{
-			"r.html": `<pre class="note bad">in the scenario works`, "r.xml": "the client works where nothing is scripted to fail", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
+			"r.html": `<pre class="note bad">in the scenario works`, "r.xml": "the client works without faults", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
 			"r.json": `"failed": [`, "r.svg": "not conformant", "shield.json": `"color": "red"`,
 		} {
 			if !strings.Contains(texts[where], want) {
-				t.Errorf("%s has not %q:\n%.3000s", where, want, texts[where])
+				t.Errorf("%s lacks %q:\n%.3000s", where, want, texts[where])
 			}
 		}
 	}
@@ -252,27 +251,27 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// A client that sends no request is not judged, whatever its exit status.
+// A client that sends no request isn't judged, whatever its exit status.
 func TestClientThatDoesNothing(t *testing.T) {
 	for _, script := range []string{"true", "exit 4", "echo conformant"} {
-		said := runExpecting(t, client(t, script), 3)
-		if !strings.Contains(said, "the client sent no request") || strings.HasPrefix(lastLine(said), "conformant as") || strings.Contains(said, "PASS") {
-			t.Errorf("%s: %s", script, said)
+		output := runExpecting(t, client(t, script), 3)
+		if !strings.Contains(output, "the client sent no request") || strings.HasPrefix(lastLine(output), "conformant as") || strings.Contains(output, "PASS") {
+			t.Errorf("%s: %s", script, output)
 		}
 	}
-	said := runExpecting(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
-	if lastLine(said) != "inconclusive: nothing was judged" || !strings.Contains(said, "the scenario works was not selected") {
-		t.Error(said)
+	output := runExpecting(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
+	if lastLine(output) != "inconclusive: nothing was judged" || !strings.Contains(output, "the scenario works was not selected") {
+		t.Error(output)
 	}
 }
 
-// What is not judged is named, with the reason, in every form that has clauses,
-// and counts as kept in none.
+// Every form with clauses names those that were not judged, with the reason, and counts
+// none of them as kept.
 func TestClientClausesThatAreNotJudged(t *testing.T) {
 	cmd := client(t, "get /v2/templates")
 	flags, _ := artefacts(cmd.Dir)
 	cmd.Args = slices.Insert(cmd.Args, 2, flags...)
-	said := runExpecting(t, cmd, 0)
+	output := runExpecting(t, cmd, 0)
 	read := func(name string) string {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(cmd.Dir, name))
@@ -300,10 +299,10 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
 		t.Errorf("JSON names %v, JUnit %v", report.NotJudged, junit.Skipped)
 	}
-	if want := fmt.Sprintf("conformant as far as it was judged: %d of 11 clauses", 11-len(report.NotJudged)); !strings.HasPrefix(lastLine(said), want) {
-		t.Errorf("it ends with %q, not %q", lastLine(said), want)
+	if want := fmt.Sprintf("conformant as far as it was judged: %d of 11 clauses", 11-len(report.NotJudged)); !strings.HasPrefix(lastLine(output), want) {
+		t.Errorf("it ends with %q, not %q", lastLine(output), want)
 	}
-	_, end, _ := strings.Cut(said, "Not judged, and not counted as kept:")
+	_, end, _ := strings.Cut(output, "Not judged, so not counted as kept:")
 	texts := map[string]string{"the terminal's end": end, "Markdown": read("r.md"), "HTML": read("r.html"), "HAR": read("r.har")}
 	for _, x := range report.Results {
 		if !slices.Contains(report.NotJudged, x.Clause) {
@@ -322,8 +321,8 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 	}
 }
 
-// A command that can't be started, or an option that is invalid, ends the program
-// at once, with one line that says why.
+// If the command can't be started or an option is invalid, the program exits at once with
+// one line of explanation.
 func TestClientThatCannotStart(t *testing.T) {
 	for _, c := range []struct {
 		files   map[string]string
@@ -343,17 +342,17 @@ func TestClientThatCannotStart(t *testing.T) {
 		cmd := command(t, append(append(append([]string{"client"}, c.options...), "--"), c.command...)...)
 		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 		write(t, cmd.Dir, c.files)
-		said := runExpecting(t, cmd, 2)
-		if !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
-			t.Errorf("%v says\n%s\nand not %q", cmd.Args, said, c.want)
+		output := runExpecting(t, cmd, 2)
+		if !strings.Contains(output, c.want) || strings.Count(output, "\n") != 1 {
+			t.Errorf("%v says\n%s\nand not %q", cmd.Args, output, c.want)
 		}
 		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%v leaves %v", cmd.Args, got)
+			t.Errorf("%v left %v", cmd.Args, got)
 		}
 	}
 }
 
-// An interrupted run ends the client with all that it started, removes the directories, and
+// An interrupted run kills the client and its processes, removes the directories, and
 // reports no failure.
 func TestClientIsInterrupted(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -362,8 +361,8 @@ func TestClientIsInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -378,19 +377,19 @@ func TestClientIsInterrupted(t *testing.T) {
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // the code is looked at
+		_ = cmd.Wait() // the exit code is checked below
 		for _, c := range held {
-			if _, err := io.ReadAll(c); err != nil { // returns when the process is gone
+			if _, err := io.ReadAll(c); err != nil { // returns when the process has exited
 				t.Log(err)
 			}
 			c.Close()
 		}
 		listener.Close()
-		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(said.String()) != "interrupted" {
-			t.Errorf("%s: exit code %d: %s", signal, code, &said)
+		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(output.String()) != "interrupted" {
+			t.Errorf("%s: exit code %d: %s", signal, code, &output)
 		}
 		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%s leaves %v", signal, got)
+			t.Errorf("%s left %v", signal, got)
 		}
 		var report struct{ Counts map[string]int }
 		text, err := os.ReadFile(filepath.Join(cmd.Dir, "r.json"))
@@ -403,7 +402,7 @@ func TestClientIsInterrupted(t *testing.T) {
 	}
 }
 
-// fifo makes a pipe with a name, at which two processes wait for each other.
+// fifo creates a named pipe. Opening it waits for the other process.
 func fifo(t *testing.T, path string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "mkfifo", path).CombinedOutput(); err != nil {
@@ -411,8 +410,8 @@ func fifo(t *testing.T, path string) {
 	}
 }
 
-// A client that is interrupted can release what it holds.
-func TestClientIsAskedToEnd(t *testing.T) {
+// An interrupted client gets SIGTERM and can release its resources.
+func TestClientGetsSIGTERM(t *testing.T) {
 	cmd := client(t, `trap 'echo > released; exit 1' TERM; echo > ready; while :; do sleep 0.05; done`, "--select=works", "--shared-dir")
 	ready := filepath.Join(cmd.Dir, "ready")
 	fifo(t, ready)
@@ -425,14 +424,14 @@ func TestClientIsAskedToEnd(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the code is looked at
+	_ = cmd.Wait() // the exit code is checked below
 	if _, err := os.Stat(filepath.Join(cmd.Dir, "released")); err != nil || cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
 	}
 }
 
-// What a client started ends with it: what it leaves running, and what ignores
-// SIGTERM when the time is over.
+// No process of a client remains: neither one that it left running, nor one that ignores
+// SIGTERM after the time-out.
 func TestClientLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -440,7 +439,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 		exit            int
 	}{
 		{"hold %s >/dev/null 2>&1 & get /v2/templates; read line < ready", "1m", 0},
-		{"get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", "20s", 1}, // in which it has to start
+		{"get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", "20s", 1}, // time for the client to start
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -461,7 +460,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 			}
 			held = append(held, conn)
 		}
-		if c.exit == 0 { // the client may end now
+		if c.exit == 0 { // lets the client exit
 			if err := os.WriteFile(filepath.Join(cmd.Dir, "ready"), []byte("\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -472,7 +471,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%s: a process is left running", c.script)
+				t.Errorf("%s: a process is still running", c.script)
 			}
 			conn.Close()
 		}
@@ -480,8 +479,8 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 	}
 }
 
-// The line of docs/start/tools.md, with a real Terraform and the provider, in the directory of
-// the quickstart as it is, twice.
+// The command of docs/start/tools.md works with a real Terraform and the provider, twice in
+// the unchanged directory of the quickstart.
 func TestClientIsTerraform(t *testing.T) {
 	t.Parallel()
 	cli, err := tfcli.Find(t.Context())
@@ -499,35 +498,35 @@ func TestClientIsTerraform(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := fileNames(t, quickstart)
-	runs := 2 // the first leaves nothing that the second finds
+	runs := 2 // the second run finds nothing of the first
 	if testing.Short() {
 		runs = 1
 	}
 	for range runs {
 		cmd := command(t, "client", "--", cli, "apply", "-auto-approve", "-var", "registry_token=anything")
 		cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home, "TMPDIR="+t.TempDir())
-		said := runExpecting(t, cmd, 0)
+		output := runExpecting(t, cmd, 0)
 		for _, want := range []string{
 			"PASS CLI-01", "PASS CLI-02", "PASS CLI-05", "PASS CLI-06", "PASS CLI-07", "PASS CLI-08", "PASS CLI-11", ": CLI-03\n", ": CLI-04\n", ": CLI-09, CLI-10\n",
 		} {
-			if !strings.Contains(said, want) {
-				t.Errorf("%q is not in\n%s", want, said)
+			if !strings.Contains(output, want) {
+				t.Errorf("%q is not in\n%s", want, output)
 			}
 		}
-		if lastLine(said) != "conformant as far as it was judged: 7 of 11 clauses" || strings.Contains(said, "\x1b") {
-			t.Error(said)
+		if lastLine(output) != "conformant as far as it was judged: 7 of 11 clauses" || strings.Contains(output, "\x1b") {
+			t.Error(output)
 		}
 		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
-			t.Errorf("%v is left", got)
+			t.Errorf("%v remains", got)
 		}
 	}
-	// A variable that is missing fails every scenario, and is shown without colours.
+	// A missing variable fails every scenario. The error has no colours.
 	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")
 	cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home)
-	if said := runExpecting(t, cmd, 3); !strings.Contains(said, "No value for required variable") || strings.Contains(said, "x1b") || strings.Contains(said, "\x1b") {
-		t.Error(said)
+	if output := runExpecting(t, cmd, 3); !strings.Contains(output, "No value for required variable") || strings.Contains(output, "x1b") || strings.Contains(output, "\x1b") {
+		t.Error(output)
 	}
 	if after := fileNames(t, quickstart); !slices.Equal(before, after) {
-		t.Errorf("%v is in the user's directory, and %v was", after, before)
+		t.Errorf("the user's directory has %v, and had %v", after, before)
 	}
 }

@@ -15,12 +15,12 @@ type diff struct {
 	JSON   bool   `name:"json" help:"Print JSON, a line for each change and one for the counts."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*diff) Help() string {
 	return "Examples:\n  conformance diff before.json after.json\n  conformance diff before.json after.json --json > changes.json\n\n" +
-		"The exit code is 1 where something got worse: a clause that was kept or not judged is broken, a clause that was kept can't be judged any more, " +
-		"nothing is judged any more, or a client fails now in the scenario in which nothing is scripted to fail. A clause that is left out by choice (--select, --profile, --allow, --max-wait) is told and makes nothing worse, " +
-		"and so is an observation that differs. A list of known deviations makes nothing better or worse. Otherwise it is 0."
+		"The exit code is 1 if something got worse: a clause that was kept or not judged is broken, a clause that was kept isn't judged now, " +
+		"nothing is judged now, or a client now fails in the scenario without faults. Otherwise it is 0. A clause that an option excludes (--select, --profile, --allow, --max-wait) is listed, but isn't worse, " +
+		"and neither is another observation. A list of known deviations makes nothing better or worse."
 }
 
 func (d *diff) Run() error {

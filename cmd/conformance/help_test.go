@@ -6,5 +6,5 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli/clitest"
 )
 
-// Each command shows how it is used, and each example is accepted.
+// Each command has a help text, and its examples can be parsed.
 func TestHelp(t *testing.T) { clitest.Check(t, newParser) }

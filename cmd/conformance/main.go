@@ -1,5 +1,4 @@
-// Command conformance tests which clauses of the service description a deployment
-// keeps.
+// Command conformance judges which clauses of the service description a deployment keeps.
 package main
 
 import (
@@ -26,7 +25,7 @@ type commands struct {
 	Client  clients        `cmd:"" help:"Judge a client, by running its command against a jobrunner behind faults."`
 	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
 	List    list           `cmd:"" help:"List the clauses."`
-	Sweep   sweep          `cmd:"" help:"Delete the objects that an earlier run left, by its ledger."`
+	Sweep   sweep          `cmd:"" help:"Delete the objects in the ledger of a run that was killed."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
@@ -34,7 +33,7 @@ type commands struct {
 	cli.CompletionCommands `embed:""`
 }
 
-// Help has the first commands of a newcomer.
+// Help has commands to start with.
 func (commands) Help() string {
 	return `Examples:
   conformance run --local
@@ -42,12 +41,11 @@ func (commands) Help() string {
   conformance explain JOB-17
   conformance client -- terraform apply -auto-approve
 
-Exit codes: those of the judging commands are in their help; others end with 0, or with 2 and the error.`
+Exit codes: those of the judging commands are in their help; others exit with 0, or with 2 and an error.`
 }
 
 type versionCommand struct{}
 
-// Help has an example.
 func (versionCommand) Help() string { return "Example:\n  conformance version" }
 
 func (versionCommand) Run() error {
@@ -55,7 +53,7 @@ func (versionCommand) Run() error {
 	return err
 }
 
-// exitError ends the program with a code and without a message.
+// exitError ends the program with an exit code, without a message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

@@ -23,7 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// binary is the program under test; the jobrunner is beside it.
+// binary is the program under test. The jobrunner is in the same directory.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -41,15 +41,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built builds the programs, once, and in a test: see gobuild.
-var built = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), filepath.Dir(binary), ".", "../jobrunner") })
+// build builds the programs once. It is called by a test because of gobuild.
+var build = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), filepath.Dir(binary), ".", "../jobrunner") })
 
 const key = "the-key-of-the-suite"
 
-// command is the program in a folder of its own.
+// command returns a command of the program in its own directory.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	if err := built(); err != nil {
+	if err := build(); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, args...)
@@ -64,27 +64,27 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// runExpecting runs the program and expects its exit code; it returns what it says.
+// runExpecting runs the program, expects one of the exit codes, and returns the output.
 func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 	t.Helper()
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	if got := cmd.ProcessState.ExitCode(); !slices.Contains(codes, got) {
-		t.Errorf("%v ends with %d, not %d:\n%s", cmd.Args[1:], got, codes, &said)
+		t.Errorf("%v ends with %d, not %d:\n%s", cmd.Args[1:], got, codes, &output)
 	}
-	if strings.Contains(said.String(), key) {
-		t.Errorf("%v shows the key:\n%s", cmd.Args[1:], &said)
+	if strings.Contains(output.String(), key) {
+		t.Errorf("%v shows the key:\n%s", cmd.Args[1:], &output)
 	}
-	return said.String()
+	return output.String()
 }
 
-// serves is a deployment in this process, behind whatever wrap makes of it.
-func serves(t *testing.T, wrap func(http.Handler) http.Handler) string {
+// serve starts a deployment in this process, with its handler wrapped, and returns its address.
+func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: key})
 	if err != nil {
@@ -105,25 +105,24 @@ func serves(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	return server.URL
 }
 
-// The jobrunner beside the program, with everything that is slow, and its
-// report.
+// --local judges the jobrunner next to the program.
 func TestLocal(t *testing.T) {
-	r, least := runLocal(t), 295
+	r, minResults := runLocal(t), 295
 	if sampled() {
-		least = 150
+		minResults = 150
 	}
-	if r.Schema != "gpucloud-conformance/1" || len(r.Results) < least || r.Counts[report.Pass] < 100 {
+	if r.Schema != "gpucloud-conformance/1" || len(r.Results) < minResults || r.Counts[report.Pass] < 100 {
 		t.Errorf("%s with %d results, %v", r.Schema, len(r.Results), r.Counts)
 	}
 }
 
-// What the user got wrong ends the program with 2 and a word of what to do.
+// An invalid option exits with 2, and the message says what to do.
 func TestUsage(t *testing.T) {
-	url := serves(t, nil)
+	url := serve(t, nil)
 	for want, args := range map[string][]string{
 		"unknown flag --prot": {"run", "--prot=1"},
 		"conformance list":    {"run", "--base-url=" + url, "--select=JOB-999"},
-		"chooses no clause":   {"run", "--base-url=" + url, "--select=JOB,!JOB"},
+		"selects no clause":   {"run", "--base-url=" + url, "--select=JOB,!JOB"},
 		"invalid --base-url: expected an http or https URL":  {"run", "--base-url=localhost:8420"},
 		"invalid --queue-url: expected an http or https URL": {"run", "--base-url=" + url, "--queue-url=nonsense"},
 		"the clause X-01 doesn't exist":                      {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
@@ -136,14 +135,14 @@ func TestUsage(t *testing.T) {
 		if want == "starting /nothing-is-here/at-all" {
 			want = "nothing-is-here"
 		}
-		if said := runExpecting(t, command(t, args...), 2); !strings.Contains(said, want) {
-			t.Errorf("%v says\n%s\nand not %q", args, said, want)
+		if output := runExpecting(t, command(t, args...), 2); !strings.Contains(output, want) {
+			t.Errorf("%v says\n%s\nand not %q", args, output, want)
 		}
 	}
 	cmd := command(t, "run", "--base-url="+url)
 	cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY=")
-	if said := runExpecting(t, cmd, 2); !strings.Contains(said, "set GPUCLOUD_API_KEY") {
-		t.Errorf("without a key: %s", said)
+	if output := runExpecting(t, cmd, 2); !strings.Contains(output, "set GPUCLOUD_API_KEY") {
+		t.Errorf("without a key: %s", output)
 	}
 }
 
@@ -156,7 +155,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// What can be asked without a deployment.
+// These commands need no deployment.
 func TestRegistry(t *testing.T) {
 	for want, args := range map[string][]string{
 		"A queued job becomes CANCELLED when it is cancelled.":    {"list", "--select=JOB"},
@@ -167,23 +166,23 @@ func TestRegistry(t *testing.T) {
 		"1 skipped, safety: it would create and delete objects":   {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05"},
 		"1 cases at http://127.0.0.1:1: up to 22 requests, 0 job": {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=V-05", "--allow=create"},
 	} {
-		if said := runExpecting(t, command(t, args...), 0); !strings.Contains(said, want) {
-			t.Errorf("%v says\n%s\nand not %q", args, said, want)
+		if output := runExpecting(t, command(t, args...), 0); !strings.Contains(output, want) {
+			t.Errorf("%v says\n%s\nand not %q", args, output, want)
 		}
 	}
 }
 
 func TestUnreachable(t *testing.T) {
 	start := time.Now()
-	said := runExpecting(t, command(t, "run", "--base-url=http://127.0.0.1:1"), 3)
-	if !strings.Contains(said, "unreachable: GET http://127.0.0.1:1/") || time.Since(start) > 3*time.Minute {
-		t.Errorf("after %s: %s", time.Since(start), said)
+	output := runExpecting(t, command(t, "run", "--base-url=http://127.0.0.1:1"), 3)
+	if !strings.Contains(output, "unreachable: GET http://127.0.0.1:1/") || time.Since(start) > 3*time.Minute {
+		t.Errorf("after %s: %s", time.Since(start), output)
 	}
 }
 
-// A deployment that breaks a clause, and one that takes nothing down.
+// A deployment violates a clause, and another one deletes nothing.
 func TestFailsAndLeaks(t *testing.T) {
-	broken := serves(t, func(h http.Handler) http.Handler {
+	broken := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {
 				http.NotFound(w, r)
@@ -192,46 +191,45 @@ func TestFailsAndLeaks(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	said := runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1)
+	output := runExpecting(t, command(t, "run", "--base-url="+broken, "--select=VER-38,VER-36"), 1)
 	for _, want := range []string{"FAIL VER-38 MUST (3/3)", "Versioning, 10", "curl -sS -i -H \"Authorization: Bearer $GPUCLOUD_API_KEY\"", "conformance explain VER-38", "not conformant"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("%q is not in\n%s", want, said)
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in\n%s", want, output)
 		}
 	}
 
-	var holds atomic.Bool
-	holds.Store(true)
-	keeps := serves(t, func(h http.Handler) http.Handler {
+	var refusesDeletes atomic.Bool
+	refusesDeletes.Store(true)
+	undeletable := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if holds.Load() && r.Method == http.MethodDelete {
+			if refusesDeletes.Load() && r.Method == http.MethodDelete {
 				w.WriteHeader(http.StatusInternalServerError)
 				return
 			}
 			h.ServeHTTP(w, r)
 		})
 	})
-	run := command(t, "run", "--base-url="+keeps, "--select=V-05", "--allow=create")
-	if said := runExpecting(t, run, 4); !strings.Contains(said, "LEFT networkvolumes") {
-		t.Errorf("said %s", said)
+	run := command(t, "run", "--base-url="+undeletable, "--select=V-05", "--allow=create")
+	if output := runExpecting(t, run, 4); !strings.Contains(output, "NOT DELETED networkvolumes") {
+		t.Errorf("output %s", output)
 	}
 	ledger := "--ledger=" + filepath.Join(run.Dir, "conformance-ledger.jsonl")
 	runExpecting(t, command(t, "sweep", ledger), 4)
-	holds.Store(false)
-	if said := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "1 of 1 objects deleted") {
-		t.Errorf("said %s", said)
+	refusesDeletes.Store(false)
+	if output := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(output, "1 of 1 objects deleted") {
+		t.Errorf("output %s", output)
 	}
-	if said := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "0 of 0") {
-		t.Errorf("said %s", said)
+	if output := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(output, "0 of 0") {
+		t.Errorf("output %s", output)
 	}
 }
 
-// An interrupted run takes down what it made; what a killed one made, sweep
-// does.
+// An interrupted run deletes its objects. sweep deletes the objects of a killed run.
 func TestInterruptedAndKilled(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"interrupted": os.Interrupt, "killed": os.Kill} {
 		t.Run(name, func(t *testing.T) {
 			status := make(chan struct{}, 100)
-			url := serves(t, func(h http.Handler) http.Handler {
+			url := serve(t, func(h http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					h.ServeHTTP(w, r)
 					if strings.HasSuffix(r.URL.Path, "/run") {
@@ -240,8 +238,8 @@ func TestInterruptedAndKilled(t *testing.T) {
 				})
 			})
 			cmd := command(t, "run", "--base-url="+url, "--select=SUB-23", "--allow=create,queue")
-			var said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &said, &said
+			var output bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &output, &output
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -251,17 +249,17 @@ func TestInterruptedAndKilled(t *testing.T) {
 			}
 			_ = cmd.Wait() // the exit code is checked below
 			if signal == os.Interrupt && cmd.ProcessState.ExitCode() != 130 {
-				t.Errorf("ended with %d: %s", cmd.ProcessState.ExitCode(), &said)
+				t.Errorf("ended with %d: %s", cmd.ProcessState.ExitCode(), &output)
 			}
 			want := "0 of 0 objects"
 			if signal == os.Kill {
 				want = "1 of 1 objects"
 			}
-			if said := runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0); !strings.Contains(said, want) {
-				t.Errorf("the sweep says %s", said)
+			if output := runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0); !strings.Contains(output, want) {
+				t.Errorf("the output of sweep is %s", output)
 			}
 			if n := endpoints(t, url); n != 0 {
-				t.Errorf("%d endpoints are left", n)
+				t.Errorf("%d endpoints remain", n)
 			}
 		})
 	}
@@ -286,29 +284,29 @@ func endpoints(t *testing.T, url string) int {
 	return len(list.Endpoints)
 }
 
-// A case that waits for long is put off into a file that has no key in it.
+// A case that waits for too long is deferred into a file without a key.
 func TestDefer(t *testing.T) {
-	url := serves(t, nil)
+	url := serve(t, nil)
 	cmd := command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer=later.json")
-	if said := runExpecting(t, cmd, 3); !strings.Contains(said, "1 cases go on later: conformance resume later.json") || !strings.Contains(said, "nothing was judged; 1 go on later") {
-		t.Errorf("said %s", said)
+	if output := runExpecting(t, cmd, 3); !strings.Contains(output, "1 cases deferred: conformance resume later.json") || !strings.Contains(output, "nothing was judged; 1 deferred") {
+		t.Errorf("output %s", output)
 	}
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
 	if err != nil || strings.Contains(string(text), key) {
 		t.Errorf("the file is %s, %v", text, err)
 	}
 	if n := endpoints(t, url); n != 1 {
-		t.Errorf("%d endpoints are there for later", n)
+		t.Errorf("%d endpoints remain for the deferred case", n)
 	}
-	// Too early: it is put off again.
+	// It is too early, so the case is deferred again.
 	again := command(t, "resume", "later.json")
 	again.Dir = cmd.Dir
-	if said := runExpecting(t, again, 3); !strings.Contains(said, "1 cases go on later") {
-		t.Errorf("said %s", said)
+	if output := runExpecting(t, again, 3); !strings.Contains(output, "1 cases deferred") {
+		t.Errorf("output %s", output)
 	}
 }
 
-// Machines read the clauses.
+// list --json prints each clause as JSON.
 func TestListJSON(t *testing.T) {
 	var c struct{ ID, Level, Statement, Source, Link string }
 	if text := runExpecting(t, command(t, "list", "--json", "--select=JOB-17"), 0); json.Unmarshal([]byte(text), &c) != nil || c.ID != "JOB-17" || c.Level == "" || c.Statement == "" || c.Source == "" || c.Link == "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// published are the flags of a report that is to be published.
+// published has the flags for published reports.
 type published struct {
-	Implementation        string `placeholder:"NAME" help:"Name of the judged implementation, for a report that is published."`
-	ImplementationVersion string `placeholder:"VERSION" help:"Its version."`
-	Contact               string `placeholder:"URL" help:"URL or address of its maker."`
-	Sign                  string `type:"existingfile" placeholder:"FILE" help:"Sign each JSON report with this Ed25519 private key (PEM); the signature is beside it, in REPORT.sig."`
+	Implementation        string `placeholder:"NAME" help:"Name of the judged implementation, for a published report."`
+	ImplementationVersion string `placeholder:"VERSION" help:"Version of the implementation."`
+	Contact               string `placeholder:"URL" help:"URL or address of the implementation's maker."`
+	Sign                  string `type:"existingfile" placeholder:"FILE" help:"Sign each JSON report with this Ed25519 private key (PEM); the signature is written to REPORT.sig."`
 }
 
 func (p *published) implementation() *report.Implementation {
@@ -22,7 +22,7 @@ func (p *published) implementation() *report.Implementation {
 	return &report.Implementation{Name: p.Implementation, Version: p.ImplementationVersion, Contact: p.Contact}
 }
 
-// check finds flags that do not fit together, and a key that can't sign.
+// check rejects conflicting flags and a key that can't sign.
 func (p *published) check(r *reports) error {
 	if p.Implementation == "" && (p.ImplementationVersion != "" || p.Contact != "") {
 		return fmt.Errorf("--implementation-version and --contact require --implementation")
@@ -52,7 +52,7 @@ func (p *published) signable(r *reports) (paths []string) {
 	return paths
 }
 
-// sign signs the JSON reports, which are written.
+// sign signs the JSON reports, which must have been written.
 func (p *published) sign(r *reports) error {
 	if p.Sign == "" {
 		return nil
@@ -83,12 +83,12 @@ type verify struct {
 	Signature string `placeholder:"FILE" help:"The signature. Default: REPORT.sig."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*verify) Help() string {
 	return "Examples:\n  openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out public.pem\n" +
 		"  conformance run --local --json report.json --sign key.pem\n  conformance verify report.json --key public.pem\n" +
 		"  openssl pkeyutl -verify -pubin -inkey public.pem -rawin -in report.json -sigfile report.json.sig\n\n" +
-		"Exit codes: 0 the signature belongs to the report and the key; 2 it does not, or a file can't be read."
+		"Exit codes: 0 the signature is valid; 2 it isn't, or a file can't be read."
 }
 
 func (v *verify) Run() error {
@@ -118,7 +118,7 @@ type compare struct {
 	HTML    string   `name:"html" required:"" placeholder:"FILE" help:"The page to write."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*compare) Help() string {
 	return "Example:\n  conformance compare one.json other.json --html compared.html"
 }

@@ -19,7 +19,7 @@ type list struct {
 	JSON   bool     `name:"json" help:"Print JSON, a line for each clause."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*list) Help() string {
 	return "Examples:\n  conformance list\n  conformance list --select 'JOB,!SHOULD'\n  conformance list --json"
 }
@@ -39,7 +39,6 @@ func (l *list) Run() error {
 	return out.Flush()
 }
 
-// listJSON prints a line for each clause.
 func listJSON(all []clauses.Clause) error {
 	lines := json.NewEncoder(os.Stdout)
 	for _, c := range all {
@@ -62,7 +61,7 @@ type explain struct {
 	ID string `arg:"" help:"The clause."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*explain) Help() string {
 	return "Example:\n  conformance explain JOB-17"
 }
@@ -81,21 +80,21 @@ func (e *explain) Run() error {
 		if c.Untestable != "" && c.Area() != client.Area {
 			fmt.Printf("note    untestable: %s\n", c.Untestable)
 		}
-		for _, one := range conformance.Cases() {
-			if !slices.Contains(one.AllClauses(), c.ID) {
+		for _, testCase := range conformance.Cases() {
+			if !slices.Contains(testCase.AllClauses(), c.ID) {
 				continue
 			}
-			requests, jobs, seconds := one.Cost()
-			fmt.Printf("case    %s: up to %d requests, %d jobs, %g s of a worker", one.ID, requests, jobs, seconds)
-			if one.WaitTime > 0 {
-				fmt.Printf(", %s of waiting", one.WaitTime)
+			requests, jobs, seconds := testCase.Cost()
+			fmt.Printf("case    %s: up to %d requests, %d jobs, %g s of a worker", testCase.ID, requests, jobs, seconds)
+			if testCase.WaitTime > 0 {
+				fmt.Printf(", %s of waiting", testCase.WaitTime)
 			}
-			if one.Allow != 0 {
-				fmt.Printf("; --allow %s", one.Allow)
+			if testCase.Allow != 0 {
+				fmt.Printf("; --allow %s", testCase.Allow)
 			}
 			fmt.Println()
-			if one.Needs.Has(suite.LocalOnly) {
-				fmt.Println("        only at a deployment for tests")
+			if testCase.Needs.Has(suite.LocalOnly) {
+				fmt.Println("        only at a test deployment")
 			}
 		}
 		if c.Area() == client.Area {

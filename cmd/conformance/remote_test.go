@@ -14,14 +14,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// localReport is that of run --local, which several tests compare with.
+// localReport is the report of run --local, with which several tests compare others.
 var localReport struct {
 	once sync.Once
 	report.Report
 }
 
-// sampled tells whether this is `make test`, which judges the clauses of sample. .ci/run
-// judges all of them in its short run.
+// sampled tells whether this is `make test`, which judges only the clauses of sample.
+// .ci/run judges all clauses in its short run.
 func sampled() bool { return testing.Short() && os.Getenv("CI") == "" }
 
 func runLocal(t *testing.T) *report.Report {
@@ -32,9 +32,9 @@ func runLocal(t *testing.T) *report.Report {
 			selected = sample
 		}
 		cmd := command(t, "run", "--local", "--json=report.json", "--select="+selected)
-		said := runExpecting(t, cmd, 0)
-		if !strings.Contains(said, "conformant") || strings.Contains(said, "\x1b") {
-			t.Errorf("said %s", said)
+		output := runExpecting(t, cmd, 0)
+		if !strings.Contains(output, "conformant") || strings.Contains(output, "\x1b") {
+			t.Errorf("output %s", output)
 		}
 		readReport(t, cmd.Dir, &localReport.Report)
 	})
@@ -52,15 +52,14 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 	}
 }
 
-// sample are the clauses that are judged remotely with -short: of each API, with
-// webhooks, waits, and what is for targets for tests alone.
+// sample are the clauses that short tests judge remotely. They cover each API, webhooks,
+// waits, and cases for test deployments.
 const sample = "JOB,OPS,WEB,AUT,V,R,VER"
 
-// A run against the address of a jobrunner, with all allowed, says of each clause
-// what run --local says, but for what it has to leave out: cases that are for
-// targets for tests alone (they would load or cost a deployment that others use),
-// those that wait for longer than anybody would, and, on the wall's clock, those
-// that wait for longer than this test.
+// A remote run of the jobrunner, with everything allowed, has the verdicts of run --local.
+// It leaves out cases for test deployments (they would load a shared deployment or cost
+// money), cases that wait for days, and, in real time, cases that wait for longer than this
+// test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
 	longest, selected := "--max-wait=17s", "*"
 	if testing.Short() {
@@ -69,11 +68,11 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobrunner local.Config
 		flags     []string
-		leaves    []string // codes and reasons of what is left out
-		least     int      // clauses that are judged of all
+		skips     []string // accepted codes and reasons of skips
+		minJudged int      // judged clauses, if all are selected
 	}{
-		"on the wall's clock": {local.Config{RealClock: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
-		"with a clock that is advanced": {
+		"in real time": {local.Config{RealClock: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
+		"with an advanced clock": {
 			local.Config{RealClock: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
 		},
 	} {
@@ -89,38 +88,38 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Stop()
-			run := func(selected string, codes ...int) (said string, got report.Report) {
+			run := func(selected string, codes ...int) (output string, got report.Report) {
 				cmd := command(t, slices.Concat([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json", "--select=" + selected}, c.flags)...)
 				cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_OTHER_API_KEY="+d.Target.OtherKey, "GPUCLOUD_USER_API_KEY="+d.Target.UserKey)
-				said = runExpecting(t, cmd, codes...)
+				output = runExpecting(t, cmd, codes...)
 				readReport(t, cmd.Dir, &got)
-				return said, got
+				return output, got
 			}
-			said, got := run(selected, 0, 3) // 3: this machine was too busy for some
+			output, got := run(selected, 0, 3) // 3 if this machine was too busy for some
 			judgeAgain(&got, want, run)
 			judged := 0
 			for _, x := range got.Results {
 				switch {
 				case x.Verdict == want[x.Clause]:
-				case x.Verdict == report.Skip && (x.Code == report.SkipBudget && slices.Contains(c.leaves, report.SkipBudget) ||
-					x.Code == report.SkipFeature && (strings.Contains(x.Reason, "needs a local target") || slices.Contains(c.leaves, "advanced") && strings.Contains(x.Reason, "clock that can be advanced"))):
+				case x.Verdict == report.Skip && (x.Code == report.SkipBudget && slices.Contains(c.skips, report.SkipBudget) ||
+					x.Code == report.SkipFeature && (strings.Contains(x.Reason, "needs a local target") || slices.Contains(c.skips, "advanced") && strings.Contains(x.Reason, "clock that can be advanced"))):
 					continue
 				default:
-					t.Errorf("run --local says %s, this run %s", want[x.Clause], report.Text(x))
+					t.Errorf("the verdict of run --local is %s, of this run %s", want[x.Clause], report.Text(x))
 				}
 				if x.Verdict != report.Skip {
 					judged++
 				}
 			}
-			if least := c.least * len(got.Results) / len(clauses.All()); judged < least || len(got.Leaked) > 0 {
-				t.Errorf("%d clauses are judged, left %v:\n%s", judged, got.Leaked, said)
+			if minJudged := c.minJudged * len(got.Results) / len(clauses.All()); judged < minJudged || len(got.Leaked) > 0 {
+				t.Errorf("%d clauses were judged, not deleted: %v:\n%s", judged, got.Leaked, output)
 			}
 		})
 	}
 }
 
-// judgeAgain judges clauses once more that this machine was too busy for: time passes
-// in a remote run while it waits for a processor, and the suite says so.
+// judgeAgain repeats inconclusive clauses. In a remote run time passes while the suite
+// waits for a processor, so a busy machine can make clauses inconclusive.
 func judgeAgain(got *report.Report, want map[string]report.Verdict, run func(selected string, codes ...int) (string, report.Report)) {
 	var clauses []string
 	for _, x := range got.Results {
@@ -141,11 +140,11 @@ func judgeAgain(got *report.Report, want map[string]report.Verdict, run func(sel
 	}
 }
 
-// A clock that can't be advanced is told of, and waited on by nobody.
+// If the clock can't be advanced, the run says so and doesn't wait.
 func TestClockThatCannotBeAdvanced(t *testing.T) {
-	url := serves(t, nil)
-	said := runExpecting(t, command(t, "run", "--base-url="+url, "--select=SUB-27", "--allow=create,queue", "--advance"), 3)
-	if !strings.Contains(said, "clock can't be advanced") || !strings.Contains(said, "--clock=admin") {
-		t.Errorf("said %s", said)
+	url := serve(t, nil)
+	output := runExpecting(t, command(t, "run", "--base-url="+url, "--select=SUB-27", "--allow=create,queue", "--advance"), 3)
+	if !strings.Contains(output, "clock can't be advanced") || !strings.Contains(output, "--clock=admin") {
+		t.Errorf("output %s", output)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// reports are the report files of a run, in addition to the output on the terminal.
+// reports has the flags for report files, which are written in addition to the terminal's output.
 type reports struct {
 	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, ctrf, badge (SVG), shield (the badge's JSON) or json; - is the standard output. May be repeated."`
 	JSON   string   `name:"json" placeholder:"FILE" help:"Short for --report json=FILE."`
@@ -52,13 +52,13 @@ func (r *reports) outputs() []output {
 	return append([]output{{"json", r.JSON}}, r.Report...)
 }
 
-// check finds reports that can't be written before the run starts.
+// check rejects reports that can't be written, before the run starts.
 func (r *reports) check() error {
 	out := 0
 	for _, o := range r.outputs() {
 		if o.path == "-" {
 			if out++; out > 1 {
-				return errors.New("two reports can't be on the standard output: give one of them a file")
+				return errors.New("two reports can't be on the standard output: write one of them to a file")
 			}
 			continue
 		}
@@ -72,8 +72,8 @@ func (r *reports) check() error {
 	return nil
 }
 
-// terminal is the file for messages to people: the standard output, unless a report is
-// written there.
+// terminal returns the file for messages: the standard output, unless a report is written
+// there.
 func (r *reports) terminal() *os.File {
 	for _, o := range r.outputs() {
 		if o.path == "-" {
@@ -115,7 +115,7 @@ func (o output) write(result *report.Report) error {
 	return nil
 }
 
-// appendSummary appends to the summary that other steps of the job may have written.
+// appendSummary appends to the job's summary, which other steps may have written.
 func appendSummary(path string, result *report.Report) (err error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// artefacts are the flags for a report in every form, and the files.
+// artefacts returns the flags for a report in every form, and the files.
 func artefacts(dir string) (flags, files []string) {
 	for form, name := range map[string]string{
 		"html": "r.html", "junit": "r.xml", "markdown": "r.md", "har": "r.har", "badge": "r.svg", "shield": "shield.json", "json": "r.json", "ctrf": "ctrf.json",
@@ -26,8 +26,8 @@ func artefacts(dir string) (flags, files []string) {
 	return flags, files
 }
 
-// A deployment that shows the keys in every answer, whole and where a report
-// cuts, can't make a report show them.
+// No report shows a key, although the deployment shows all keys in every answer, whole and
+// at the place where reports cut.
 func TestNoSecretInAnyReport(t *testing.T) {
 	secrets := map[string]string{"GPUCLOUD_API_KEY": key, "GPUCLOUD_OTHER_API_KEY": `other"key/<&>+é`, "GPUCLOUD_USER_API_KEY": "the-key-of-another-user"}
 	var all string
@@ -38,7 +38,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := serves(t, func(h http.Handler) http.Handler {
+	url := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer "+key || !strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
 				h.ServeHTTP(w, r)
@@ -74,7 +74,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		texts[filepath.Base(path)] = string(text)
 	}
 	for where, text := range texts {
-		// What begins like a key is a part of one.
+		// The beginning of a key counts as a leak.
 		for _, part := range []string{key[:8], `other"key`, `other\"key`, "other&#34;key", "other&quot;key", "the-key-of-another"} {
 			if i := strings.Index(text, part); i >= 0 {
 				t.Errorf("%s shows %s: …%s", where, part, text[max(0, i-80):min(len(text), i+80)])
@@ -86,11 +86,11 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		"r.svg": "MUST broken", "shield.json": "MUST broken", "r.json": `"clause": "VER-38"`, "summary.md": "another step's words\n## ❌ Conformance: not conformant",
 	} {
 		if !strings.Contains(texts[where], want) {
-			t.Errorf("%s has not %q:\n%.2000s", where, want, texts[where])
+			t.Errorf("%s lacks %q:\n%.2000s", where, want, texts[where])
 		}
 	}
 	if !strings.Contains(texts["r.html"], "418") || !strings.Contains(texts["r.har"], "Bearer $GPUCLOUD_API_KEY") {
-		t.Error("the reports don't show what came")
+		t.Error("the reports don't show the answers")
 	}
 	var report struct{ Counts map[string]int }
 	var junit struct {
@@ -104,10 +104,10 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	}
 }
 
-// What changed between two runs, and the exit code of a gate.
+// diff shows the changes between two runs, and its exit code is that of a gate.
 func TestDiff(t *testing.T) {
 	var broken atomic.Bool
-	url := serves(t, func(h http.Handler) http.Handler {
+	url := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if broken.Load() && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {
 				http.NotFound(w, r)
@@ -121,11 +121,11 @@ func TestDiff(t *testing.T) {
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
 	broken.Store(true)
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--json="+bad), 1)
-	if said := runExpecting(t, command(t, "diff", good, bad), 1); !strings.Contains(said, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(said, "1 worse, 0 better") {
-		t.Error(said)
+	if output := runExpecting(t, command(t, "diff", good, bad), 1); !strings.Contains(output, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(output, "1 worse, 0 better") {
+		t.Error(output)
 	}
-	if said := runExpecting(t, command(t, "diff", bad, good), 0); !strings.Contains(said, "BETTER VER-38 MUST  FAIL → PASS") {
-		t.Error(said)
+	if output := runExpecting(t, command(t, "diff", bad, good), 0); !strings.Contains(output, "BETTER VER-38 MUST  FAIL → PASS") {
+		t.Error(output)
 	}
 	lines := strings.Split(strings.TrimSpace(runExpecting(t, command(t, "diff", "--json", good, bad), 1)), "\n")
 	var change struct {
@@ -142,15 +142,15 @@ func TestDiff(t *testing.T) {
 	if change.Clause != "VER-38" || change.Direction != "worse" || change.Before.Verdict != "PASS" || change.After.Verdict != "FAIL" || counts.Worse != 1 || !counts.GotWorse {
 		t.Errorf("got %q", lines)
 	}
-	if said := runExpecting(t, command(t, "diff", bad, bad), 0); !strings.Contains(said, "0 worse, 0 better, 0 otherwise changed") {
-		t.Error(said)
+	if output := runExpecting(t, command(t, "diff", bad, bad), 0); !strings.Contains(output, "0 worse, 0 better, 0 otherwise changed") {
+		t.Error(output)
 	}
-	if said := runExpecting(t, command(t, "diff", good, file(t, "{}")), 2); !strings.Contains(said, "can't be compared") {
-		t.Error(said)
+	if output := runExpecting(t, command(t, "diff", good, file(t, "{}")), 2); !strings.Contains(output, "can't be compared") {
+		t.Error(output)
 	}
 }
 
-// What can't be written is found before a request is sent.
+// A report that can't be written is rejected before a request is sent.
 func TestReportsThatCannotBeWritten(t *testing.T) {
 	for want, args := range map[string][]string{
 		"expected one of json, html, junit, markdown, har, ctrf, badge, shield": {"--report=pdf=x"},
@@ -159,16 +159,16 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 		"it is a folder": {"--report=html=" + t.TempDir()},
 		"two reports can't be on the standard output": {"--report=html=-", "--json=-"},
 	} {
-		said := runExpecting(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
-		if !strings.Contains(said, want) || strings.Contains(said, "unreachable") {
-			t.Errorf("%v says %s\nand not %q", args, said, want)
+		output := runExpecting(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
+		if !strings.Contains(output, want) || strings.Contains(output, "unreachable") {
+			t.Errorf("%v says %s\nand not %q", args, output, want)
 		}
 	}
 }
 
-// A report on the standard output stands there alone, whatever else is said.
+// A report on the standard output is the only text there.
 func TestReportOnStandardOutput(t *testing.T) {
-	url := serves(t, nil)
+	url := serve(t, nil)
 	file := filepath.Join(t.TempDir(), "later.json")
 	for _, args := range [][]string{
 		{"run", "--base-url=" + url, "--select=LIM-12", "--allow=create,queue", "--defer=" + file, "--report=json=-"},
@@ -188,7 +188,7 @@ func TestReportOnStandardOutput(t *testing.T) {
 	}
 }
 
-// A report names its implementation, is signed, and is compared with others.
+// A report names its implementation, can be signed, and can be compared with others.
 func TestPublishedReport(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -196,7 +196,7 @@ func TestPublishedReport(t *testing.T) {
 		}
 		t.Skip("openssl isn't installed: only another program can show that the signature is a standard one")
 	}
-	url := serves(t, nil)
+	url := serve(t, nil)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", at("key.pem")}, {"pkey", "-in", at("key.pem"), "-pubout", "-out", at("public.pem")}} {
@@ -205,8 +205,8 @@ func TestPublishedReport(t *testing.T) {
 		}
 	}
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
-	if said := runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0); !strings.Contains(said, "Our cloud 3.4") {
-		t.Errorf("verify says %s", said)
+	if output := runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0); !strings.Contains(output, "Our cloud 3.4") {
+		t.Errorf("verify says %s", output)
 	}
 	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
 	if err != nil {
@@ -227,8 +227,8 @@ func TestPublishedReport(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},
 	} {
-		if said := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2); !strings.Contains(said, want) && !strings.Contains(said, "PEM") {
-			t.Errorf("%v: %s", args, said)
+		if output := runExpecting(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2); !strings.Contains(output, want) && !strings.Contains(output, "PEM") {
+			t.Errorf("%v: %s", args, output)
 		}
 	}
 }

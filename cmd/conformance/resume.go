@@ -16,10 +16,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
-// deferredSchema is the version of the file's form.
+// deferredSchema is the version of the file's format.
 const deferredSchema = "gpucloud-conformance-deferred/1"
 
-// deferred is the file of a run with deferred cases: everything except the keys.
+// deferred is the file of a run with deferred cases. It has no keys.
 type deferred struct {
 	Schema string            `json:"schema"`
 	Run    run               `json:"run"`
@@ -50,7 +50,7 @@ func (d *deferred) write(path string) error {
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-") // 0600
 	if err != nil {
-		return fmt.Errorf("keeping what is put off: %w", err)
+		return fmt.Errorf("storing the deferred cases: %w", err)
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(text)
@@ -58,7 +58,7 @@ func (d *deferred) write(path string) error {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("keeping what is put off: %w", err)
+		return fmt.Errorf("storing the deferred cases: %w", err)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (d *deferred) store(path string) error {
 	if err := d.write(path); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Run.terminal(), "%d cases go on later: conformance resume %s, from %s on\n", len(d.State.Journals), path, d.State.Due().Local().Format(time.DateTime))
+	fmt.Fprintf(d.Run.terminal(), "%d cases deferred: conformance resume %s, at %s or later\n", len(d.State.Journals), path, d.State.Due().Local().Format(time.DateTime))
 	return nil
 }
 
@@ -81,7 +81,7 @@ type resume struct {
 	reports `embed:""`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*resume) Help() string {
 	return "The report has the results of both runs. Exit codes are those of run.\n\n" +
 		"Examples:\n  conformance run --local --defer deferred.json\n  conformance resume deferred.json --report html=report.html"
@@ -120,7 +120,7 @@ func (r *resume) Run() error {
 		return err
 	}
 	if after.Preflight != "" { // the deferred cases can still be resumed
-		return d.Run.reportProgress(after)
+		return d.Run.finish(after)
 	}
 	conformance.Merge(d.Report, after)
 	if len(d.State.Journals) > 0 {
@@ -128,5 +128,5 @@ func (r *resume) Run() error {
 	} else {
 		err = os.Remove(r.File)
 	}
-	return errors.Join(err, d.Run.reportProgress(d.Report))
+	return errors.Join(err, d.Run.finish(d.Report))
 }

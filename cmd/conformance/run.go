@@ -27,48 +27,48 @@ type run struct {
 	reports   `embed:"" json:"-"`
 
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
-	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads; objects of its own and small jobs, too; or all (read, jobs, full)."`
-	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Further allowed operations: create, queue, load, spend."`
+	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads; also objects of its own and small jobs; or all (read, jobs, full)."`
+	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Additional allowed operations: create, queue, load, spend."`
 	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: that of the description, or that of the public SDKs (described, live)."`
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
-	DryRun       bool          `help:"Print the plan and its cost, and run nothing."`
+	DryRun       bool          `help:"Print the plan and its cost without running it."`
 	MaxRequests  int           `default:"400" help:"Send at most this number of requests and skip the other cases. 0 means no limit. Ignored with --local."`
 	MaxSeconds   float64       `default:"1800" help:"Use at most this number of seconds of worker time and skip the other cases. 0 means no limit. Ignored with --local."`
-	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer, if the clock can't be advanced."`
+	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer than this, if the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`
 	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
-	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry whose clause is kept, or whose last day is over, fails the run."`
+	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry fails the run if its clause is kept or its last day has passed."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
 	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait, and keep their state in the file, for conformance resume."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*run) Help() string {
 	return "Examples:\n" +
 		"  conformance run --local\n" +
 		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --dry-run\n" +
 		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --profile jobs --report html=report.html\n" +
 		"  conformance run --local --select 'JOB-*,!JOB-17' --json report.json\n\n" +
-		"Clauses that were not judged are named at the end with the reason, and not counted as kept. " +
+		"Clauses that were not judged are listed at the end with the reason, and don't count as kept. " +
 		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is not kept, or the list of known deviations is stale; 2 an option is invalid; " +
-		"3 inconclusive, or nothing was judged; 4 objects that the run created are left; 130 interrupted."
+		"3 inconclusive, or nothing was judged; 4 an object that the run created was not deleted; 130 interrupted."
 }
 
-// target is the deployment.
+// target has the flags of the deployment.
 type target struct {
 	BaseURL    string `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2."`
 	BaseURLV1  string `name:"base-url-v1" env:"GPUCLOUD_BASE_URL_V1" placeholder:"URL" help:"Version 1, without /v1. Default: the base URL."`
 	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
 	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
-	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with further members for every body that creates an endpoint, such as gpu. Version 1 gets the members that are not nested, version 2 those whose name version 1 does not have."`
+	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with additional members for every body that creates an endpoint, such as gpu. Version 1 gets the members that are not nested, version 2 those with a name that version 1 doesn't have."`
 	HookURL    string `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
 	Advance    bool   `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
 
-	Local     bool   `help:"Judge the jobrunner: start it, advance its clock, and end it."`
+	Local     bool   `help:"Judge the jobrunner: start it, advance its clock, and stop it."`
 	Jobrunner string `type:"existingfile" placeholder:"FILE" help:"The jobrunner for --local. Default: next to this program, or on PATH."`
 }
 
@@ -160,11 +160,11 @@ func (r *run) Run() error {
 	if err := deferredRun.store(r.Defer); err != nil {
 		return err
 	}
-	return r.reportProgress(result)
+	return r.finish(result)
 }
 
-// reportProgress reports, and ends the program with the report's code.
-func (r *run) reportProgress(result *report.Report) error {
+// finish writes the reports and returns the exit code as an error.
+func (r *run) finish(result *report.Report) error {
 	out := r.terminal()
 	report.Terminal(out, result, cli.Colours(out))
 	if err := errors.Join(r.write(result), r.sign(&r.reports)); err != nil {
@@ -176,7 +176,7 @@ func (r *run) reportProgress(result *report.Report) error {
 	return nil
 }
 
-// resolveTarget resolves the target; stop ends it.
+// resolveTarget resolves the target and applies the other flags. stop stops it.
 func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err error) {
 	t, end, err := r.resolve(ctx)
 	if err != nil {
@@ -191,13 +191,13 @@ func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err
 	}
 	return t, func() {
 		if err := end(); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance: ending the jobrunner:", err)
+			fmt.Fprintln(os.Stderr, "conformance: stopping the jobrunner:", err)
 		}
 	}, nil
 }
 
-// pace limits the rate of requests to a deployment of others: the public limit of the
-// management API is 60 a minute.
+// pace limits the rate of requests to a deployment on another machine. The public limit of
+// the management API is 60 a minute.
 func pace(t *env.Target) *env.Pace {
 	if t.OnThisMachine() {
 		return nil
@@ -205,7 +205,7 @@ func pace(t *env.Target) *env.Pace {
 	return env.NewPace(45, 10)
 }
 
-// profiles maps each profile to its allowed operations.
+// profiles has the allowed operations of each profile.
 var profiles = map[string]suite.Allow{
 	"read": 0,
 	"jobs": suite.Create | suite.Queue,
@@ -255,11 +255,11 @@ type sweep struct {
 	Ledger string `default:"conformance-ledger.jsonl" type:"existingfile" placeholder:"FILE" help:"Ledger of the run."`
 }
 
-// Help is printed below the flags' own.
+// Help is printed below the help of the flags.
 func (*sweep) Help() string {
-	return "A run deletes its objects itself; this is for one that was killed. It needs the run's GPUCLOUD_API_KEY.\n\n" +
+	return "A run deletes its objects itself; sweep is for a run that was killed. It needs the GPUCLOUD_API_KEY of the run.\n\n" +
 		"Example:\n  conformance sweep --ledger conformance-ledger.jsonl\n\n" +
-		"Exit codes: 0 all are deleted; 2 the ledger or the key is missing; 4 some are left."
+		"Exit codes: 0 all objects are deleted; 2 the ledger or the key is missing; 4 some objects remain."
 }
 
 func (s *sweep) Run() error {
@@ -279,7 +279,7 @@ func (s *sweep) Run() error {
 	left := e.CleanUp(ctx, func(env.Object) bool { return false })
 	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
 	for _, m := range left {
-		fmt.Fprintf(os.Stderr, "left: %s %s, made by %s: %s %s\n", m.Kind, m.ID, m.Case, m.Method, m.URL)
+		fmt.Fprintf(os.Stderr, "not deleted: %s %s, made by %s: %s %s\n", m.Kind, m.ID, m.Case, m.Method, m.URL)
 	}
 	if len(left) > 0 {
 		return exitError(conformance.ExitLeaked)
@@ -287,7 +287,7 @@ func (s *sweep) Run() error {
 	return e.Close()
 }
 
-// showCases returns a function that shows the running and the remaining cases.
+// showCases returns a function that shows the progress of a run.
 func showCases(line *cli.Progress) func(conformance.Progress) {
 	return func(now conformance.Progress) {
 		slices.Sort(now.Running)

@@ -12,10 +12,10 @@ import (
 
 var coloured = regexp.MustCompile(`\x1b\[[0-9;]+m`)
 
-// Progress and colours are for people: not without a terminal, in CI, or against their
-// wish.
+// Progress and colours need a terminal. They are off in CI and if the environment disables
+// them.
 func TestTerminal(t *testing.T) {
-	url := serves(t, nil)
+	url := serve(t, nil)
 	for name, c := range map[string]struct {
 		env                []string
 		progress, coloured bool
@@ -34,25 +34,25 @@ func TestTerminal(t *testing.T) {
 			} {
 				cmd := command(t, args...)
 				cmd.Env = append(cmd.Env, c.env...)
-				var said string
+				var output string
 				if name == "no console" {
 					out, _ := cmd.CombinedOutput() // a client that does nothing fails
-					said = string(out)
+					output = string(out)
 				} else {
 					out, err := pty.Output(cmd)
 					if cmd.ProcessState == nil {
 						t.Fatal(err)
 					}
-					said = string(out)
+					output = string(out)
 				}
-				if !strings.Contains(said, "conformant") && !strings.Contains(said, "the client sent no request") {
-					t.Fatalf("%v: %q", args, said)
+				if !strings.Contains(output, "conformant") && !strings.Contains(output, "the client sent no request") {
+					t.Fatalf("%v: %q", args, output)
 				}
-				if got := strings.Contains(said, "\r\x1b[K"); got != c.progress {
-					t.Errorf("%v shows progress: %t, expected %t: %q", args, got, c.progress, said)
+				if got := strings.Contains(output, "\r\x1b[K"); got != c.progress {
+					t.Errorf("%v shows progress: %t, expected %t: %q", args, got, c.progress, output)
 				}
-				if got := coloured.MatchString(said); got != c.coloured {
-					t.Errorf("%v is coloured: %t, expected %t: %q", args, got, c.coloured, said)
+				if got := coloured.MatchString(output); got != c.coloured {
+					t.Errorf("%v is coloured: %t, expected %t: %q", args, got, c.coloured, output)
 				}
 			}
 		})

@@ -7,19 +7,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// pollUntil repeats a request until its answer is the expected one: deletions and
-// counts may take effect a little late.
-func pollUntil(c *suite.C, ask func() *suite.Answer, done func(*suite.Answer) bool) {
+// pollUntil repeats a request, at most five times, until done accepts the answer. Deletions
+// and counts may take effect a little late.
+func pollUntil(c *suite.C, request func() *suite.Answer, done func(*suite.Answer) bool) {
 	for range 5 {
-		if done(ask()) {
+		if done(request()) {
 			return
 		}
 		c.Sleep(time.Second)
 	}
 }
 
-// judgeAbsentObjects judges the answers about objects that never existed, and about
-// deleted ones.
+// judgeAbsentObjects judges the answers about objects that never existed and about deleted
+// objects.
 func judgeAbsentObjects(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o, others := newRealObjects(c, a), newRealObjects(c, a)
@@ -37,18 +37,18 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 					expectAbsent(op, op.send(c, suite.SimilarID(id), op.validBody(c, o, c.Nonce())), 404)
 				}
 				for _, other := range objectKinds {
-					if o.ids[other] != "" && !strings.Contains(other, kind) { // of another kind
+					if o.ids[other] != "" && !strings.Contains(other, kind) { // an id of another kind
 						expectAbsent(op, op.send(c, o.ids[other], op.validBody(c, o, c.Nonce())), 400)
 					}
 				}
 			}
-			if id == "" || kind == "serverless template" { // an endpoint uses that one
+			if id == "" || kind == "serverless template" { // an endpoint uses the serverless template
 				continue
 			}
 			path := collection(a, kind) + "/" + id
-			if down := sendTo(c, a, "DELETE", path, nil); down.Code/100 != 2 {
-				c.Expect(a == v1API && isMissing(down), "DELETE of the "+kind+" that was made: 2xx", "the answer %d %.200s", down.Code, down.Body)
-				continue // version 1 need not serve it
+			if deleted := sendTo(c, a, "DELETE", path, nil); deleted.Code/100 != 2 {
+				c.Expect(a == v1API && isMissing(deleted), "2xx to the DELETE of the created "+kind, "the answer %d %.200s", deleted.Code, deleted.Body)
+				continue // version 1 may not serve it
 			}
 			c.Sleep(consistency)
 			if list, ok := o.listReads[kind]; ok {
@@ -62,11 +62,11 @@ func judgeAbsentObjects(a api) func(*suite.C) {
 	}
 }
 
-// expectAbsent expects 404 or the code or; version 1 may answer any refusal.
-func expectAbsent(op contractOperation, a *suite.Answer, or int) {
+// expectAbsent expects 404 or the alternative code. Version 1 may answer with any refusal.
+func expectAbsent(op contractOperation, a *suite.Answer, alternative int) {
 	if op.api == v1API {
 		a.Refused()
 		return
 	}
-	a.Is(404, or)
+	a.Is(404, alternative)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// emptyBody is an object without members, nil where the operation has no body.
+// emptyBody returns an object without members, or nil if the operation has no body.
 func (op contractOperation) emptyBody() any {
 	if op.body == nil {
 		return nil
@@ -27,9 +27,9 @@ func wrongKey(c *suite.C) []credential {
 
 func otherKey(c *suite.C) []credential { return []credential{suite.As(c.OtherKey())} }
 
-// malformedCredentials carry the valid key, or most of it, in another way than the
-// bearer token that both APIs require. The bare key is left out: the description
-// leaves open whether it is accepted.
+// malformedCredentials returns ways to send the valid key, or most of it, other than as the
+// bearer token that both APIs require. The bare key isn't among them, since the description
+// doesn't say whether it is accepted.
 func malformedCredentials(c *suite.C) (list []credential) {
 	key := c.Key()
 	last := "a"
@@ -61,14 +61,14 @@ func malformedCredentials(c *suite.C) (list []credential) {
 	return list
 }
 
-// headersOfKeys and keyParameterNames are where other APIs take a key. They are
-// sent together, and none may grant access.
+// headersOfKeys and keyParameterNames are places in which other APIs expect a key. None may grant
+// access, so they are sent together.
 var (
 	headersOfKeys     = []string{"X-API-Key", "X-Api-Token", "X-Auth-Token", "X-Access-Token", "X-Authorization", "Api-Key", "Token", "Proxy-Authorization"}
 	keyParameterNames = []string{"api_key", "apikey", "apiKey", "api-key", "token", "access_token", "key", "auth", "authorization", "Authorization", "session"}
 )
 
-// swapCase returns a text in upper case, or in lower case where it was in upper case.
+// swapCase returns a text in upper case, or in lower case if it is already in upper case.
 func swapCase(text string) string {
 	if upper := strings.ToUpper(text); upper != text {
 		return upper
@@ -76,7 +76,7 @@ func swapCase(text string) string {
 	return strings.ToLower(text)
 }
 
-// keyInHeaders sends a value in other headers than Authorization.
+// keyInHeaders sends a value in the named headers instead of Authorization.
 func keyInHeaders(names []string, value string) suite.Option {
 	return func(r *suite.Request) {
 		r.Header.Del("Authorization")
@@ -86,7 +86,7 @@ func keyInHeaders(names []string, value string) suite.Option {
 	}
 }
 
-// keyInQuery sends keys in the query, and no header.
+// keyInQuery sends keys in the query instead of Authorization.
 func keyInQuery(keys string) suite.Option {
 	return func(r *suite.Request) {
 		r.Header.Del("Authorization")
@@ -98,69 +98,69 @@ func keyInQuery(keys string) suite.Option {
 	}
 }
 
-// expectUnauthorized expects 401, or the answer at a path that the deployment does
-// not serve: again repeats the request with the key. A redirect is accepted, too.
-func expectUnauthorized(_ *suite.C, a *suite.Answer, again func() *suite.Answer) {
-	if a.Code == 301 || a.Code == 308 || isMissing(a) && isMissing(again()) {
+// expectUnauthorized expects 401. It also accepts a redirect, and the answer at a path that
+// the deployment doesn't serve; withKey repeats the request with the key to find out.
+func expectUnauthorized(_ *suite.C, a *suite.Answer, withKey func() *suite.Answer) {
+	if a.Code == 301 || a.Code == 308 || isMissing(a) && isMissing(withKey()) {
 		return
 	}
 	a.Is(401)
 }
 
-// expectForbidden expects 403. The table of errors has 401 for a key that lacks a
-// permission, too.
-func expectForbidden(c *suite.C, a *suite.Answer, again func() *suite.Answer) {
-	if isMissing(a) && isMissing(again()) {
+// expectForbidden expects 403. The table of errors also has 401 for a key that lacks a
+// permission.
+func expectForbidden(c *suite.C, a *suite.Answer, withKey func() *suite.Answer) {
+	if isMissing(a) && isMissing(withKey()) {
 		return
 	}
 	a.Is(401, 403)
 	c.Should(func() { a.Is(403) })
 }
 
-// judgeJobAccess sends every operation of the job API about a job in each state.
+// judgeJobAccess sends every operation of the job API for a job in each state.
 func judgeJobAccess(credentials func(*suite.C) []credential, refused func(*suite.C, *suite.Answer, func() *suite.Answer)) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newScene(c)
-		for _, who := range credentials(c) {
+		for _, auth := range credentials(c) {
 			for _, op := range jobOperations {
 				for _, id := range s.ids(op) {
 					body := op.validBody(c, nil, c.Nonce())
-					refused(c, op.send(c, id, body, who), func() *suite.Answer { return op.send(c, id, body) })
+					refused(c, op.send(c, id, body, auth), func() *suite.Answer { return op.send(c, id, body) })
 				}
 			}
-			refused(c, s.requestTTL(c.Endpoint, who), s.failed.Status)
+			refused(c, s.requestTTL(c.Endpoint, auth), s.failed.Status)
 		}
 		s.expectUnchanged()
 	}
 }
 
-// judgeObjectAccess sends every operation of a version of the management API about
-// objects that exist.
+// judgeObjectAccess sends every operation of a version of the management API for existing
+// objects.
 func judgeObjectAccess(a api, credentials func(*suite.C) []credential) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
 		var words []string
-		for _, who := range credentials(c) {
+		for _, auth := range credentials(c) {
 			for _, op := range o.sendable() {
 				id, _ := o.targetID(op)
 				word := c.Nonce()
 				words = append(words, word)
 				body := op.validBody(c, o, word)
-				send := func(more ...suite.Option) *suite.Answer {
+				send := func(options ...suite.Option) *suite.Answer {
 					if op.effect == effectCreate {
-						return c.Create(string(a), op.path, body, more...)
+						return c.Create(string(a), op.path, body, options...)
 					}
-					return op.send(c, id, body, more...)
+					return op.send(c, id, body, options...)
 				}
-				expectUnauthorized(c, send(who), func() *suite.Answer { return send() })
+				expectUnauthorized(c, send(auth), func() *suite.Answer { return send() })
 			}
 		}
 		o.expectUntouched(words...)
 	}
 }
 
-// sendable returns the operations for which the case has an object. On a shared target
-// it is one operation of each kind and method, to send fewer requests.
+// sendable returns the operations for which the case has an object. At a shared target it
+// returns only one operation for each kind and method, to send fewer requests.
 func (o *realObjects) sendable() (list []contractOperation) {
 	for _, op := range operationsOf(o.api) {
 		if _, ok := o.targetID(op); ok {
@@ -173,29 +173,29 @@ func (o *realObjects) sendable() (list []contractOperation) {
 	return onePerKind(list)
 }
 
-// onePerKind keeps the first operation of each API, kind and method.
-func onePerKind(list []contractOperation) (some []contractOperation) {
+// onePerKind returns the first operation of each API, kind and method.
+func onePerKind(list []contractOperation) (selected []contractOperation) {
 	for _, op := range list {
-		if !slices.ContainsFunc(some, func(x contractOperation) bool { return x.api == op.api && x.kind == op.kind && x.method == op.method }) {
-			some = append(some, op)
+		if !slices.ContainsFunc(selected, func(x contractOperation) bool { return x.api == op.api && x.kind == op.kind && x.method == op.method }) {
+			selected = append(selected, op)
 		}
 	}
-	return some
+	return selected
 }
 
-// judgeForeignAccess sends requests about the objects with a valid key that has no
-// access to them. A list may show the key's own objects; where it is refused,
-// creations are, too.
+// judgeForeignAccess sends requests about the objects with a valid key without access to
+// them. A list may show the key's own objects. If the list is refused, creations must be,
+// too.
 func judgeForeignAccess(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
 		other := suite.As(c.OtherKey())
 		var words []string
-		closed := map[string]bool{}
+		listRefused := map[string]bool{}
 		for _, op := range o.sendable() {
 			id, word := o.ids[op.kind], c.Nonce()
-			if !slices.Contains(objectKinds, op.kind) || op.effect == effectCreate && !closed[op.kind] {
-				continue // what everybody may see, and what the key may be for
+			if !slices.Contains(objectKinds, op.kind) || op.effect == effectCreate && !listRefused[op.kind] {
+				continue // anybody may see other kinds, and the key may be allowed to create
 			}
 			words = append(words, word)
 			body := op.validBody(c, o, word)
@@ -204,7 +204,7 @@ func judgeForeignAccess(a api) func(*suite.C) {
 				expectForeignRefused(c, op, op.send(c, id, body, other))
 			case op.effect == effectRead:
 				list := op.send(c, "", nil, other)
-				if closed[op.kind] = list.Code == 401 || list.Code == 403; !closed[op.kind] {
+				if listRefused[op.kind] = list.Code == 401 || list.Code == 403; !listRefused[op.kind] {
 					list.NotContains(id)
 				}
 			default:
@@ -215,10 +215,10 @@ func judgeForeignAccess(a api) func(*suite.C) {
 	}
 }
 
-// expectForeignRefused expects that an operation on another user's object is refused:
-// with 403, which the description has, or with another 4xx that hides the object.
+// expectForeignRefused expects that an operation on another user's object is refused: with
+// 403, which the description has, or with another 4xx that hides the object.
 func expectForeignRefused(c *suite.C, op contractOperation, a *suite.Answer) {
-	c.Expect(a.Code/100 == 4 && a.Code != 429, op.String()+" with a key that is not for it: 403 Forbidden", "the code %d", a.Code)
+	c.Expect(a.Code/100 == 4 && a.Code != 429, op.String()+" with a key without access: 403 Forbidden", "the code %d", a.Code)
 	if op.described || !isMissing(a) {
 		c.Should(func() { a.Is(403) })
 	}

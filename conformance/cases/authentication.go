@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// authenticationCases are of the section "Authentication".
+// authenticationCases judge the section "Authentication".
 var authenticationCases = []suite.Case{
 	{
 		ID: "AUT-01", Level: suite.Must, Source: "Authentication, 1",
@@ -54,12 +54,11 @@ var authenticationCases = []suite.Case{
 			c.Skip("the list shows no worker of the endpoint")
 		}
 		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"
-		for _, who := range []credential{suite.WithoutKey(), suite.As(c.Nonce())} {
-			expectUnauthorized(c, c.V2("GET", logs, nil, who), func() *suite.Answer { return c.V2("GET", logs, nil) })
+		for _, auth := range []credential{suite.WithoutKey(), suite.As(c.Nonce())} {
+			expectUnauthorized(c, c.V2("GET", logs, nil, auth), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
-	// One operation of each kind of object and method stands for all, which are asked
-	// locally.
+	// This case sends one operation of each kind and method. AUT-03-every sends all, locally.
 	{ID: "AUT-03-management", Needs: suite.V2, Requests: 25, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
 		judgeRefusedKey(c, sampleOperations(), suite.WithoutKey())
@@ -137,7 +136,7 @@ var authenticationCases = []suite.Case{
 		Needs:     suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for i, form := range malformedCredentials(c) {
-				if i%5 == 0 { // all of them are tried locally
+				if i%5 == 0 { // AUT-08-jobs tries all of them locally
 					c.Get("/health", form).Is(401)
 				}
 			}
@@ -188,9 +187,9 @@ var authenticationCases = []suite.Case{
 	}},
 }
 
-// judgeRefusedKey sends each operation that the target has with a key without access:
-// with unknown ids and empty bodies, so that no request has an effect.
-func judgeRefusedKey(c *suite.C, list []contractOperation, who suite.Option) {
+// judgeRefusedKey sends the operations that the target serves with a key without access.
+// Ids are unknown and bodies empty, so that no request has an effect.
+func judgeRefusedKey(c *suite.C, list []contractOperation, auth suite.Option) {
 	for _, op := range list {
 		if !op.api.servedBy(c) {
 			continue
@@ -199,26 +198,26 @@ func judgeRefusedKey(c *suite.C, list []contractOperation, who suite.Option) {
 		if op.api == jobAPI {
 			body = op.validBody(c, nil, c.Nonce())
 		}
-		a := op.send(c, c.Nonce(), body, who)
+		a := op.send(c, c.Nonce(), body, auth)
 		switch {
 		case a.Code == 401:
 		case isMissing(a) && (c.Unserved(op.String()) || !op.described):
-		case op.takesID() && isMissing(a), body != nil && (a.Code == 400 || a.Code == 422): // which of two errors is answered is open
+		case op.takesID() && isMissing(a), body != nil && (a.Code == 400 || a.Code == 422): // the description doesn't say which of the two errors is returned
 		default:
 			a.Is(401)
 		}
 	}
 }
 
-// sampleOperations are operations of the management API that the description has: one
-// of each kind of object and method.
+// sampleOperations returns described operations of the management API, one for each kind
+// and method.
 func sampleOperations() []contractOperation {
 	return onePerKind(slices.DeleteFunc(slices.Concat(operationsOfV1, operationsOfV2), func(op contractOperation) bool {
 		return !op.described || !slices.Contains(objectKinds, op.kind)
 	}))
 }
 
-// expectKeyHidden expects that a refusal with the code is JSON and does not show the key.
+// expectKeyHidden expects that a refusal with the code is JSON without the key.
 func expectKeyHidden(a *suite.Answer, code int, key string) {
 	if a.Code == code {
 		a.NotContains(key).JSON()

@@ -11,7 +11,7 @@ import (
 
 const batchSource = "API changes of November 2026, 3.1"
 
-// batchCases are of batch jobs. What the operator's page doesn't print isn't judged.
+// batchCases judge batch jobs. They judge only what the operator's page prints.
 var batchCases = []suite.Case{
 	{
 		ID: "BAT-01", Level: suite.Should, Source: batchSource,
@@ -103,15 +103,15 @@ var batchCases = []suite.Case{
 			batchDone(c, at)
 			a := c.Get(at + "/requests").Success()
 			for i := range a.Array("requests") {
-				one := fmt.Sprintf("requests.%d.", i)
-				a.Str(one + "id")
-				expectRFC3339(c, a, one+"startedAt")
-				expectRFC3339(c, a, one+"completedAt")
-				if a.Str(one+"status") == suite.Completed {
-					a.Equal(one+"output.nonce", nonce).Absent(one + "error")
+				path := fmt.Sprintf("requests.%d.", i)
+				a.Str(path + "id")
+				expectRFC3339(c, a, path+"startedAt")
+				expectRFC3339(c, a, path+"completedAt")
+				if a.Str(path+"status") == suite.Completed {
+					a.Equal(path+"output.nonce", nonce).Absent(path + "error")
 				} else {
-					a.Equal(one+"status", "FAILED")
-					c.Expect(strings.Contains(a.Str(one+"error"), nonce), "the handler's error", "the error %q", a.Str(one+"error"))
+					a.Equal(path+"status", "FAILED")
+					c.Expect(strings.Contains(a.Str(path+"error"), nonce), "the handler's error", "the error %q", a.Str(path+"error"))
 				}
 			}
 		},
@@ -151,7 +151,7 @@ var batchCases = []suite.Case{
 			a := awaitBatch(c, at, "the end of the batch", func(a *suite.Answer) bool { return a.Int("requestInProgress") == 0 })
 			a.Equal("status", "CANCELLED")
 			done := a.Int("requestCompleted")
-			c.Expect(done >= 1 && done <= running+1, "only what ran completed", "%d of 3 requests completed", done)
+			c.Expect(done >= 1 && done <= running+1, "completed requests that were running before", "%d of 3 requests completed", done)
 		},
 	},
 	{
@@ -207,7 +207,7 @@ var batchCases = []suite.Case{
 	},
 }
 
-// batchWait is how long a case waits for requests.
+// batchWait is how long a case waits for the requests of a batch.
 const batchWait = 30 * time.Second
 
 func requestsOf(inputs ...any) []any {
@@ -218,10 +218,10 @@ func requestsOf(inputs ...any) []any {
 	return requests
 }
 
-// newBatch makes a draft and returns its path.
+// newBatch creates a draft and returns its path.
 func newBatch(c *suite.C, inputs ...any) (path string) {
 	if c.Live() {
-		c.Skip("batches are no part of the dialect of the public SDKs")
+		c.Skip("the dialect of the public SDKs has no batches")
 	}
 	a := c.Post("/batch", requestsOf(inputs...))
 	if a.Code == 404 || a.Code == 405 || a.Code == 501 {
@@ -239,7 +239,7 @@ func finalize(c *suite.C, at string) {
 	c.Get(at).Success().Equal("status", "FINALIZED")
 }
 
-// batchDone waits until all requests have ended. The operator promises no time for it.
+// batchDone waits until all requests have ended. The operator promises no maximum time.
 func batchDone(c *suite.C, at string) *suite.Answer {
 	return awaitBatch(c, at, "the end of all requests", func(a *suite.Answer) bool {
 		return a.Int("requestCompleted")+a.Int("requestFailed") >= a.Int("requestTotal")
@@ -262,10 +262,10 @@ func awaitBatch(c *suite.C, at, what string, reached func(*suite.Answer) bool) *
 	}
 }
 
-// idsOf are the ids of listed requests.
+// idsOf returns the ids of listed requests.
 func idsOf(requests []any) (ids []string) {
-	for _, one := range requests {
-		request, _ := one.(map[string]any)
+	for _, element := range requests {
+		request, _ := element.(map[string]any)
 		if id, ok := request["id"].(string); ok {
 			ids = append(ids, id)
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// billingCases are of the billing history. The description has its operations; what
-// they answer, the OpenAPI documents alone say, so that all of these are SHOULDs.
+// billingCases judge the billing history. The description has the operations, but only the
+// OpenAPI documents have their answers, so all levels are SHOULD.
 var billingCases = []suite.Case{
 	{
 		ID: "BIL-01", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime",
 		Statement: "The period of a billing history is rounded outwards to whole buckets; the default bucket is a day.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 10, Run: func(c *suite.C) {
-			for _, history := range someHistories(c) {
+			for _, history := range sampleHistories(c) {
 				expectWindow(history.read(c, "startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01Z"), "day", "2026-05-13T00:00:00Z", "2026-05-15T00:00:00Z")
 			}
 			expectWindow(billingHistories[0].read(c, "bucketSize=month&startTime=2026-05-13T14:15:16Z&endTime=2026-06-01T00:00:00Z"), "month", "2026-05-01T00:00:00Z", "2026-06-01T00:00:00Z")
@@ -26,7 +26,7 @@ var billingCases = []suite.Case{
 		ID: "BIL-02", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingLastN",
 		Statement: "lastN=N selects the last N buckets, including the current one.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
-			for _, history := range someHistories(c) {
+			for _, history := range sampleHistories(c) {
 				before := c.Now()
 				a := history.read(c, "lastN=3&bucketSize=hour")
 				start, end := windowOf(a)
@@ -40,7 +40,7 @@ var billingCases = []suite.Case{
 		ID: "BIL-03", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingBucketSize and BillingLastN; Errors, 400",
 		Statement: "A malformed parameter, and lastN combined with a start or an end, are rejected.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 6, Run: func(c *suite.C) {
-			billingHistories[0].read(c, "bucketSize=week&lastN=1") // so what is well-formed is answered
+			billingHistories[0].read(c, "bucketSize=week&lastN=1") // a well-formed request succeeds
 			for _, query := range []string{"bucketSize=minute", "lastN=0", "startTime=yesterday", "lastN=2&startTime=2026-05-13T00:00:00Z", "lastN=2&endTime=2026-05-13T00:00:00Z"} {
 				c.V2("GET", "/billing?"+query, nil).Refused()
 			}
@@ -50,7 +50,7 @@ var billingCases = []suite.Case{
 		ID: "BIL-04", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingMetadata",
 		Statement: "The metadata of a billing history contain the number of records and resources and the sums of the records. Each total is the sum of its components.",
 		Needs:     suite.V2, Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
-			for _, history := range someHistories(c) {
+			for _, history := range sampleHistories(c) {
 				history.expectSums(c, history.read(c, "lastN=2&bucketSize=month"))
 			}
 		},
@@ -77,7 +77,7 @@ var billingCases = []suite.Case{
 			a := c.V1("GET", "/billing/endpoints?bucketSize=hour&endpointId="+id, nil).Is(200)
 			a.NotContains(other)
 			billed := billedTime(a)
-			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of them", billed)
+			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of a worker", billed)
 			for _, r := range a.Array("") {
 				record, _ := r.(map[string]any)
 				c.Expect(record["endpointId"] == id, "records of the endpoint", "a record of %v", record["endpointId"])
@@ -106,10 +106,10 @@ var billingCases = []suite.Case{
 				return billedTime(a), sumOf(a.Array(""), "amount")
 			}
 			hours, amount := read("hour")
-			c.Expect(hours > 4*time.Hour, "more than four hours of a worker", "%s of them", hours)
+			c.Expect(hours > 4*time.Hour, "more than four hours of a worker", "%s of a worker", hours)
 			for _, bucket := range []string{"day", "week", "month", "year"} {
 				billed, sum := read(bucket)
-				// Where the clock runs on, some time passes between two answers.
+				// Unless the clock is stopped, time passes between two answers.
 				c.Expect((billed-hours).Abs() <= billingSlack, "the time of the hours, "+hours.String(), "by %s %s", bucket, billed)
 				c.Expect(!c.Exact() || sum == amount, "the amount of the hours, "+amount, "by %s %s", bucket, sum)
 			}
@@ -122,27 +122,26 @@ var billingCases = []suite.Case{
 			for path, member := range map[string]string{"/billing": "serverlessFeeAmount", "/billing/serverless": "feeAmount"} {
 				a := c.V2("GET", path+"?lastN=2&bucketSize=month", nil).Is(200)
 				for _, amounts := range append(a.Array("records"), a.Object("metadata.totals")) {
-					of, _ := amounts.(map[string]any)
-					_, isNumber := of[member].(json.Number)
-					c.Expect(isNumber && decimal(of[member]).Sign() == 0, member+" 0", "the amount %s", suite.JSONText(of[member]))
+					object, _ := amounts.(map[string]any)
+					_, isNumber := object[member].(json.Number)
+					c.Expect(isNumber && decimal(object[member]).Sign() == 0, member+" 0", "the amount %s", suite.JSONText(object[member]))
 				}
 			}
 		},
 	},
 }
 
-// billingSlack is how late a worker may be there, and clockSkew by how much clocks may
-// differ.
+// billingSlack is how late a worker may start, and clockSkew how much clocks may differ.
 const (
 	billingSlack = time.Minute
 	clockSkew    = 5 * time.Minute
 )
 
-// billingHistory is one of version 2.
+// billingHistory is a billing history of version 2.
 type billingHistory struct {
 	path       string
-	id, unique string   // of records, and the member of the metadata that counts them
-	components []string // of totalAmount
+	id, unique string   // the id of a record, and the number of different ids in the metadata
+	components []string // the summands of totalAmount
 }
 
 var billingHistories = []billingHistory{
@@ -158,8 +157,8 @@ var billingHistories = []billingHistory{
 
 var billingOperations = []string{"GET /v2/billing", "GET /v2/billing/pods", "GET /v2/billing/serverless", "GET /v2/billing/endpoints", "GET /v2/billing/network-volumes"}
 
-// someHistories are all of them where reads cost nobody anything, and elsewhere two.
-func someHistories(c *suite.C) []billingHistory {
+// sampleHistories returns two histories, or all of them at a local target.
+func sampleHistories(c *suite.C) []billingHistory {
 	if c.Thorough("reads of all histories") {
 		return billingHistories
 	}
@@ -174,7 +173,7 @@ func (h billingHistory) read(c *suite.C, query string) *suite.Answer {
 	return c.V2("GET", h.path+query, nil).Is(200)
 }
 
-// expectSums expects that the metadata are those of the records.
+// expectSums expects the counts and the sums of the records in the metadata.
 func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 	records, ids := a.Array("records"), map[string]bool{}
 	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
@@ -196,18 +195,18 @@ func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
 }
 
 // expectComponents expects that a total is the sum of its components.
-func (h billingHistory) expectComponents(c *suite.C, of map[string]any, what string) {
+func (h billingHistory) expectComponents(c *suite.C, amounts map[string]any, name string) {
 	if h.components == nil {
 		return
 	}
 	sum := new(big.Rat)
 	for _, member := range h.components {
-		sum.Add(sum, decimal(of[member]))
+		sum.Add(sum, decimal(amounts[member]))
 	}
-	c.Expect(nearly(decimal(of["totalAmount"]), sum), "the sum of the components", "%s with the totalAmount %v, of %s", what, of["totalAmount"], sum.FloatString(9))
+	c.Expect(nearly(decimal(amounts["totalAmount"]), sum), "the sum of the components", "%s with the totalAmount %v, of %s", name, amounts["totalAmount"], sum.FloatString(9))
 }
 
-// nearly leaves room for amounts that went through binary fractions.
+// nearly compares two amounts with a tolerance for floating-point errors.
 func nearly(a, b *big.Rat) bool {
 	difference := new(big.Rat).Sub(a, b)
 	return difference.Abs(difference).Cmp(big.NewRat(1, 1_000_000)) <= 0
@@ -218,7 +217,7 @@ func text(v any) string {
 	return s
 }
 
-// decimal is a number of an answer, exactly; 0 for what is no number.
+// decimal returns the exact value of a JSON number, or 0 for another value.
 func decimal(v any) *big.Rat {
 	n, _ := v.(json.Number)
 	return decimalOf(n.String())
@@ -241,15 +240,15 @@ func sumOf(records []any, member string) string {
 	return sum.FloatString(12)
 }
 
-// billedTime is the time that records are for.
+// billedTime returns the sum of the time of all records.
 func billedTime(a *suite.Answer) time.Duration {
 	ms, _ := decimalOf(sumOf(a.Array(""), "timeBilledMs")).Float64()
 	return time.Duration(ms) * time.Millisecond
 }
 
-// windowOf is the window that an answer says it is of.
+// windowOf returns the window in the metadata of an answer.
 func windowOf(a *suite.Answer) (start, end time.Time) {
-	start, _ = time.Parse(time.RFC3339, a.Str("metadata.query.startTime")) // zero is no window that is expected
+	start, _ = time.Parse(time.RFC3339, a.Str("metadata.query.startTime")) // a time that can't be parsed is zero, which no case expects
 	end, _ = time.Parse(time.RFC3339, a.Str("metadata.query.endTime"))
 	return start, end
 }

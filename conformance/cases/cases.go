@@ -1,6 +1,5 @@
-// Package cases are the cases of the suite, and with them what they state: a file
-// for each section of the service description. A case is one short function under
-// the id of its clause.
+// Package cases has the cases of the suite, and the clauses that they declare: a file for
+// each section of the service description.
 package cases
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// All are the cases, section by section.
+// All returns the cases, section by section.
 func All() []suite.Case {
 	return slices.Concat(
 		jobCases, jobTimeCases, transitionCases, retryCases, submissionCases, policyCases, ttlCases, runSyncCases, streamCases, queueCases,

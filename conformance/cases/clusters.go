@@ -13,8 +13,9 @@ var (
 	clusterMembers    = append(slices.Clone(clusterOperations), "GET /v2/clusters/{id}/pods")
 )
 
-// clusterCases are of clusters. The description has their path, and version 2 describes
-// the rest itself. None waits for a placement: a deployment may have too few GPUs.
+// clusterCases judge clusters. The description has their path; the OpenAPI document of
+// version 2 has the rest. No case waits for a placement, since a deployment may have too
+// few GPUs.
 var clusterCases = []suite.Case{
 	{
 		ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
@@ -82,17 +83,17 @@ var clusterCases = []suite.Case{
 		Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
-			kept, gone := memberOf(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
+			remaining, deletedPaths := memberOf(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
 			memberOf(c, id)
 			for _, pod := range clusterPods(c, id) {
 				member, _ := pod["id"].(string)
-				gone = append(gone, "/pods/"+member)
+				deletedPaths = append(deletedPaths, "/pods/"+member)
 			}
 			c.V2("DELETE", "/clusters/"+id, nil).Success()
-			for _, path := range gone {
-				c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "an answer with what is deleted")
+			for _, path := range deletedPaths {
+				c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "another answer")
 			}
-			readPod(c, kept).Equal("cluster.id", other)
+			readPod(c, remaining).Equal("cluster.id", other)
 			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
 		},
 	},
@@ -140,7 +141,7 @@ var clusterCases = []suite.Case{
 	},
 }
 
-// clusterBody is the body of a cluster with one GPU for each pod.
+// clusterBody returns the body of a cluster with one GPU per pod.
 func clusterBody(c *suite.C, pods int) suite.M {
 	return suite.M{
 		"name": c.Name(), "type": "TRAINING", "image": c.Image(),
@@ -150,14 +151,14 @@ func clusterBody(c *suite.C, pods int) suite.M {
 
 func newCluster(c *suite.C) (id string) { return newClusterOf(c, clusterBody(c, 2)) }
 
-// newClusterOf makes a cluster that can be read.
+// newClusterOf creates a cluster and waits until it can be read.
 func newClusterOf(c *suite.C, body suite.M) (id string) {
 	id = c.Create("v2", "/clusters", body).Success().Str("id")
 	readBack(c, "/clusters/"+id)
 	return id
 }
 
-// memberOf is the id of a cluster's first pod.
+// memberOf returns the id of a cluster's first pod.
 func memberOf(c *suite.C, id string) string {
 	c.Expect(eventually(c, func() bool { return len(clusterPods(c, id)) > 0 }), "a cluster with pods", "0 pods")
 	member, _ := clusterPods(c, id)[0]["id"].(string)
@@ -165,14 +166,14 @@ func memberOf(c *suite.C, id string) string {
 }
 
 func clusterPods(c *suite.C, id string) (pods []map[string]any) {
-	for _, one := range c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200).Array("pods") {
-		pod, _ := one.(map[string]any)
+	for _, element := range c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200).Array("pods") {
+		pod, _ := element.(map[string]any)
 		pods = append(pods, pod)
 	}
 	return pods
 }
 
-// ranksOf are the ranks of a cluster's pods, sorted.
+// ranksOf returns the ranks of a cluster's pods, sorted.
 func ranksOf(c *suite.C, id string) (ranks []string) {
 	for _, pod := range clusterPods(c, id) {
 		membership, _ := pod["cluster"].(map[string]any)
@@ -182,7 +183,7 @@ func ranksOf(c *suite.C, id string) (ranks []string) {
 	return ranks
 }
 
-// rolesOf are the roles of the ranks 0 and 1, "" for none.
+// rolesOf returns the roles of ranks 0 and 1, or "" for no role.
 func rolesOf(c *suite.C, id string) (roles [2]string) {
 	for _, pod := range clusterPods(c, id) {
 		membership, _ := pod["cluster"].(map[string]any)
@@ -197,12 +198,12 @@ func rolesOf(c *suite.C, id string) (roles [2]string) {
 	return roles
 }
 
-// summaryOf is how many pods a cluster counts by status, of how many.
+// summaryOf returns the sum of a cluster's counts by status and its number of pods, such as "3 of 3".
 func summaryOf(c *suite.C, id string) string {
 	a := c.V2("GET", "/clusters/"+id, nil).Is(200)
 	sum := 0
 	for _, status := range []string{"PROVISIONING", "STARTING", "RUNNING", "EXITED", "ERROR", "TERMINATED"} {
-		if _, there := a.Find("pods.byStatus." + status); there {
+		if _, ok := a.Find("pods.byStatus." + status); ok {
 			sum += int(a.Int("pods.byStatus." + status))
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 const commandSource = "API changes of November 2026, 1.2"
 
-// commandCases are of the start command of containers. A deployment that refuses entrypoint
-// and cmd is skipped.
+// commandCases judge the start command of containers. They skip a deployment that refuses
+// entrypoint and cmd.
 var commandCases = []suite.Case{
 	{
 		ID: "CMD-01", Level: suite.Should, Source: commandSource,
@@ -119,7 +119,7 @@ var commandOperations = []string{"POST /v2/templates", "GET /v2/templates/{id}",
 
 func words(list ...any) []any { return append([]any{}, list...) }
 
-// commandBody is the body of a new template or endpoint.
+// commandBody returns the body that creates a template or an endpoint.
 func commandBody(c *suite.C, path string, more suite.M) suite.M {
 	body := suite.M{"name": c.Name(), "image": c.Image()}
 	if path == "/serverless" {
@@ -135,7 +135,7 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 }
 
 // newCommand creates a template or an endpoint. It skips the case if the deployment doesn't
-// know entrypoint.
+// support entrypoint.
 func newCommand(c *suite.C, path string, more suite.M) (id string) {
 	a := c.Create("v2", path, commandBody(c, path, more))
 	if a.IsRefusal() && strings.Contains(strings.ToLower(string(a.Body)), "entrypoint") {
@@ -144,7 +144,7 @@ func newCommand(c *suite.C, path string, more suite.M) (id string) {
 	return a.Success().Str("id")
 }
 
-// expectCommand expects the lists of an object that is read.
+// expectCommand expects that an object has the lists.
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {
 	eventually(c, func() bool {
 		a := c.V2("GET", path+"/"+id, nil)

@@ -10,13 +10,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// concurrencyCases are of "Limits", Rate limits: requests at a time.
+// concurrencyCases judge the section "Limits", Rate limits: concurrent requests.
 var concurrencyCases = []suite.Case{
 	{
 		ID: "RAT-11", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
 		Statement: "More than 400 concurrent requests of /runsync return 429.",
 		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400, Run: func(c *suite.C) {
-			// With a running worker the limit might be a higher one.
+			// A running worker might raise the limit, and lowPriority starts none.
 			judgeOpenLimit(c, 400, "POST", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		},
 	},
@@ -62,15 +62,14 @@ var concurrencyCases = []suite.Case{
 		ID: "RAT-17", Level: suite.Must, Source: "Limits, Rate limits, /requests",
 		Statement: "More than 2 concurrent requests of /requests return 429.",
 		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second, Run: func(c *suite.C) {
-			// A list that is longer than the buffers of a connection, and that nobody
-			// reads, keeps its request open.
+			// A list that is longer than a connection's buffers keeps its request open if nobody reads it.
 			var last *suite.Job
 			for range 16 {
 				last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
 			}
-			last.Failed() // and so have those before it: there is one worker
+			last.Failed() // the earlier jobs have failed, too, since there is one worker
 			n, answered := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
-			if n > 2 && !answered { // buffers may have taken one of the lists
+			if n > 2 && !answered { // one list may have fit into the buffers
 				c.Sleep(11 * time.Second) // the next window
 				n, answered = countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
 			}
@@ -78,8 +77,8 @@ var concurrencyCases = []suite.Case{
 				expectHeld(c, n, 2)
 				return
 			}
-			// Where something in front takes the answers from the deployment, only those
-			// that are made at the same moment are open at a time.
+			// A proxy may read the answers from the deployment. Then only requests that are served
+			// at the same moment are concurrent.
 			const tries = 6
 			lists := slices.Repeat([]string{"/requests"}, 10)
 			for range tries {
@@ -93,8 +92,7 @@ var concurrencyCases = []suite.Case{
 	},
 }
 
-// withOpenRuns calls do while as many requests of /run are in flight as the limit
-// allows.
+// withOpenRuns calls do while the most permitted requests of /run are in flight.
 func withOpenRuns(c *suite.C, do func()) {
 	var open []*suite.Pending
 	defer func() {
@@ -108,30 +106,30 @@ func withOpenRuns(c *suite.C, do func()) {
 	last := c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet())
 	open = append(open, last)
 	c.Given("RAT-12", func() {
-		for late := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
 			n, answered := countHeld(open)
 			if answered {
-				c.Skip("the deployment answers at once, and nobody can hold so many requests open")
+				c.Skip("the deployment answers too fast to hold so many requests open")
 			}
 			if n <= 200 {
 				return
 			}
-			c.Expect(time.Now().Before(late), "429 to one of 201", "no answer 429")
+			c.Expect(time.Now().Before(deadline), "429 to one of 201", "no answer 429")
 		}
 	})
 	do()
 }
 
-// refusalPatience is how long, in real time, a deployment that is busy with hundreds
-// of requests may take to refuse one.
+// refusalPatience is how long, in real time, a deployment with hundreds of requests may
+// take to refuse one.
 const refusalPatience = 15 * time.Second
 
-// judgeOpenLimit opens more requests than the limit: as many as it allows must be held, and
-// the others be answered 429.
+// judgeOpenLimit opens more requests than the limit. As many as the limit allows must be
+// held, and the others answered 429.
 func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
 	n, answered := countOpen(c, limit, method, path, body, o...)
 	if answered {
-		c.Skip("the deployment answers at once, and nobody can hold so many requests open")
+		c.Skip("the deployment answers too fast to hold so many requests open")
 	}
 	expectHeld(c, n, limit)
 }
@@ -141,8 +139,8 @@ func expectHeld(c *suite.C, n, limit int) {
 	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 to one more than %d", n)
 }
 
-// countOpen sends more requests than the limit and counts those that stay in flight;
-// answered says that one was answered, so that requests can't be held open.
+// countOpen sends more requests than the limit and counts those that stay in flight.
+// answered says that one succeeded, so that requests can't be held open.
 func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, answered bool) {
 	var open []*suite.Pending
 	defer func() {
@@ -154,20 +152,19 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 	for range limit + more {
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
-	for late := time.Now().Add(refusalPatience); ; {
+	for deadline := time.Now().Add(refusalPatience); ; {
 		if n, answered = countHeld(open); answered {
 			return n, true
 		}
-		if n <= limit || time.Now().After(late) {
+		if n <= limit || time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(time.Millisecond)
 	}
 	if n == limit {
-		// One more is refused while all that came before are held, and those that
-		// were on their way have arrived by then.
+		// One more request is refused while all earlier ones are held. By then, all have arrived.
 		open = append(open, c.Start(method, path, body, o...))
-		for late := time.Now().Add(refusalPatience); n >= limit && time.Now().Before(late); {
+		for deadline := time.Now().Add(refusalPatience); n >= limit && time.Now().Before(deadline); {
 			if n, answered = countHeld(open); n == limit || answered {
 				break
 			}
@@ -179,16 +176,16 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 	return n, answered
 }
 
-// judgeSimultaneous sends n requests that can't be held open at the same moment.
-// Those that change a job wait behind large submissions that are being written. As
-// many are accepted as the limit allows, and the others are answered 429. Where some are
-// answered while others are still to be admitted, more are accepted, and it tries again:
-// more than the limit were open at a time only where there is a number of which it is
-// always so many at least.
+// judgeSimultaneous is for requests that can't be held open. It sends n requests at the
+// same moment. Requests that change a job wait behind large submissions that are being
+// written. The deployment must accept as many as the limit allows, and answer the others
+// 429. It may accept more if it answers some before it admits others, so judgeSimultaneous
+// tries again. Only if the least number of accepted requests occurs several times, that
+// many were concurrent.
 func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id string) string) {
 	const (
 		tries = 26
-		sure  = 8 // times of the least number
+		sure  = 8 // occurrences of the least number
 	)
 	large := submissionOfSize(9_000_000)
 	times, least := 0, n+1
@@ -205,17 +202,17 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 			c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()), c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()),
 		}
 		c.WaitUntilSent()
-		time.Sleep(time.Duration(try%10) * 4 * time.Millisecond) // they are read first
-		accepted, met := c.SendSimultaneously(method, paths)
+		time.Sleep(time.Duration(try%10) * 4 * time.Millisecond) // the deployment reads these first
+		accepted, overlapped := c.SendSimultaneously(method, paths)
 		for _, w := range writes {
 			w.Answer()
 		}
-		c.Expect(accepted >= limit, strconv.Itoa(limit)+" at a time that are accepted", "429 to all but %d of %d", accepted, n)
+		c.Expect(accepted >= limit, strconv.Itoa(limit)+" concurrent requests that are accepted", "429 to all but %d of %d", accepted, n)
 		if accepted == limit {
 			return
 		}
 		switch {
-		case !met || accepted > least:
+		case !overlapped || accepted > least:
 		case accepted < least:
 			times, least = 1, accepted
 		default:
@@ -229,8 +226,8 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 	c.Skip("the deployment answers faster than so many requests can be sent")
 }
 
-// countHeld counts the requests that are open; those that are not refused are
-// answered. The others must have been answered 429.
+// countHeld counts the open requests. answered says that a request succeeded. All others
+// must have been answered 429.
 func countHeld(all []*suite.Pending) (open int, answered bool) {
 	for _, p := range all {
 		switch {
@@ -245,14 +242,14 @@ func countHeld(all []*suite.Pending) (open int, answered bool) {
 	return open, false
 }
 
-// openToLimit sends as many requests as are allowed at a time, and returns those in
-// flight.
+// openToLimit sends more requests than the limit, and returns those in flight, which must
+// be as many as the limit allows.
 func openToLimit(c *suite.C, clause string, limit int, method, path string, body any) (open []*suite.Pending) {
 	for range limit + 20 {
 		open = append(open, c.Start(method, path, body, suite.Quiet()))
 	}
 	held := open
-	for late := time.Now().Add(refusalPatience); len(held) > limit && time.Now().Before(late); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(refusalPatience); len(held) > limit && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		held = nil
 		for _, p := range open {
 			if !p.Answered() {

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// dataCases judge statements of several sections: that data of jobs is kept as sent.
-// The values come from the generator, which has the seed of the run.
+// dataCases judge that data of jobs is preserved, which follows from several sections. The
+// generator makes their values from the run's seed.
 var dataCases = []suite.Case{
 	{
 		ID: "DAT-01", Level: suite.Must, Source: "Stream chunk",
@@ -53,15 +53,15 @@ var dataCases = []suite.Case{
 				job.Completed()
 				var call []byte
 				c.Given("WEB-01", func() { call = lastCall(c, box, 1).Body })
-				told, err := suite.Decode(call)
-				members, _ := told.(suite.M)
+				decoded, err := suite.Decode(call)
+				members, _ := decoded.(suite.M)
 				if err != nil || members == nil {
-					c.Skip("the call's body is no JSON object, whose form the description leaves open")
+					c.Skip("the call's body isn't a JSON object; the description leaves its form open")
 				}
 				for name, want := range map[string]any{"output": input, "input": input} {
-					if value, there := members[name]; there {
+					if value, ok := members[name]; ok {
 						d := suite.Difference(want, value)
-						c.Expect(d == "", "the "+name+" of the job in the call of its webhook", "another %s: %s", name, d)
+						c.Expect(d == "", "the job's "+name+" in the webhook call", "another %s: %s", name, d)
 					}
 				}
 			}
@@ -104,8 +104,8 @@ var dataCases = []suite.Case{
 	},
 }
 
-// finalAnswer returns the answer to a /runsync, or the job's final status where the
-// worker started too late for the wait.
+// finalAnswer returns the answer to a /runsync, or the job's final status if /runsync
+// returned before the job ended.
 func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	job := c.JobOf(a)
 	if status, _ := a.Find("status"); status == suite.InQueue || status == suite.InProgress {
@@ -114,7 +114,7 @@ func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
-// countFor chooses a count: smaller where the target is not for tests alone.
+// countFor returns the count for the target.
 func countFor(c *suite.C, local, remote int) int {
 	if c.Local() {
 		return local
@@ -122,13 +122,13 @@ func countFor(c *suite.C, local, remote int) int {
 	return remote
 }
 
-// echoAll is an input of a job that returns all values of the generator, some of them
-// as members beside those of the input itself.
+// echoAll returns the input of a job that returns all values of the generator, some of them
+// as members of the input itself.
 func echoAll(g generator) suite.M {
 	all := g.allValues()
 	input := suite.M{"data": all}
 	for name, value := range all["names"].(suite.M) {
-		if name != "error" { // with which handlers on the public SDK fail
+		if name != "error" { // handlers of the public SDK fail with this member
 			input[name] = value
 		}
 	}
@@ -137,7 +137,7 @@ func echoAll(g generator) suite.M {
 
 func submissionText(g generator, input suite.M) string { return g.encode(suite.Submission(input)) }
 
-// inputOfSize returns an input whose JSON text has size bytes.
+// inputOfSize returns an input and its JSON text of size bytes.
 func inputOfSize(g generator, size int) (text string, input suite.M) {
 	var long, quoted strings.Builder
 	left := size - len(`{"op":"echo","text":"","pad":""}`)
@@ -156,13 +156,13 @@ func inputOfSize(g generator, size int) (text string, input suite.M) {
 	return `{"op":"echo","text":"` + quoted.String() + `","pad":"` + pad + `"}`, input
 }
 
-// expectYielded expects a stream to have exactly the chunks that a handler yields.
+// expectYielded expects that a stream has exactly the chunks that its handler yields.
 func expectYielded(c *suite.C, g generator, outputs []any) {
 	job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, suite.Yield(outputs...)))).Is(200))
 	job.Await(suite.Completed)
 	chunks := job.Stream().Is(200).Chunks()
 	if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
-		c.Skip("the handler does not know which chunks it is to yield")
+		c.Skip("the handler doesn't support given chunks")
 	}
 	c.Expect(len(chunks) == len(outputs), fmt.Sprint(len(outputs), " chunks"), "%d chunks", len(chunks))
 	for i, output := range outputs {
@@ -171,7 +171,7 @@ func expectYielded(c *suite.C, g generator, outputs []any) {
 	}
 }
 
-// submitText submits a raw body that may be refused; a job that is created is recorded.
+// submitText submits a raw body that may be refused. It records a created job.
 func submitText(c *suite.C, path, text string) *suite.Answer {
 	a := c.Post(path, nil, suite.Raw(text))
 	if id, _ := a.Find("id"); a.Code/100 == 2 {
@@ -182,13 +182,13 @@ func submitText(c *suite.C, path, text string) *suite.Answer {
 	return a
 }
 
-// precise are numbers that a double can't represent.
+// precise has numbers that a double can't represent.
 var precise = []string{
 	"9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "1000000000000000000001",
 	"12345678901234567890123456789012345678901", "0.1234567890123456789", "3.14159265358979323846264338327950288", "1.0000000000000000001e-7",
 }
 
-// notJSON are texts that would be a submission if they were JSON.
+// notJSON has texts that resemble a submission, but aren't JSON.
 var notJSON = []string{
 	`{"input":{"op":"echo"}} x`, `{"input":{"op":"echo"}}{"input":{"op":"echo"}}`, `{"input":{"op":"echo"}},`, `{"input":{"op":"echo"}}}`, `{"input":{"op":"echo"}}]`,
 	`x{"input":{"op":"echo"}}`, `{"input":{"op":"echo",}}`, `{"input":{"op":"echo"},}`, `{"input":{"op":"echo" "x":1}}`, `{"input":{'op':'echo'}}`, `{input:{"op":"echo"}}`,

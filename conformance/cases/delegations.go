@@ -2,9 +2,8 @@ package cases
 
 import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 
-// delegationCases are of the registry delegations of version 2, of which the
-// description has the operations and not the schemas: they judge what follows from
-// the operations, where one can be made.
+// delegationCases judge the registry delegations of version 2. The description has the
+// operations, but no schemas, so the cases are skipped unless a delegation can be created.
 var delegationCases = []suite.Case{
 	{
 		ID: "VER-55", Level: suite.Must, Source: "Versioning, 10",
@@ -35,53 +34,52 @@ const delegationPath = "/registries/delegations"
 
 var delegationOperations = []string{"GET /v2/registries/delegations", "POST /v2/registries/delegations", "DELETE /v2/registries/delegations/{id}"}
 
-// delegationBody is a body with the word in its name and in its repository.
+// delegationBody returns a body with the word in the name and the repository.
 func delegationBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "resource": "arn:aws:ecr:us-east-2:418399314813:repository/conf/" + word}
 }
 
-// listDelegations reads the list of them.
 func listDelegations(c *suite.C) *suite.Answer { return c.V2("GET", delegationPath, nil).Is(200) }
 
-// newDelegation makes a delegation that the list shows. How, the description leaves
-// open, and whether the list has pages.
+// newDelegation creates a delegation that the list shows. It skips the case if it can't,
+// since the description leaves open how to create one, and whether the list has pages.
 func newDelegation(c *suite.C) (id string) {
 	a := c.Create("v2", delegationPath, delegationBody(c, nil, c.Nonce()))
 	if a.Code/100 != 2 {
-		c.Skip("no registry delegation can be made: %d", a.Code)
+		c.Skip("no registry delegation can be created: %d", a.Code)
 	}
 	id = a.Str("id")
 	if !eventually(c, func() bool { return listDelegations(c).Contains(id) }) {
-		c.Skip("the list of delegations does not show what was made: it may be on another page")
+		c.Skip("the list of delegations doesn't show the new one, which may be on another page")
 	}
 	return id
 }
 
-// judgeDelegationAccess judges that nobody lists, makes or deletes a delegation without a
-// key that is known.
+// judgeDelegationAccess judges that a known key is needed to list, create and delete
+// delegations.
 func judgeDelegationAccess(credentials func(*suite.C) []credential) func(*suite.C) {
 	return func(c *suite.C) {
 		id := newDelegation(c)
-		again := func() *suite.Answer { return listDelegations(c) }
+		withKey := func() *suite.Answer { return listDelegations(c) }
 		var words []string
-		for _, who := range credentials(c) {
-			list := c.V2("GET", delegationPath, nil, who)
-			expectUnauthorized(c, list, again)
+		for _, auth := range credentials(c) {
+			list := c.V2("GET", delegationPath, nil, auth)
+			expectUnauthorized(c, list, withKey)
 			list.NotContains(id)
 			word := c.Nonce()
 			words = append(words, word)
-			expectUnauthorized(c, c.Create("v2", delegationPath, delegationBody(c, nil, word), who), again)
-			expectUnauthorized(c, c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil, who), again)
+			expectUnauthorized(c, c.Create("v2", delegationPath, delegationBody(c, nil, word), auth), withKey)
+			expectUnauthorized(c, c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil, auth), withKey)
 		}
 		c.Sleep(consistency)
 		all := listDelegations(c)
-		c.Expect(all.Contains(id), "the delegation that was made, still in the list", "a list without %s", id)
+		c.Expect(all.Contains(id), "the created delegation in the list", "a list without %s", id)
 		expectNone(all, words)
 	}
 }
 
-// judgeForeignDelegation asks with a valid key that is not for the delegation. The list may
-// be of what the key is for, and where it is refused, so is a creation.
+// judgeForeignDelegation sends requests with a valid key without access to the delegation.
+// The list may show the key's own delegations. If it is refused, a creation must be, too.
 func judgeForeignDelegation(c *suite.C) {
 	id, word, other := newDelegation(c), c.Nonce(), suite.As(c.OtherKey())
 	operation := func(method, path string) contractOperation {
@@ -98,6 +96,6 @@ func judgeForeignDelegation(c *suite.C) {
 	expectForeignRefused(c, operation("DELETE", path), c.V2("DELETE", path, nil, other))
 	c.Sleep(consistency)
 	all := listDelegations(c)
-	c.Expect(all.Contains(id), "the delegation that was made, still in the list", "a list without %s", id)
+	c.Expect(all.Contains(id), "the created delegation in the list", "a list without %s", id)
 	expectNone(all, []string{word})
 }

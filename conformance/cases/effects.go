@@ -7,19 +7,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// An effect is an operation on a job or an elapsed time, and what the description
-// says about it for each state.
+// effect is an operation on a job or an elapsed time, with the clauses about it for each state.
 type effect struct {
 	name string
-	// clause returns the clause about a stage, "" where there is none.
+	// clause returns the clause about a stage, or "".
 	clause func(s stage) string
-	jobs   int     // how many it submits, beside those of the stage
-	policy suite.M // with which the job is submitted
+	jobs   int     // submitted jobs, in addition to those of the stage
+	policy suite.M // of the submitted job
 	judge  func(c *suite.C, s stage, p *stagedJob)
 }
 
-// combinationCases are the product of stages and effects. Most of them wait for half
-// an hour: where the clock can't be advanced, only the other cases judge the clause.
+// combinationCases returns a case for each pair of stage and effect. Most of them wait for
+// half an hour. If the clock can't be advanced, only the other cases judge the clause.
 func combinationCases() (all []suite.Case) {
 	for _, e := range effects {
 		for _, s := range stages {
@@ -37,7 +36,7 @@ func combinationCases() (all []suite.Case) {
 	return all
 }
 
-// byStatus chooses the clause by the status of a stage.
+// byStatus selects the clause by the status of a stage.
 func byStatus(clauses map[string]string) func(s stage) string {
 	return func(s stage) string { return clauses[s.status] }
 }
@@ -151,13 +150,13 @@ var effects = []effect{
 			p.submittedAt.add(3*time.Hour).expectDeleted(c, p.Job)
 		},
 	},
-	// Any final state, retention elapsed → expired; it counts from the job's last end.
+	// Any final state, retention elapsed → expired, counted from the job's last end.
 	{
 		name: "kept", clause: retentionClause("LIM-11"),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			due := p.endedAt.add(retention)
 			if !due.untilJustBefore(c) {
-				c.Inconclusive("the time of the job's end is not known exactly enough")
+				c.Inconclusive("the time of the job's end is too inexact")
 			}
 			answer := p.Status()
 			c.ExpectBefore(answer, due.from)
@@ -202,7 +201,7 @@ var effects = []effect{
 			if p.blocker != nil {
 				p.blocker.Cancel()
 			}
-			c.Run(suite.Echo()).Completed() // whatever was in the queue before it has begun
+			c.Run(suite.Echo()).Completed() // earlier jobs in the queue have begun
 			c.Sleep(secondRunTime)
 			p.Status().Is(200).Equal("status", suite.Cancelled)
 		},
@@ -223,7 +222,7 @@ var effects = []effect{
 		name: "retry", clause: byStatus(map[string]string{suite.Failed: "JOB-22", suite.TimedOut: "JOB-23"}), jobs: 1,
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Sleep(time.Minute)
-			blocker := c.BusyWorker() // so that the retried job waits long enough to be seen
+			blocker := c.BusyWorker() // keeps the retried job in the queue
 			p.Retry().Is(200).Equal("id", p.ID).Equal("status", suite.InQueue)
 			p.Await(suite.InQueue)
 			blocker.Cancel()
@@ -250,7 +249,7 @@ var effects = []effect{
 			if p.blocker != nil {
 				p.blocker.Cancel()
 			}
-			c.Run(suite.Echo()).Completed() // whatever was in the queue before it has begun
+			c.Run(suite.Echo()).Completed() // earlier jobs in the queue have begun
 			a := p.Status()
 			status, _ := a.Find("status")
 			c.Expect(a.Code != 200 || slices.Contains([]any{suite.InQueue, suite.Cancelled, nil}, status), "no run of a purged job", "status %v", status)
@@ -280,8 +279,7 @@ var effects = []effect{
 			expectSameResult(before, p.Status())
 		},
 	},
-	// The time-out of the policy applies to each run, and does not count time in the
-	// queue.
+	// The policy's time-out applies to each run, and doesn't include time in the queue.
 	{
 		name: "time-out",
 		clause: func(s stage) string {

@@ -4,7 +4,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// endpointCases are of the section "Serverless endpoint".
+// endpointCases judge the section "Serverless endpoint".
 var endpointCases = []suite.Case{
 	{
 		ID: "P-01", Level: suite.Must, Source: "Endpoints A, POST /endpoints",

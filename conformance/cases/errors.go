@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// errorCases are of the section "Errors", and of "Versioning", 9.
+// errorCases judge the sections "Errors" and "Versioning", 9.
 var errorCases = []suite.Case{
 	{
 		ID: "ERR-01", Level: suite.Must, Source: "Errors, 400",
@@ -36,7 +36,7 @@ var errorCases = []suite.Case{
 			nowhere := suite.SimilarID(c.Endpoint)
 			for _, op := range jobOperations {
 				a := c.Job(op.method, nowhere, op.pathFor("x"), op.validBody(c, nil, c.Nonce()))
-				if !op.takesID() || a.Code != 400 { // x may be no id of a job
+				if !op.takesID() || a.Code != 400 { // x may be malformed as a job's id
 					a.Is(404)
 				}
 			}
@@ -149,8 +149,8 @@ var errorCases = []suite.Case{
 			if given, there := a.Find("errors"); there {
 				list, ok := given.([]any)
 				c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(given))
-				for _, one := range list {
-					_, ok := one.(string)
+				for _, element := range list {
+					_, ok := element.(string)
 					c.Expect(ok, "errors: an array of strings", "errors = %s", suite.JSONText(given))
 				}
 			}
@@ -184,7 +184,7 @@ var errorCases = []suite.Case{
 		Statement: "Bodies are JSON.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30,
 		Watch: func(w *suite.Watched) string {
-			// What streams is text, logs and pages too; an answer to HEAD has no body.
+			// Streams, logs and web pages are text. An answer to HEAD has no body.
 			kind := w.Header.Get("Content-Type")
 			if w.API == "" || len(w.Body) == 0 || w.Request.Unread || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
 				return ""
@@ -247,16 +247,15 @@ var errorCases = []suite.Case{
 	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
 }
 
-// describedPaths are the first segments of the paths of each API.
+// describedPaths has the first path segments of each API.
 var describedPaths = map[string][]string{
 	"v1":   {"pods", "endpoints", "templates", "networkvolumes", "containerregistryauth", "billing"},
 	"v2":   {"pods", "serverless", "templates", "network-volumes", "registries", "clusters", "catalog", "billing", "openapi.json"},
 	"jobs": {"run", "runsync", "status", "stream", "cancel", "retry", "purge-queue", "requests", "openai", "health"},
 }
 
-// isProxyAnswer tells whether a proxy in front of a deployment may have given the
-// answer, in its own form: to a request that is too large or too slow, and at paths
-// that the API does not have.
+// isProxyAnswer tells whether a proxy in front of the deployment may have sent the answer:
+// to a request that is too large or too slow, or at a path that the API doesn't have.
 func isProxyAnswer(w *suite.Watched) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(w.Path, "/"), "/")
 	first, _, _ = strings.Cut(first, "?")
@@ -268,17 +267,16 @@ func isProxyAnswer(w *suite.Watched) bool {
 	return !slices.Contains(describedPaths[w.API], first)
 }
 
-// isUnknownRoute tells whether an answer comes from a router without that path or
-// method.
+// isUnknownRoute tells whether a router without the path or method sent the answer.
 func isUnknownRoute(w *suite.Watched) bool {
 	_, ok := operationAt(api(w.API), w.Request.Method, w.Path)
 	return !ok && isMissingCode(w.Exchange.Status)
 }
 
-// v2Errors are errors of version 2, of several kinds.
+// v2Errors returns several kinds of errors of version 2.
 func v2Errors(c *suite.C) []*suite.Answer {
 	list := []*suite.Answer{
-		c.V2("GET", "/templates/"+c.Nonce(), nil).Refused(), // 404, or 400 where it can't be an id
+		c.V2("GET", "/templates/"+c.Nonce(), nil).Refused(), // 404, or 400 if it is malformed as an id
 		c.V2("POST", "/templates", suite.M{}).Refused(),
 		c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401),
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// effectCases judge that operations exist by what they do to an object of the case, for
-// deployments that answer an unknown id and an unknown path alike.
+// effectCases judge that operations exist by their effect on an object of the case. They
+// are for deployments that answer an unknown id and an unknown path alike.
 var effectCases = []suite.Case{
 	{
 		ID: "VER-16-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 130, Operations: podActions, Run: func(c *suite.C) {
@@ -33,7 +33,7 @@ var effectCases = []suite.Case{
 				c.V2("POST", "/pods/"+id+"/action", body).Refused()
 				readPod(c, id).Equal("status", "RUNNING")
 			}
-			c.Given("VER-16", func() { actOnPod(c, id, "stop").Success() }) // so the body was refused, and not the path
+			c.Given("VER-16", func() { actOnPod(c, id, "stop").Success() }) // shows that the body was refused, not the path
 			c.Given("VER-57", func() { awaitPod(c, id, "EXITED") })
 		},
 	},
@@ -79,13 +79,13 @@ var effectCases = []suite.Case{
 	},
 }
 
-// expectGone expects that an object of version 2 is deleted.
+// expectGone expects that an object of version 2 doesn't exist.
 func expectGone(c *suite.C, path string) {
 	c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "an answer with what is deleted")
 }
 
-// expectLogs expects the logs of a pod or worker that runs, and nothing beside them. A
-// stream that is held is there: an unknown path is answered at once.
+// expectLogs expects that a path has logs, unlike its neighbours. A stream that is held
+// counts, since an unknown path is answered at once.
 func expectLogs(c *suite.C, path string) {
 	c.V2("GET", path+"/nothing", nil, suite.SkipBody()).Refused()
 	var a *suite.Answer
@@ -97,9 +97,9 @@ func expectLogs(c *suite.C, path string) {
 	}
 }
 
-// expectUnknownID expects that version 2 has a path and not the id in it. If an unknown
-// path is answered in the same words, or in words that change, only a case that Decides
-// can tell.
+// expectUnknownID expects that version 2 has the path, but no object with the id. If the
+// answer about an unknown path has the same words, or if the words change, only a case with
+// Decides can judge this.
 func expectUnknownID(c *suite.C, method, path, none string, body any) {
 	send := func(path string) (a *suite.Answer, words string) {
 		path = strings.ReplaceAll(path, "{id}", c.Nonce())
@@ -112,10 +112,10 @@ func expectUnknownID(c *suite.C, method, path, none string, body any) {
 		return a, words
 	}
 	a, words := send(path)
-	a.Is(404, 400, 422).Str("detail") // the id may have the wrong form
+	a.Is(404, 400, 422).Str("detail") // the id may be malformed
 	unknown, wordsOfUnknown := send(none)
 	_, again := send(none)
 	if unknown.Code == a.Code && (words == wordsOfUnknown || again != wordsOfUnknown) {
-		c.Inconclusive("an unknown id and an unknown path are answered alike, %d %s; an object of the suite's own tells them apart: --allow create,queue,spend", a.Code, words)
+		c.Inconclusive("an unknown id and an unknown path get the same answer, %d %s; only an object of the suite distinguishes them: --allow create,queue,spend", a.Code, words)
 	}
 }

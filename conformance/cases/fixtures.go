@@ -7,34 +7,34 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// realObjects are objects of one version of the management API, for requests that
+// realObjects has existing objects of one version of the management API, for requests that
 // must be refused although the object exists.
 type realObjects struct {
 	c                    *suite.C
 	api                  api
 	ids, names           map[string]string // by kind
 	dataCenter           string
-	itemReads, listReads map[string]contractOperation // by kind: the read of an object and the list, where served
+	itemReads, listReads map[string]contractOperation // by kind; only served operations
 }
 
 // objectKinds are the kinds of realObjects, in the order of creation.
 var objectKinds = []string{"template", "serverless template", "volume", "registry", "endpoint"}
 
-// creationClause is the clause about the creation of a kind; a registry auth may be
-// created in any way.
+// creationClause has the clause about the creation of each kind. A registry auth has none,
+// since the description leaves its creation open.
 var creationClause = map[api]map[string]string{
 	v1API: {"template": "T-01", "serverless template": "T-01", "volume": "VER-28", "endpoint": "P-01"},
 	v2API: {"template": "VER-27", "volume": "VER-28", "endpoint": "VER-25"},
 }
 
-// newRealObjects creates an object of each kind that the version can create, and finds
-// out which of them can be read.
+// newRealObjects creates an object of each kind that the version can create, and finds out
+// which ones can be read.
 func newRealObjects(c *suite.C, a api) *realObjects {
 	o := &realObjects{c: c, api: a, ids: map[string]string{}, names: map[string]string{}, itemReads: map[string]contractOperation{}, listReads: map[string]contractOperation{}}
 	o.dataCenter = c.DataCenter()
 	for _, kind := range objectKinds {
 		if kind == "serverless template" && a == v2API {
-			continue // an endpoint is made from an image
+			continue // the endpoint is created from an image
 		}
 		o.create(kind)
 	}
@@ -53,14 +53,14 @@ func newRealObjects(c *suite.C, a api) *realObjects {
 
 var catalogClause = map[string]string{"gpus": "VER-36", "cpus": "VER-38", "datacenters": "VER-40"}
 
-// collection is the path of a kind's list.
+// collection returns the path of a kind's list.
 func collection(a api, kind string) string {
 	i := slices.IndexFunc(contract, func(op contractOperation) bool { return op.api == a && op.kind == kind && op.effect == effectCreate })
 	return contract[i].path
 }
 
-// create creates an object of a kind. Where the description leaves the body open, the
-// creation may be refused.
+// create creates an object of a kind. If the description leaves the body open, the creation
+// may be refused.
 func (o *realObjects) create(kind string) {
 	word := o.c.Nonce()
 	asked := kind
@@ -87,14 +87,14 @@ func (o *realObjects) create(kind string) {
 	o.c.Given(clause, func() { o.ids[kind] = a.Success().Str("id") })
 }
 
-// id is that of the object of a kind, "" where there is none.
+// id returns the id of the object of a kind, or "".
 func (o *realObjects) id(kind string) string { return o.ids[kind] }
 
 // consistency is how long reads may lag behind a write.
 const consistency = 2 * time.Second
 
-// recordRead records that an operation reads the object. An operation that is not in
-// the description need not be served.
+// recordRead finds out whether an operation reads the object. An operation that the
+// description doesn't have may not be served.
 func (o *realObjects) recordRead(op contractOperation) {
 	var a *suite.Answer
 	pollUntil(o.c, func() *suite.Answer { a = op.send(o.c, o.ids[op.kind], nil); return a }, func(a *suite.Answer) bool { return a.Contains(o.ids[op.kind]) })
@@ -106,7 +106,7 @@ func (o *realObjects) recordRead(op contractOperation) {
 		return
 	}
 	if !op.takesID() && a.Code/100 == 2 && !a.Contains(o.ids[op.kind]) {
-		return // it may be on another page
+		return // the object may be on another page
 	}
 	if clause := creationClause[o.api][op.kind]; clause != "" {
 		o.c.Given(clause, func() { a.Is(200) })
@@ -125,8 +125,8 @@ func (o *realObjects) targetID(op contractOperation) (id string, ok bool) {
 	return id, id != ""
 }
 
-// expectUntouched expects all objects as they were created, and that no object or list
-// shows a word of a refused request.
+// expectUntouched expects that all objects are unchanged, and that no object or list
+// contains a word of a refused request.
 func (o *realObjects) expectUntouched(words ...string) {
 	o.c.Sleep(consistency)
 	for _, kind := range objectKinds {
@@ -134,7 +134,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 			a := op.send(o.c, o.ids[kind], nil).Is(200)
 			expectNone(a, words)
 			if size, there := a.Find("size"); there && kind == "volume" {
-				o.c.Expect(suite.Same(size, sizeOfVolume), op.String()+": size = 10, as it was made", "the body %s", a.Body)
+				o.c.Expect(suite.Same(size, sizeOfVolume), op.String()+": size = 10, as created", "the body %s", a.Body)
 			}
 		}
 		if op, ok := o.listReads[kind]; ok {
@@ -145,22 +145,21 @@ func (o *realObjects) expectUntouched(words ...string) {
 	}
 }
 
-// expectNone expects that an answer contains none of these words.
+// expectNone expects that an answer contains none of the words.
 func expectNone(a *suite.Answer, words []string) {
 	for _, word := range words {
 		a.NotContains(word)
 	}
 }
 
-// scene is an endpoint with a job in each of four states: one worker that is busy,
-// and one job that waits.
+// scene is an endpoint with one busy worker, and a job in each of four states.
 type scene struct {
 	c                                   *suite.C
 	completed, failed, running, waiting *suite.Job
-	ttlRequested                        bool // one was asked for
+	ttlRequested                        bool
 }
 
-// newScene needs an endpoint of the case's own.
+// newScene returns a scene on the case's own endpoint.
 func newScene(c *suite.C) *scene {
 	s := &scene{c: c, completed: c.Run(suite.Stream(chunksOfScene, 0)), failed: c.Run(suite.Fail())}
 	s.completed.Completed()
@@ -175,7 +174,7 @@ const chunksOfScene = 3
 
 func (s *scene) jobs() []*suite.Job { return []*suite.Job{s.completed, s.failed, s.running, s.waiting} }
 
-// ids are those that an operation is asked for, "" for one without.
+// ids returns the ids for the path of an operation, or "" if its path has no id.
 func (s *scene) ids(op contractOperation) (ids []string) {
 	if !op.takesID() {
 		return []string{""}
@@ -186,14 +185,14 @@ func (s *scene) ids(op contractOperation) (ids []string) {
 	return ids
 }
 
-// requestTTL requests a short time to live, in a way that must be refused.
+// requestTTL sends a request for a short time to live, which must be refused.
 func (s *scene) requestTTL(endpoint string, options ...suite.Option) *suite.Answer {
 	s.ttlRequested = true
 	return s.c.Job("GET", endpoint, "/status/"+s.failed.ID+"?ttl=10000", nil, options...)
 }
 
-// expectUnchanged expects each job as it was, an unread stream, and no further job in
-// the queue.
+// expectUnchanged expects that each job is unchanged, that the stream is unread, and that
+// no job was added to the queue.
 func (s *scene) expectUnchanged() {
 	s.c.Sleep(consistency)
 	if s.ttlRequested {

@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// generator makes JSON values, and encodes them in any of the forms that JSON allows.
-// Every implementation of JSON keeps its values: strings, names, doubles, and
-// integers that a double can represent.
+// generator generates JSON values and encodes them in any form that JSON allows. Every JSON
+// implementation preserves these values: strings, names, doubles, and integers that a
+// double can represent.
 type generator struct{ *rand.Rand }
 
-// texts are strings that an implementation may misread or change.
+// texts has strings that an implementation may misread or change.
 var texts = []string{
 	"", " ", "  two  ", "\t", "line\nline\r\nline\r", "\x00", "\x01\x1f\x7f", "\u0085\u00a0", "\u2028\u2029", "\ufeff", "\ufffd\uffff", "\U0010ffff",
 	"é", "e\u0301", "Å", "\u212b", "ﬁ", "İi", "ß", "ǆ", "한", "\u1112\u1161\u11ab", "👩\u200d💻🏳\ufe0f\u200d🌈", "𝒳", "שלום", "\u202eabc",
@@ -26,20 +26,20 @@ var texts = []string{
 	`back\slash`, `\n`, `\u0041`, "/", "</script>&amp;<b>", "'; --", "%20%", "a+b", "${HOME} $1 $$", "{{x}}", "a,b;c", "data:text/plain;base64,QQ==", "=1+1", "*", "..", "CON",
 }
 
-// names are those of members, in like manner.
+// names has names of members that an implementation may misread or change.
 var names = append([]string{
 	"__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "length", "a.b", "a..b", ".a", "a[0]", "$ref", "$set", "$", "@type", "#text", "a/b", "~1", "a b",
 	"Key", "key", "KEY", "snake_case", "camelCase", "kebab-case", "0", "1", "01", "-1", "id", "status", "error", "output", "input", "null", strings.Repeat("long", 100),
 }, texts...)
 
-// numbers are at the borders of doubles and of integers.
+// numbers has numbers at the limits of doubles and integers.
 var numbers = []string{
 	"0", "-0", "-0.0", "1.0", "1", "-1", "1e2", "1E+2", "15e-1", "1.50", "100000000000000000000", "0.1", "0.30000000000000004", "3.141592653589793", "1e-7", "1.5E-07", "1e21", "123456789012345680000",
 	"2147483647", "2147483648", "-2147483649", "4294967295", "4294967296", "9007199254740991", "-9007199254740991", "9007199254740992", "1e16",
 	"1.7976931348623157e308", "-1.7976931348623157e308", "5e-324", "2.2250738585072014e-308", "0.1e1", "1000000.5", "16777217",
 }
 
-// value is any value, with so many levels below it.
+// value returns a random value with at most depth nested levels.
 func (g generator) value(depth int) any {
 	switch kind := g.IntN(12); {
 	case kind < 3 && depth > 0:
@@ -78,7 +78,7 @@ func (g generator) text() string {
 	return g.longText(g.IntN(40))
 }
 
-// longText is a random text of so many characters, each of one to four bytes in UTF-8.
+// longText returns a random text of one- to four-byte characters in UTF-8.
 func (g generator) longText(characters int) string {
 	var b strings.Builder
 	for range characters {
@@ -96,7 +96,7 @@ func (g generator) longText(characters int) string {
 	return b.String()
 }
 
-// number is a random number that a double can represent.
+// number returns a random number that a double can represent.
 func (g generator) number() json.Number {
 	switch g.IntN(3) {
 	case 0:
@@ -111,7 +111,7 @@ func (g generator) number() json.Number {
 	return json.Number(numbers[g.IntN(len(numbers))])
 }
 
-// allValues is an object with each of the texts, names and numbers, and more.
+// allValues returns an object with all texts, names and numbers, and with nested and random values.
 func (g generator) allValues() suite.M {
 	named, texted, numbered := suite.M{}, []any{}, []any{}
 	for i, name := range names {
@@ -148,7 +148,7 @@ func (g generator) encodeTo(b *strings.Builder, v any) {
 	switch x := v.(type) {
 	case suite.M:
 		b.WriteString("{" + g.whitespace())
-		order := slices.Sorted(maps.Keys(x)) // so that a seed gives one text
+		order := slices.Sorted(maps.Keys(x)) // the same order for the same seed
 		g.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, name := range order {
 			if i > 0 {

@@ -16,8 +16,8 @@ var globalVolumeOperations = []string{
 	"GET /v2/global-volumes", "POST /v2/global-volumes", "GET /v2/global-volumes/{id}", "PATCH /v2/global-volumes/{id}", "DELETE /v2/global-volumes/{id}",
 }
 
-// globalVolumeCases are of global volumes. The paths and statuses are inferred from the
-// operator's pages, so that they are observed and not judged.
+// globalVolumeCases observe global volumes. They don't judge, since the paths and statuses
+// are inferred from the operator's pages.
 var globalVolumeCases = []suite.Case{
 	{
 		ID: "GLO-01", Level: suite.Unspec, Source: globalVolumeSource,
@@ -83,7 +83,7 @@ var globalVolumeCases = []suite.Case{
 	},
 }
 
-// buildCases are of the builds of an endpoint's image.
+// buildCases observe the builds of an endpoint's image.
 var buildCases = []suite.Case{{
 	ID: "BLD-01", Level: suite.Should, Source: "API changes of November 2026, 2.2",
 	Statement: "GET /v2/serverless/{id}/builds returns an object with builds and pagination. A limit outside 1 to 100 returns 422, and an unknown build 404.",
@@ -102,7 +102,7 @@ var buildCases = []suite.Case{{
 	},
 }}
 
-// newGlobalVolume creates a global volume, where the deployment has them.
+// newGlobalVolume creates a global volume. It skips the case if that fails.
 func newGlobalVolume(c *suite.C, name string) *suite.Answer {
 	a := c.Create("v2", globalVolumePath, suite.M{"name": name})
 	if a.Code/100 != 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// jobCases are of the section "Job": what a job has and shows, and who sees it.
+// jobCases judge the section "Job": the members of a job, and who sees it.
 var jobCases = []suite.Case{
 	{
 		ID: "JOB-01", Level: suite.Must, Source: "What the service does, 2",
@@ -18,7 +18,7 @@ var jobCases = []suite.Case{
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200).Object("jobs")
 			bare := c.Do("GET", c.QueueURL()+"/"+c.Endpoint+"/health", nil)
-			_, same := bare.Find("jobs") // a web page may be anywhere
+			_, same := bare.Find("jobs") // the path may have a web page
 			c.Expect(bare.Code/100 != 2 || !same, "no such path without /v2", "the status code %d", bare.Code)
 		},
 	},
@@ -26,7 +26,7 @@ var jobCases = []suite.Case{
 		s := newScene(c)
 		for _, op := range jobOperations {
 			for _, id := range s.ids(op) {
-				c.Do(op.method, c.QueueURL()+"/"+c.Endpoint+op.pathFor(id), op.validBody(c, nil, c.Nonce())) // who answers there, and what, is not said
+				c.Do(op.method, c.QueueURL()+"/"+c.Endpoint+op.pathFor(id), op.validBody(c, nil, c.Nonce())) // the description doesn't say what is at this path
 			}
 		}
 		purgeQueue(c, c.SecondEndpoint).Is(200).Equal("removed", 0) // the queue of another endpoint
@@ -134,11 +134,11 @@ var jobCases = []suite.Case{
 		ID: "JOB-40", Level: suite.Should, Source: "Errors, 404",
 		Statement: "An unknown job id returns 404.",
 		Needs:     suite.AnyEndpoint, Requests: 6, Run: func(c *suite.C) {
-			c.Get("/health").Is(200) // the endpoint is there; the job is not
+			c.Get("/health").Is(200) // the endpoint exists, but not the job
 			id := c.Nonce()
 			for _, op := range []string{"GET /status/", "GET /stream/", "POST /cancel/", "POST /retry/"} {
 				method, path := splitOperation(op)
-				c.Job(method, c.Endpoint, path+id, nil).Is(404, 400) // it may have the wrong form
+				c.Job(method, c.Endpoint, path+id, nil).Is(404, 400) // the id may be malformed
 			}
 		},
 	},
@@ -189,9 +189,9 @@ var jobCases = []suite.Case{
 			j := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			first := j.Completed()
 			for range 20 {
-				again := j.Status().Is(200)
+				second := j.Status().Is(200)
 				for _, field := range []string{"id", "status", "output", "delayTime", "executionTime"} {
-					again.Equal(field, first.Value(field)) // others may tell of the moment
+					second.Equal(field, first.Value(field)) // other fields may depend on the current time
 				}
 			}
 		},
@@ -216,7 +216,7 @@ var jobCases = []suite.Case{
 			set := c.Get("/status/" + j.ID + "?ttl=10000").Is(200)
 			c.Until(j.Answer.Sent.Add(9 * time.Second))
 			j.Status().Before(j.Answer.Sent.Add(10 * time.Second)).Is(200)
-			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // from where it counts, nothing says
+			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // the description doesn't say from when the ttl counts
 		},
 	},
 	{ID: "JOB-44-one", Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 15 * time.Second, Run: func(c *suite.C) {

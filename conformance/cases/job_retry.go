@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// retryCases are of "States and transitions", POST /retry, and of rule 2 of "Endpoints B".
+// retryCases judge the section "States and transitions", POST /retry, and rule 2 of "Endpoints B".
 var retryCases = []suite.Case{
 	{
 		ID: "JOB-22", Level: suite.Must, Source: "States and transitions, POST /retry",
@@ -84,7 +84,7 @@ var retryCases = []suite.Case{
 			c.Until(j.StartedBefore.Add(12 * time.Second))
 			first := j.Failed()
 			if !showsHandlerOutput(first, nonce) {
-				c.Skip("a job that FAILED shows nothing of what its handler left")
+				c.Skip("a FAILED job shows no data of its handler")
 			}
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
@@ -92,7 +92,7 @@ var retryCases = []suite.Case{
 			}
 		},
 	},
-	// What a run streamed that was retried is not the stream of the next one.
+	// A retried job has only the chunks of its last run.
 	{ID: "JOB-26-chunks", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 70 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 5*time.Second, suite.M{"message": "failed"}))
 		j.Running()

@@ -7,10 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// jobTimeCases are of the section "Job", delayTime and executionTime: they hold
-// both against times that the case made. Their unit is not stated: what fits
-// seconds as well as milliseconds is no failure, but milliseconds are what it
-// should be.
+// jobTimeCases judge delayTime and executionTime of the section "Job" against times that
+// the case caused. The description states no unit, so seconds are accepted with a warning.
 var jobTimeCases = []suite.Case{
 	{
 		ID: "JOB-06", Level: suite.Must, Source: "Job, delayTime",
@@ -25,18 +23,18 @@ var jobTimeCases = []suite.Case{
 		expectMilliseconds(c, a, "delayTime", delay)
 	}},
 	{ID: "JOB-06-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // a worker is ready now
+		c.Run(suite.Echo()).Completed() // starts a worker
 		j := c.Run(suite.Sleep(runTime))
 		started := j.Running().Received
 		c.Sleep(runTime + c.Grace())
 		expectMilliseconds(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
 	}},
-	// Of a retried job they may count the last run, or all of them.
+	// The times of a retried job may be those of its last run, or of all runs.
 	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
 		j, _, waited, _, since := failTwice(c)
 		expectMilliseconds(c, j, "delayTime", waited, since)
 	}},
-	// While it runs, its delay is known.
+	// The delay is known while the job runs.
 	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		blocker := c.Run(suite.Sleep(waitTime))
 		started := blocker.Running()
@@ -66,10 +64,10 @@ var jobTimeCases = []suite.Case{
 		c.Sleep(waitTime + c.Grace())
 		blocker.Completed()
 		ended := j.Completed()
-		// How long it waited counts for nothing.
+		// The job's wait may have any length.
 		expectMilliseconds(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
-	// Each end has an execution time.
+	// A job has an execution time, whatever its end.
 	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, execution := endAfterWait(c, suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))
 		expectTimeIfShown(c, a, "executionTime", execution)
@@ -112,7 +110,7 @@ var jobTimeCases = []suite.Case{
 			a.Int("executionTime")
 		},
 	},
-	// The answer to /runsync tells the same.
+	// The answer to /runsync has the same times.
 	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		blocker := c.Run(suite.Sleep(waitTime))
 		running := blocker.Running()
@@ -133,22 +131,22 @@ var jobTimeCases = []suite.Case{
 	}},
 }
 
-// How long a job waits and runs here: neither is the other, nor their sum.
+// How long a job waits and runs. The two times and their sum differ.
 const (
 	waitTime = 70 * time.Second
 	runTime  = 30 * time.Second
 )
 
-// span is the least and the most time that something took.
-type span struct{ least, most time.Duration }
+// span is the shortest and the longest duration that a process may have had.
+type span struct{ min, max time.Duration }
 
-// runAfterWait is the status of a job that waited for waitTime and then ran for
-// runTime, and how long the case saw it do so.
+// runAfterWait returns the status of a job that waited for waitTime and ran for runTime,
+// with the spans that the case measured.
 func runAfterWait(c *suite.C, more ...suite.M) (a *suite.Answer, delay, execution span) {
 	return endAfterWait(c, suite.Completed, suite.Sleep(runTime), more...)
 }
 
-// endAfterWait is runAfterWait for a job that ends with another status.
+// endAfterWait is runAfterWait for a job that ends with a given status.
 func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
 	blocker := c.Run(suite.Sleep(waitTime))
 	started := blocker.Running()
@@ -162,8 +160,8 @@ func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a 
 	return a, span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}, span{runTime, a.Received.Sub(free)}
 }
 
-// failTwice is a job that failed after runTime, waited for waitTime, and failed
-// again.
+// failTwice returns the status of a job that failed after runTime, waited for waitTime, and
+// failed again, with the spans of its times.
 func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"}))
 	j.Running()
@@ -171,8 +169,8 @@ func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	first := j.Failed()
 	blocker := c.Run(suite.Sleep(waitTime))
 	started := blocker.Running()
-	var again *suite.Answer
-	c.Given("JOB-22", func() { again = j.Retry().Is(200) })
+	var retried *suite.Answer
+	c.Given("JOB-22", func() { retried = j.Retry().Is(200) })
 	c.Until(started.Received.Add(waitTime + c.Grace()))
 	blocker.Completed()
 	running := j.Await(suite.InProgress, suite.Failed)
@@ -181,20 +179,20 @@ func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	free := blocker.Answer.Sent.Add(waitTime)
 	last = span{runTime, a.Received.Sub(free)}
 	both = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
-	waited = span{free.Sub(again.Received), running.Received.Sub(again.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
+	waited = span{free.Sub(retried.Received), running.Received.Sub(retried.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
 	since = span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}
 	return a, last, waited, both, since
 }
 
-// expectTimeIfShown judges a time where the answer shows it: only a COMPLETED job has to.
+// expectTimeIfShown judges a time if the answer has it. Only a COMPLETED job must have it.
 func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) {
 	if v, ok := a.Find(name); ok && v != nil {
 		expectMilliseconds(c, a, name, spans...)
 	}
 }
 
-// expectMilliseconds expects a time within one of these spans, and warns where it is
-// not in milliseconds.
+// expectMilliseconds expects a time within one of the spans, and warns if it isn't in
+// milliseconds.
 func expectMilliseconds(c *suite.C, a *suite.Answer, name string, spans ...span) {
 	milliseconds, text := expectTime(c, a, name, spans...)
 	c.Should(func() {
@@ -202,14 +200,13 @@ func expectMilliseconds(c *suite.C, a *suite.Answer, name string, spans ...span)
 	})
 }
 
-// expectTime expects a time within one of these spans in any unit, and tells whether
-// it is in milliseconds.
+// expectTime expects a time within one of the spans, in milliseconds or seconds.
 func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (milliseconds bool, accepted string) {
 	value := float64(a.Int(name))
 	fits := func(unit time.Duration) bool {
 		for _, s := range spans {
 			length := time.Duration(value * float64(unit))
-			if length >= s.least-c.EarlyMargin(time.Second)-unit && length <= s.most+c.Grace()+unit {
+			if length >= s.min-c.EarlyMargin(time.Second)-unit && length <= s.max+c.Grace()+unit {
 				return true
 			}
 		}
@@ -217,7 +214,7 @@ func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (millis
 	}
 	accepted = name + ":"
 	for _, s := range spans {
-		accepted += fmt.Sprintf(" from %s to %s,", s.least.Round(time.Second), s.most.Round(time.Second))
+		accepted += fmt.Sprintf(" from %s to %s,", s.min.Round(time.Second), s.max.Round(time.Second))
 	}
 	milliseconds = fits(time.Millisecond)
 	c.Expect(milliseconds || fits(time.Second) || fits(time.Microsecond), accepted+" in any unit", "the time %s = %v", name, value)

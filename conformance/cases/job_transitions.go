@@ -8,13 +8,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// transitionCases are of the section "States and transitions", but for /retry and what elapses.
+// transitionCases judge the section "States and transitions", except /retry and elapsed times.
 var transitionCases = []suite.Case{
 	{
 		ID: "JOB-11", Level: suite.Must, Source: "States and transitions, POST /run",
 		Statement: "POST /run returns the id and IN_QUEUE, even if a worker is idle.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
-			c.RunSync(suite.Echo()) // a worker is idle now
+			c.RunSync(suite.Echo()) // starts a worker
 			a := c.Post("/run", suite.Submission(suite.Echo())).Is(200).Equal("status", suite.InQueue)
 			c.JobOf(a).Await(suite.Completed)
 		},
@@ -26,14 +26,14 @@ var transitionCases = []suite.Case{
 			a := c.Post("/run", suite.Submission(suite.Sleep(30*time.Second))).Is(200)
 			c.JobOf(a)
 			took := a.Received.Sub(a.Sent)
-			c.Expect(took < 10*time.Second, "an answer long before the 30 s of the job are over", "an answer after %s", took)
+			c.Expect(took < 10*time.Second, "an answer long before the job's 30 s", "an answer after %s", took)
 		},
 	},
 	{
 		ID: "JOB-13", Level: suite.Must, Source: "States and transitions, POST /runsync",
 		Statement: "POST /runsync waits until the job ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // a worker is ready now
+			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(3*time.Second)))
 			p.Until(begin.Add(2 * time.Second))
@@ -128,7 +128,7 @@ var transitionCases = []suite.Case{
 				c.Expect(n >= 2, "a call each second from the handler", "%d calls", n)
 			})
 			c.Given("JOB-19", func() { job.Cancel().Is(200) })
-			c.Sleep(10 * time.Second) // for it to stop
+			c.Sleep(10 * time.Second) // time to stop the handler
 			n := len(ticks.Calls())
 			c.Sleep(20 * time.Second)
 			after := len(ticks.Calls())
@@ -222,7 +222,7 @@ var transitionCases = []suite.Case{
 		ID: "JOB-36", Level: suite.Must, Source: "Errors, Failed job",
 		Statement: "A job becomes FAILED if its handler raises an error.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // not everything fails
+			c.Run(suite.Echo()).Completed() // jobs can succeed
 			c.Run(suite.Fail()).Await(suite.Failed)
 		},
 	},
@@ -238,7 +238,7 @@ var transitionCases = []suite.Case{
 		Statement: "How often a job is dispatched if its workers die.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			j := c.Run(suite.Crash())
-			for range 5 { // it may be tried again and again
+			for range 5 { // it may be retried several times
 				c.Sleep(time.Second)
 			}
 			a := j.Status()
@@ -261,8 +261,8 @@ var transitionCases = []suite.Case{
 	},
 }
 
-// showsHandlerOutput tells whether an answer shows a handler's output anywhere but in
-// the input, which it may show, too.
+// showsHandlerOutput tells whether an answer has the nonce of a handler's output outside of
+// the input, which may also have it.
 func showsHandlerOutput(a *suite.Answer, nonce string) bool {
 	for name, value := range a.Object("") {
 		if name != "input" && strings.Contains(suite.JSONText(value), nonce) {
@@ -272,8 +272,8 @@ func showsHandlerOutput(a *suite.Answer, nonce string) bool {
 	return false
 }
 
-// judgeTransition judges whether a status may follow the one seen before: statuses in
-// between may have been missed, but a final status only changes by a retry.
+// judgeTransition judges whether a status may follow the previous one. Statuses in between
+// may have been missed, but only a retry changes a final status.
 func judgeTransition(w *suite.Watched) string {
 	switch {
 	case w.Status == "" || w.PreviousStatus == "" || !suite.IsFinal(w.PreviousStatus) || w.Status == w.PreviousStatus:

@@ -13,26 +13,26 @@ import (
 //go:embed members.tsv
 var membersTable string
 
-// kind is a sort of management object in one version of the API.
+// kind is a kind of management object, such as template, in one version of the API.
 type kind struct {
 	name, version  string
 	path           string // after the version
 	list           string // the list's key in an answer of version 2
-	creationClause string // the clause about its creation
+	creationClause string // the clause about creations
 	needs          suite.Needs
-	// The operations that the description shows, of the updates the first one: only
-	// in their answers is a wrong value a FAIL.
+	// The operations (of updates only the first) whose answers the description has. A wrong value
+	// fails only in these.
 	answered, read, listed, changed, deleted bool
-	// allow is what a creation needs beside suite.Create, operations those without which
-	// nothing is judged.
+	// allow is required for a creation, in addition to suite.Create. Without the operations nothing
+	// is judged.
 	allow      suite.Allow
 	operations []string
-	// updates are the operations that change it, the first one in preference.
+	// updates are the update operations; the first is preferred.
 	updates []operation
 	fields  []field
 }
 
-// operation is one on an object: what follows its id in the path.
+// operation is an operation on an object. suffix follows the object's id in the path.
 type operation struct{ method, suffix string }
 
 var (
@@ -43,22 +43,22 @@ var (
 // field is a member of a kind in one version.
 type field struct {
 	path         string // in bodies and answers, with dots
-	mappedPath   string // in the other version, "" where that has none
+	mappedPath   string // in the other version, or ""
 	value        any
-	otherValue   any // nil: none
-	clearedValue any // noValue: nothing clears it
-	defaultValue any // noValue: the default is not described
-	// What the other version shows for one and other.
+	otherValue   any // nil if the member has only one value
+	clearedValue any // noValue if nothing clears the member
+	defaultValue any // noValue if the default isn't described
+	// The other version's values for value and otherValue.
 	mappedValue, mappedOtherValue any
 
 	described, required, fixed, hidden, mappedHidden bool
 	set, exact, exclusive, single, localOnly, gpu    bool
 }
 
-// noValue stands for an empty cell of the table; nil is a value.
+// noValue is the value of an empty cell; nil is JSON's null.
 type noValue struct{}
 
-// kinds are those that can be created and read.
+// kinds has the kinds that can be created and read.
 var kinds = func() []kind {
 	list := []kind{
 		{name: "template", version: "v1", path: "/templates", creationClause: "T-01", answered: true, updates: []operation{patch, postUpdate}},
@@ -80,7 +80,7 @@ var kinds = func() []kind {
 		if k.version == "v2" {
 			k.needs = suite.V2
 		}
-		if k.name == "pod" { // it costs money
+		if k.name == "pod" { // pods cost money
 			k.needs, k.allow, k.operations = k.needs|suite.LocalOnly, suite.Spend, podOperations
 		}
 		k.fields = fieldsOf(k.name, k.version)
@@ -88,8 +88,8 @@ var kinds = func() []kind {
 	return list
 }()
 
-// fieldsOf are the members of a kind that a version has, in the order of the
-// table, which is part of the program and tested.
+// fieldsOf returns the members of a kind that a version has, in the order of members.tsv.
+// Tests check the table.
 func fieldsOf(kind, version string) (fields []field) {
 	for line := range strings.Lines(membersTable) {
 		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
@@ -124,7 +124,7 @@ func fieldsOf(kind, version string) (fields []field) {
 	return fields
 }
 
-// columnValues are those of a column: of both versions, or of each.
+// columnValues parses a column: one value for both versions, or a value for each.
 func columnValues(column string) (v [2]any) {
 	first, second, two := strings.Cut(column, " ~ ")
 	if !two {
@@ -143,7 +143,7 @@ func columnValues(column string) (v [2]any) {
 	return v
 }
 
-// memberAt returns the member of an object at a path.
+// memberAt returns the member at a path.
 func memberAt(o suite.M, path string) (v any, there bool) {
 	first, rest, deeper := strings.Cut(path, ".")
 	v, there = o[first]
@@ -154,7 +154,7 @@ func memberAt(o suite.M, path string) (v any, there bool) {
 	return v, there
 }
 
-// setMember sets the member of an object at a path.
+// setMember sets the member at a path.
 func setMember(o suite.M, path string, v any) {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
@@ -175,17 +175,17 @@ func firstSegment(path string) string {
 	return first
 }
 
-// difference says how a member's value differs from the expected one, "" where it does
-// not: an object may have further members, and unordered lists any order.
+// difference describes how a value differs from the expected one, or returns "". An object
+// may have additional members, and unordered lists any order.
 func (f field) difference(want, got any) string {
 	return suite.Difference(f.normalize(want, want), f.normalize(got, want))
 }
 
-// normalize removes from a value what does not matter for the comparison.
+// normalize removes differences that the comparison ignores.
 func (f field) normalize(v, want any) any {
 	switch x := v.(type) {
 	case string:
-		// The cmd of args that also hold the entrypoint.
+		// args that also have the entrypoint: compares only cmd.
 		var command struct{ Cmd []string }
 		if (f.path == "args" || f.mappedPath == "args") && json.Unmarshal([]byte(x), &command) == nil && command.Cmd != nil {
 			return strings.Join(command.Cmd, " ")
@@ -221,7 +221,7 @@ func (f field) normalize(v, want any) any {
 	return v
 }
 
-// isEmpty tells whether a value is equivalent to none.
+// isEmpty tells whether a value is equivalent to a missing one.
 func isEmpty(v any) bool {
 	switch x := v.(type) {
 	case nil:
@@ -238,8 +238,8 @@ func isEmpty(v any) bool {
 	return suite.Same(v, 0)
 }
 
-// Members returns the members of management objects that the suite tries, each with its
-// version and kind: "v2 template startSsh".
+// Members returns the members that the suite tests, with version and kind, such as "v2
+// template startSsh".
 func Members() (list []string) {
 	for _, k := range kinds {
 		for _, f := range k.fields {

@@ -7,16 +7,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// triedMethods are the methods that cases try. HEAD and OPTIONS are not among them,
-// since a server may answer these for every path.
+// triedMethods are the methods that cases send. HEAD and OPTIONS aren't among them, since a
+// server may answer these for every path.
 var triedMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// isOpenAI tells whether an operation is below /openai, whose routes are not
-// described: some may accept GET.
+// isOpenAI tells whether an operation is below /openai. The description doesn't have these
+// routes, so some may accept GET.
 func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
 
-// otherMethods are the methods that the path of an operation does not have. For a path
-// with several operations they are returned only with the first.
+// otherMethods returns the methods that the path of an operation doesn't have. For a path
+// with several operations, only the first one returns them.
 func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	first := slices.IndexFunc(contract, func(x contractOperation) bool { return x.api == op.api && x.path == op.path })
 	if contract[first].method != op.method {
@@ -34,7 +34,7 @@ func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	return list
 }
 
-// wrongMethodBody is a valid submission, so that only the method is wrong.
+// wrongMethodBody returns a valid submission, so that only the method is wrong.
 func wrongMethodBody(method string) any {
 	if method == http.MethodGet || method == http.MethodDelete {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// volumeCases are of the section "Network volume".
+// volumeCases judge the section "Network volume".
 var volumeCases = []suite.Case{
 	{
 		ID: "V-01", Level: suite.Must, Source: "Endpoints A, POST /networkvolumes/{id}/update",

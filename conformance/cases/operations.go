@@ -16,37 +16,36 @@ const (
 	v2API  api = "v2"
 )
 
-// operationEffect is what an accepted operation does.
+// operationEffect is the effect of an accepted operation.
 type operationEffect int
 
 const (
 	effectRead   operationEffect = iota
-	effectCreate                 // an object, or a job
-	effectUpdate                 // the object of the path
-	effectDelete                 // the object of the path, or what waits in the queue
+	effectCreate                 // of an object or a job
+	effectUpdate                 // of the object of the path
+	effectDelete                 // of the object of the path, or of the jobs in the queue
 )
 
-// contractOperation is a method on a path. {id} stands for an object of the kind, and
-// {worker} for a worker of an endpoint.
+// contractOperation is a method and a path. {id} is the id of an object of the kind, and
+// {worker} that of an endpoint's worker.
 type contractOperation struct {
 	api    api
 	method string
 	path   string
-	kind   string // of the object that the operation names, creates or lists
+	kind   string // of the object that the operation uses, creates or lists
 	effect operationEffect
 	// body returns a valid body in which every free text contains the word.
 	body func(c *suite.C, o *realObjects, word string) suite.M
-	// described says that the service description has the operation. A deployment need
-	// not serve others.
+	// described says that the service description has the operation. A deployment may not
+	// serve others.
 	described bool
 }
 
-// contract is the table of the operations. Cases about keys, methods, objects
-// that are not there and refusals are derived from it, so that an operation is
-// covered as soon as it is here.
+// contract is the table of operations. Cases about keys, methods, absent objects and
+// refusals iterate over it, so a new operation is one line here.
 var contract = slices.Concat(jobOperations, operationsOfV1, operationsOfV2)
 
-// Operations lists the contract as "v1 GET /templates/{id}".
+// Operations returns all operations in the form "v1 GET /templates/{id}".
 func Operations() (list []string) {
 	for _, op := range contract {
 		list = append(list, string(op.api)+" "+op.method+" "+op.path)
@@ -54,7 +53,7 @@ func Operations() (list []string) {
 	return list
 }
 
-// jobOperations are those below /v2/{endpoint_id}.
+// jobOperations are the operations below /v2/{endpoint_id}.
 var jobOperations = []contractOperation{
 	{jobAPI, "POST", "/run", "job", effectCreate, echoBody, true},
 	{jobAPI, "POST", "/runsync", "job", effectCreate, echoBody, true},
@@ -68,8 +67,8 @@ var jobOperations = []contractOperation{
 	{jobAPI, "GET", "/requests", "queue", effectRead, nil, true},
 }
 
-// operationsOfV1 are those of the management API, version 1. Most are left to the
-// deployment by the description.
+// operationsOfV1 are the operations of version 1 of the management API. The description has few of
+// them.
 var operationsOfV1 = []contractOperation{
 	{v1API, "GET", "/templates", "template", effectRead, nil, false},
 	{v1API, "POST", "/templates", "template", effectCreate, templateV1, true},
@@ -105,7 +104,7 @@ var operationsOfV1 = []contractOperation{
 	{v1API, "GET", "/billing/networkvolumes", "billing", effectRead, nil, false},
 }
 
-// operationsOfV2 are those of version 2, which describes itself at /openapi.json.
+// operationsOfV2 are the operations of version 2, of its document at /openapi.json.
 var operationsOfV2 = []contractOperation{
 	{v2API, "GET", "/templates", "template", effectRead, nil, true},
 	{v2API, "POST", "/templates", "template", effectCreate, templateV2, true},
@@ -186,7 +185,7 @@ func volumeV2(_ *suite.C, o *realObjects, word string) suite.M {
 	return suite.M{"name": "conf-" + word, "size": sizeOfVolume, "dataCenter": o.dataCenter}
 }
 
-// sizeOfVolume is that of new volumes, in GB.
+// sizeOfVolume is the size of new volumes in GB.
 const sizeOfVolume = 10
 
 func volumeChange(_ *suite.C, _ *realObjects, word string) suite.M {
@@ -214,7 +213,7 @@ func renameBody(_ *suite.C, _ *realObjects, word string) suite.M {
 
 func startBody(*suite.C, *realObjects, string) suite.M { return suite.M{"action": "start"} }
 
-// String is "GET /v2/templates/{id}", or "GET /status/{id}" of the job API.
+// String returns a form such as "GET /v2/templates/{id}", or "GET /status/{id}" for the job API.
 func (op contractOperation) String() string {
 	if op.api == jobAPI {
 		return op.method + " " + op.path
@@ -230,12 +229,12 @@ func (op contractOperation) pathFor(id string) string {
 	return strings.NewReplacer("{id}", suite.PathSegment(id), "{worker}", "worker").Replace(op.path)
 }
 
-// send sends the operation about an object; one of the job API to the case's endpoint.
+// send sends the operation for an object. Operations of the job API go to the case's endpoint.
 func (op contractOperation) send(c *suite.C, id string, body any, options ...suite.Option) *suite.Answer {
 	return sendTo(c, op.api, op.method, op.pathFor(id), body, options...)
 }
 
-// sendTo sends a request to the API a.
+// sendTo sends a request to an API.
 func sendTo(c *suite.C, a api, method, path string, body any, options ...suite.Option) *suite.Answer {
 	switch a {
 	case v1API:
@@ -246,7 +245,7 @@ func sendTo(c *suite.C, a api, method, path string, body any, options ...suite.O
 	return c.Job(method, c.Endpoint, path, body, options...)
 }
 
-// validBody returns a valid body of the operation, nil where it takes none.
+// validBody returns a valid body of the operation, or nil if it has no body.
 func (op contractOperation) validBody(c *suite.C, o *realObjects, word string) any {
 	if op.body == nil {
 		return nil
@@ -259,13 +258,12 @@ func (a api) servedBy(c *suite.C) bool {
 	return a == jobAPI || a == v1API && c.HasV1() || a == v2API && c.HasV2()
 }
 
-// operationsOf are those of an API.
+// operationsOf returns the operations of an API.
 func operationsOf(a api) []contractOperation {
 	return slices.DeleteFunc(slices.Clone(contract), func(op contractOperation) bool { return op.api != a })
 }
 
-// operationAt finds the operation of a request. path is the one after the version,
-// or after the endpoint.
+// operationAt finds the operation of a request. path follows the version or the endpoint.
 func operationAt(a api, method, path string) (contractOperation, bool) {
 	for _, op := range contract {
 		if op.api == a && op.method == method && pathMatches(op.path, path) {
@@ -287,8 +285,7 @@ func pathMatches(pattern, path string) bool {
 	})
 }
 
-// isMissing tells whether an answer may come from a path that the deployment does not
-// serve.
+// isMissing tells whether the deployment may not serve the path.
 func isMissing(a *suite.Answer) bool { return a.Code == 404 || a.Code == 405 || a.Code == 501 }
 
 // eachJobOperation calls do for each operation on a job.

@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// pageCases are of lists with pages. The description has none: a deployment without them
+// pageCases judge lists with pages. The description has none, so a deployment without pages
 // is skipped.
 var pageCases = []suite.Case{
 	{
@@ -53,7 +53,7 @@ func firstPage(c *suite.C, path string) {
 	}
 }
 
-// pageAfter is the query of the next page; "" if there is none.
+// pageAfter returns the query of the next page, or "" if there is none.
 func pageAfter(c *suite.C, a *suite.Answer, parameters string) string {
 	more, cursor := a.Bool("pagination.hasNextPage"), a.Value("pagination.nextCursor")
 	text, isText := cursor.(string)

@@ -8,13 +8,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// payloadCases are of "Limits": the size of what is sent.
+// payloadCases judge the section "Limits": the size of request bodies.
 var payloadCases = []suite.Case{
 	{
 		ID: "LIM-01", Level: suite.Must, Source: "Limits, /run payload",
 		Statement: "/run accepts a body of 10 MB.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-			c.Blocker(30 * time.Second) // nobody has to read it
+			c.Blocker(30 * time.Second) // no worker reads the input
 			c.JobOf(c.Post("/run", nil, suite.Raw(submissionOfSize(10_000_000))).Is(200))
 		},
 	},
@@ -81,7 +81,7 @@ var payloadCases = []suite.Case{
 		for _, path := range []string{"/run", "/runsync?wait=1000"} {
 			for _, body := range wrongBodies {
 				for _, option := range []suite.Option{func(*suite.Request) {}, suite.Chunked()} {
-					if a := c.Post(path, nil, suite.Raw(body), option); a.Code/100 == 2 { // other clauses judge that
+					if a := c.Post(path, nil, suite.Raw(body), option); a.Code/100 == 2 { // other clauses judge refusals
 						accepted++
 						if _, ok := a.Find("id"); ok {
 							c.JobOf(a)
@@ -94,7 +94,7 @@ var payloadCases = []suite.Case{
 		for _, query := range []string{"wait=soon", "wait=-1"} {
 			if a := c.Post("/runsync?"+query, suite.Submission(suite.Echo())); a.Code/100 == 2 {
 				c.JobOf(a)
-				return // it took another wait, and its job may be over
+				return // another wait was applied, and the job may have ended
 			}
 		}
 		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
@@ -121,7 +121,7 @@ var payloadCases = []suite.Case{
 		ID: "LIM-10", Level: suite.Unspec, Source: "Endpoints B, rule 1",
 		Statement: "How large an output may be.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
-			// What is taken of the larger size is taken of the smaller.
+			// Content that is accepted in the larger size is accepted in the smaller.
 			for _, n := range []int{21_000_000, 10_000_000} {
 				a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
 				output, _ := a.Find("output")
@@ -135,7 +135,7 @@ var payloadCases = []suite.Case{
 	},
 }
 
-// observeMegabyte observes how many bytes the target counts as n MB.
+// observeMegabyte observes whether the target's megabyte has 10^6 or 2^20 bytes.
 func observeMegabyte(c *suite.C, path string, n int) {
 	if a := c.Post(path, nil, suite.Raw(submissionOfSize(n<<20))); a.Code/100 == 2 {
 		c.Observe("MB of 2^20 bytes")
@@ -148,19 +148,19 @@ func observeMegabyte(c *suite.C, path string, n int) {
 	c.Observe("MB of 10^6 bytes")
 }
 
-// expectTooLarge expects that a body of n bytes is refused: by an answer, or by a
-// connection that is closed before all of it was sent.
+// expectTooLarge expects that a body of n bytes is refused by an answer, or by closing the
+// connection while it is sent.
 func expectTooLarge(c *suite.C, path string, n int, o ...suite.Option) {
 	a := c.Post(path, nil, append(o, suite.Raw(submissionOfSize(n)), suite.MayHangUp())...)
 	if a.Code == 0 {
-		c.Get("/health").Is(200) // the target is up, and accepted nothing
+		c.Get("/health").Is(200) // the target still works
 		return
 	}
 	a.Refused()
 }
 
-// judgeFormsTooLarge expects that the bytes of a body count, wherever they are in it: in
-// white space, in text of several bytes for each character, in other members than the input.
+// judgeFormsTooLarge expects that all bytes of a body count: white space, multi-byte
+// characters, and members other than the input.
 func judgeFormsTooLarge(path string, n int) func(*suite.C) {
 	return func(c *suite.C) {
 		c.Blocker(time.Minute)
@@ -191,13 +191,13 @@ func submissionOfSize(n int) []byte {
 	return b
 }
 
-// largeBodies are bodies that exceed a limit, however a MB is counted.
+// largeBodies are bodies that exceed a limit in either kind of megabyte.
 var largeBodies = []struct {
 	path string
 	size int
 }{{"/run", 10<<20 + 500_000}, {"/runsync", 20<<20 + 500_000}}
 
-// wrongBodies are submissions with something wrong in them.
+// wrongBodies are invalid submissions.
 var wrongBodies = []string{
 	`{}`, `{"policy":{}}`, `{"input":"text"}`, `{"input":[{}]}`, `{"input":null}`, `{"input":{}`, ``, `[]`, `nonsense`,
 	`{"input":{},"webhook":5}`, `{"input":{},"webhook":"no address"}`, `{"input":{},"policy":"soon"}`, `{"input":{},"policy":{"ttl":"1000"}}`,

@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// podClassCases judge rules of other sections with pods and clusters, which cost money.
+// podClassCases apply rules of other sections to pods and clusters, which cost money.
 var podClassCases = []suite.Case{
 	{ID: "AUT-05-compute", Needs: podNeeds | suite.V1 | suite.OtherKey, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 80, WaitTime: 5 * time.Second, Run: func(c *suite.C) {
 		ids := map[string]string{"pod": newPod(c, suite.M{"env": suite.M{"A": "1"}}), "cluster": newCluster(c)}
@@ -27,7 +27,7 @@ var podClassCases = []suite.Case{
 				if op.described || !isMissing(a) {
 					expectForeignRefused(c, op, a)
 				}
-			default: // it may list the key's own
+			default: // the list may have the key's own pods
 				a.NotContains(ids["pod"]).NotContains(ids["cluster"])
 			}
 		}
@@ -73,7 +73,7 @@ var podClassCases = []suite.Case{
 	{ID: "VER-57-settings", Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 90, Run: func(c *suite.C) {
 		s := newObjects(c, kindOf("pod", "v2"))
 		values := s.values()
-		delete(values, "args") // the image has no such command
+		delete(values, "args") // the image doesn't have the command
 		id := s.create(values).id
 		awaitPod(c, id, "RUNNING")
 		before := s.read(id)
@@ -118,14 +118,14 @@ func kindOf(name, version string) kind {
 }
 
 // judgeUnsentMembers updates each member of the table by itself, and expects that all
-// others, whether the description has them or not, keep their values.
+// others keep their values, even those that the description doesn't have.
 func judgeUnsentMembers(name string) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newObjects(c, kindOf(name, "v2"))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
 			if f.exclusive || f.single || exclusive[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
-				continue // these may change others
+				continue // may change other members
 			}
 			before := s.read(o.id)
 			value, _ := s.placeholders.resolve(f.otherValue)
@@ -136,7 +136,7 @@ func judgeUnsentMembers(name string) func(*suite.C) {
 	}
 }
 
-// expectKept expects that an object has all members of the table as before, except one.
+// expectKept expects that an object's members are unchanged, except one.
 func (s *objects) expectKept(id string, before suite.M, except, when string) {
 	before = s.asTable(before)
 	var changed string

@@ -7,10 +7,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// maxPodBody is the most bytes of the request that creates a pod.
+// maxPodBody is the maximum size in bytes of a request that creates a pod.
 const maxPodBody = 102_400
 
-// podLimitCases are of what the operator's API of November 2026 added to pods and clusters.
+// podLimitCases judge what the operator added to pods and clusters in November 2026.
 var podLimitCases = []suite.Case{
 	{
 		ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",

@@ -20,8 +20,8 @@ var (
 
 const podNeeds = suite.V2 | suite.LocalOnly // a pod costs money
 
-// podCases are of pods: what becomes of actions, and rules of creates and updates. The
-// description has the operations and the members; version 2 describes the rest itself.
+// podCases judge actions on pods, and rules of creates and updates. The description has the
+// operations and the members; the OpenAPI document of version 2 has the rest.
 var podCases = []suite.Case{
 	{
 		ID: "VER-57", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
@@ -106,13 +106,13 @@ var podCases = []suite.Case{
 				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7}).Success()
 			})
 			if shown, _ := readBack(c, "/templates/"+t.Str("id")).Find("serverless"); shown == true {
-				c.Skip("version 2 makes serverless templates only, as far as the description says")
+				c.Skip("according to the description, version 2 creates only serverless templates")
 			}
 			body := podBody(c, suite.M{"templateId": t.Str("id"), "env": suite.M{"B": "2"}})
 			delete(body, "image")
-			made := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
-			made.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7)
-			// The description gives no name of isServerless in version 2.
+			pod := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
+			pod.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7)
+			// The description doesn't have the name of isServerless in version 2.
 			if serverless := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true}); !serverless.IsRefusal() {
 				body["templateId"] = serverless.Str("id")
 				c.Create("v2", "/pods", body).Refused()
@@ -236,14 +236,14 @@ var podCases = []suite.Case{
 
 func podFlavor(c *suite.C) string { return firstOrDefault(c.Catalog("cpus"), "cpu3c") }
 
-// podBody is the body of a CPU pod, with further members.
+// podBody returns the body of a CPU pod, with additional members.
 func podBody(c *suite.C, more suite.M) suite.M {
 	body := suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}
 	maps.Copy(body, more)
 	return body
 }
 
-// newPod makes a CPU pod that can be read.
+// newPod creates a CPU pod and waits until it can be read.
 func newPod(c *suite.C, more suite.M) (id string) {
 	c.Given("VER-22", func() {
 		id = c.Create("v2", "/pods", podBody(c, more)).Success().Str("id")

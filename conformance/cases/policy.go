@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// policyCases are of "Job submission body", policy: executionTimeout and lowPriority.
+// policyCases judge the section "Job submission body", policy: executionTimeout and lowPriority.
 var policyCases = []suite.Case{
 	{
 		ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
@@ -22,13 +22,13 @@ var policyCases = []suite.Case{
 		},
 	},
 	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // a worker is ready now
+		c.Run(suite.Echo()).Completed() // starts a worker
 		begin := c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Hour)))
 		c.Sleep(time.Second + c.Grace())
 		a := p.Answer()
 		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
-			c.Skip("the answer at the end of the wait has no job id")
+			c.Skip("the answer after the wait has no job id")
 		}
 		expectRunsFor(c, c.JobOf(a), interval{begin, begin}, 10*time.Minute)
 	}},
@@ -62,7 +62,7 @@ var policyCases = []suite.Case{
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
 		},
 	},
-	// A long limit is applied, and not only accepted.
+	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
@@ -86,7 +86,7 @@ var policyCases = []suite.Case{
 			next.Await(suite.Completed)
 		},
 	},
-	// The time-out of the policy overrides that of the endpoint, also after a retry.
+	// The policy's time-out overrides the endpoint's, even after a retry.
 	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
 		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
@@ -95,7 +95,7 @@ var policyCases = []suite.Case{
 		}
 		for _, limit := range []time.Duration{time.Minute, 20 * time.Second, 3 * time.Minute} {
 			policy := suite.M{}
-			if limit != time.Minute { // a minute is the endpoint's own time-out
+			if limit != time.Minute { // a minute is the endpoint's time-out
 				policy = suite.ExecutionTimeout(limit)
 			}
 			j := c.Run(suite.Sleep(time.Hour), policy)
@@ -143,14 +143,14 @@ var policyCases = []suite.Case{
 				c.Sleep(10 * time.Second)
 				low.Status().Is(200).Equal("status", suite.InQueue)
 			}
-			c.Run(suite.Echo()).Completed() // this one starts a worker
+			c.Run(suite.Echo()).Completed() // starts a worker
 			low.Await(suite.Completed)
 		},
 	},
 	// A lowPriority job keeps its priority when it is retried.
 	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
 		low := c.Run(suite.Fail(suite.M{"times": 1}), suite.Policy(suite.M{"lowPriority": true}))
-		c.Run(suite.Echo()).Completed() // starts a worker, which takes the other one too
+		c.Run(suite.Echo()).Completed() // starts a worker, which also runs the other job
 		low.Failed()
 		for range 20 {
 			a := c.Get("/health").Is(200)
@@ -179,7 +179,7 @@ var policyCases = []suite.Case{
 			p.Sleep(10 * time.Second)
 			c.Expect(p.Unanswered(), "no answer while no worker is started", "an answer")
 		}
-		c.Run(suite.Echo()).Completed() // this one starts a worker
+		c.Run(suite.Echo()).Completed() // starts a worker
 		p.Answer().Is(200).Equal("status", suite.Completed)
 	}},
 	{
@@ -198,8 +198,8 @@ var policyCases = []suite.Case{
 
 const day = 24 * time.Hour
 
-// judgeInvalidPolicy judges that values outside the bounds of a time are refused. Values
-// within them would create jobs: other cases judge those.
+// judgeInvalidPolicy judges that values of a time outside its limits are refused. Other
+// cases judge values within the limits, which create jobs.
 func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	return func(c *suite.C) {
 		requireDistinction(c)
@@ -209,8 +209,8 @@ func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	}
 }
 
-// expectRunsFor expects that a job is TIMED_OUT at the limit after its start, and not
-// before. The interval queued is when it was put into the queue.
+// expectRunsFor expects that a job becomes TIMED_OUT at the limit after its start, and not
+// earlier. queued is when it entered the queue.
 func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
 	started := interval{queued.from, j.Running().Received}
 	due := started.add(limit)

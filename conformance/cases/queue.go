@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// queueCases are of the sections "Purge response" and "Health response".
+// queueCases judge the sections "Purge response" and "Health response".
 var queueCases = []suite.Case{
 	{
 		ID: "OPS-17", Level: suite.Must, Source: "Purge response",
@@ -28,9 +28,9 @@ var queueCases = []suite.Case{
 		}
 		c.Post("/purge-queue", nil).Is(200).Equal("removed", len(jobs)).Equal("status", "completed")
 		expectHealth(c, "jobs.inQueue", 0)
-		for _, i := range []int{0, 1, 24, 25, 26, 49, 50, 51, 98, 99, 100, 101, len(jobs) - 1} { // about the sizes of pages
+		for _, i := range []int{0, 1, 24, 25, 26, 49, 50, 51, 98, 99, 100, 101, len(jobs) - 1} { // near likely page sizes
 			status, _ := jobs[i].Status().Find("status")
-			c.Expect(status != suite.InQueue, "a job that does not wait any more", "job %d with status %v", i, status)
+			c.Expect(status != suite.InQueue, "a job that no longer waits", "job %d with status %v", i, status)
 		}
 	}},
 	{
@@ -96,7 +96,7 @@ var queueCases = []suite.Case{
 			a := j.Status()
 			status, _ := a.Find("status")
 			c.Observe("%d, status %v", a.Code, status)
-			c.Expect(status != suite.InQueue, "a job that does not wait any more", "status %v", status)
+			c.Expect(status != suite.InQueue, "a job that no longer waits", "status %v", status)
 		},
 	},
 	{
@@ -160,12 +160,12 @@ var queueCases = []suite.Case{
 			j.Failed()
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			j.Completed()
-			asked := c.Get("/health").Is(200).Int("jobs.retried") - before
+			retries := c.Get("/health").Is(200).Int("jobs.retried") - before
 			c.Run(suite.Crash(suite.M{"times": 1}))
 			for range 5 {
 				c.Sleep(time.Second)
 			}
-			c.Observe("/retry counts %d, a worker that died %d", asked, c.Get("/health").Is(200).Int("jobs.retried")-before-asked)
+			c.Observe("/retry counts %d, a worker that died %d", retries, c.Get("/health").Is(200).Int("jobs.retried")-before-retries)
 		},
 	},
 	{
@@ -196,7 +196,7 @@ var queueCases = []suite.Case{
 	},
 }
 
-// expectHealth expects a count of /health, which may be a little late.
+// expectHealth expects a count of /health. Counts may be a little late.
 func expectHealth(c *suite.C, path string, want int64) {
 	var a *suite.Answer
 	for range 5 {

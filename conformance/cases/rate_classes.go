@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// ratedOperations are the operations with a limit of requests in 10 seconds, each with a
-// request that does nothing and counts. {id} is a job that does not exist.
+// ratedOperations are the operations with a rate limit (requests in 10 seconds), each with
+// a request that has no effect and counts. {id} is an unknown job.
 var ratedOperations = []struct {
 	method, path string
 	limit        int
@@ -18,8 +18,8 @@ var ratedOperations = []struct {
 	{"GET", "/status/{id}", 2000}, {"GET", "/stream/{id}", 2000}, {"POST", "/openai/v1/x", 2000},
 }
 
-// expectOthersAccepted expects, after the limit of an operation was used, that the other
-// operations and the same one of another user are not refused for it.
+// expectOthersAccepted expects, after the limit of an operation is used up, that other
+// operations, and the same operation of another user, aren't refused.
 func expectOthersAccepted(c *suite.C, method, path string, body any) {
 	accepted := func(a *suite.Answer) {
 		c.Expect(a.Code != http.StatusTooManyRequests, "no 429, since another limit was used", "429 after the requests of %s", path)
@@ -40,8 +40,8 @@ var rateClassCases = []suite.Case{
 		ID: "RAT-09-mixed", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 4600, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
 			id := unknownJobID(c)
-			c.Sleep(11 * time.Second)            // it counts no more
-			for _, op := range ratedOperations { // together more than the limit of any
+			c.Sleep(11 * time.Second)            // the window has passed
+			for _, op := range ratedOperations { // together more than any single limit
 				c.Burst(op.limit/2, op.method, strings.Replace(op.path, "{id}", id, 1), nil)
 			}
 		},

@@ -10,16 +10,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// rateCases are of "Limits", Rate limits: requests in 10 seconds.
+// rateCases judge the section "Limits", Rate limits: requests in 10 seconds.
 var rateCases = []suite.Case{
 	{
 		ID: "RAT-01", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
 		Statement:    "More than 2000 requests of /runsync in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
-			// Those that are refused for what they say count as well, and cost less.
+			// Malformed requests also count, and cost less.
 			c.RunSync(suite.Echo())
-			c.Sleep(11 * time.Second) // it counts no more
+			c.Sleep(11 * time.Second) // the window has passed
 			begin := c.Now()
 			c.Flood(2000, "POST", "/runsync", nil)
 			expectOthersAccepted(c, "POST", "/runsync", nil)
@@ -32,7 +32,7 @@ var rateCases = []suite.Case{
 		ID: "RAT-02", Level: suite.Must, Source: "Limits, Rate limits, /run",
 		Statement:    "More than 1000 requests of /run in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002, Run: func(c *suite.C) {
-			// They start no worker, and cost little.
+			// These requests start no worker and cost little.
 			judgeRateLimit(c, 1000, "POST", "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		},
 	},
@@ -71,7 +71,7 @@ var rateCases = []suite.Case{
 		Statement:    "More than 2000 requests of /openai/* in 10 seconds return 429.",
 		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			begin := c.Now()
-			c.Flood(2000-requireOpenAIRoute(c), "POST", "/openai/v1/x", nil) // refused for what it says, as in RAT-01
+			c.Flood(2000-requireOpenAIRoute(c), "POST", "/openai/v1/x", nil) // malformed, as in RAT-01
 			expectOthersAccepted(c, "POST", "/openai/v1/x", nil)
 			if c.Exact() {
 				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/openai/v1/x", nil) })
@@ -134,8 +134,8 @@ var rateCases = []suite.Case{
 		ID: "RAT-21", Level: suite.Must, Source: "Limits, Dynamic limit",
 		Statement: "The limit is the base limit or the limit by running workers, whichever is higher.",
 		Needs:     suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
-			// How many requests a worker allows, nothing says: one at least, so that 120
-			// allow more than the 100 of the base, and half of them the half of that.
+			// The description doesn't say how many requests a worker adds to the limit. If it is at
+			// least one, 120 workers add more than the base of 100, and half of them half as much.
 			const all, base, most = 120, 100, 1000
 			c.Endpoint = c.NewEndpoint(all)
 			var jobs []*suite.Job
@@ -146,7 +146,7 @@ var rateCases = []suite.Case{
 				for _, j := range jobs {
 					j.Running()
 				}
-				c.Sleep(11 * time.Second) // what was asked before counts no more
+				c.Sleep(11 * time.Second) // the window has passed
 				nobody := "/cancel/" + suite.SimilarID(jobs[0].ID)
 				for n < most && c.Post(nobody, nil, suite.Quiet()).Code != http.StatusTooManyRequests {
 					n++
@@ -156,7 +156,7 @@ var rateCases = []suite.Case{
 			half := allowed(all / 2)
 			c.Expect(half >= base, "100 requests, the base", "%d requests", half)
 			if half == most {
-				return // a worker allows so many that the base shows no more
+				return // workers add so much that the base can't be measured
 			}
 			whole := allowed(all)
 			c.Expect(whole > base, "more requests than the 100 of the base, with 120 running workers", "%d requests", whole)
@@ -204,8 +204,8 @@ var rateCases = []suite.Case{
 		open := openToLimit(c, "RAT-14", 400, "GET", "/stream/"+waiting.ID, nil)
 		c.Given("RAT-14", func() { streamed.Stream().Is(http.StatusTooManyRequests) })
 		abortAll(open)
-		// The deployment notices a little later, on the wall, that they are gone.
-		for late := time.Now().Add(refusalPatience); c.Get("/stream/"+c.Nonce()).Code == http.StatusTooManyRequests && time.Now().Before(late); {
+		// The deployment notices disconnected clients a little later, in real time.
+		for deadline := time.Now().Add(refusalPatience); c.Get("/stream/"+c.Nonce()).Code == http.StatusTooManyRequests && time.Now().Before(deadline); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		chunks := streamed.Stream().Is(200).Chunks()
@@ -223,7 +223,7 @@ var rateCases = []suite.Case{
 			}
 			seconds, err := strconv.Atoi(after)
 			c.Observe("Retry-After in seconds: %v", err == nil)
-			if date, bad := http.ParseTime(after); bad == nil { // the other form (RFC 9110)
+			if date, bad := http.ParseTime(after); bad == nil { // a date is the other form (RFC 9110)
 				seconds, err = max(1, int(date.Sub(c.Now())/time.Second)+1), nil
 			}
 			c.Should(func() {
@@ -250,7 +250,7 @@ var rateCases = []suite.Case{
 				403: c.V2("GET", "/templates", nil, suite.As(c.OtherKey())),
 				404: c.V2("GET", "/templates/"+c.Nonce(), nil),
 			} {
-				if a.Code == code { // else another clause judges it
+				if a.Code == code { // another clause judges other codes
 					shown := a.Header.Get("RateLimit") != "" && a.Header.Get("RateLimit-Policy") != ""
 					c.Expect(shown, fmt.Sprintf("RateLimit and RateLimit-Policy with %d, as with 200", code), "the headers %v", a.Header)
 				}
@@ -275,11 +275,11 @@ var rateCases = []suite.Case{
 	},
 }
 
-// usedUp is a quota in RateLimit of which nothing is left.
+// usedUp matches an exhausted quota in the header RateLimit.
 var usedUp = regexp.MustCompile(`;\s*r=0(\D|$)`)
 
-// requireQuotas skips a case where an answer shows no quotas: the deployment decides
-// who has some.
+// requireQuotas skips the case if the answer has no quotas. The deployment decides which
+// users have any.
 func requireQuotas(c *suite.C, a *suite.Answer) {
 	if a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "" {
 		c.Skip("answers show no quotas")
@@ -288,20 +288,20 @@ func requireQuotas(c *suite.C, a *suite.Answer) {
 
 // unknownJobID returns an unused id in the form of a job's.
 func unknownJobID(c *suite.C) string {
-	// It starts no worker, whose number may change the limits.
+	// The job starts no worker, since the number of workers may change the limits.
 	return suite.SimilarID(c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})).ID)
 }
 
-// requireOpenAIRoute skips a case where /openai/v1 has no such route, which the
-// description does not show. It returns how many requests it sent.
+// requireOpenAIRoute skips the case if /openai/v1/x doesn't exist, since the description
+// has no routes below /openai. It returns the number of requests that it sent.
 func requireOpenAIRoute(c *suite.C) int {
 	if a := c.Post("/openai/v1/x", nil); isMissing(a) {
-		c.Skip("POST /openai/v1/x is answered %d: which paths are below /openai, the description does not show", a.Code)
+		c.Skip("POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)
 	}
 	return 1
 }
 
-// judgeRateLimit judges a rate limit, and its window where waiting costs no time.
+// judgeRateLimit judges a rate limit, and its window if waiting takes no time.
 func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Flood(limit, method, path, body)
@@ -315,8 +315,8 @@ func purgeQueue(c *suite.C, endpoint string) *suite.Answer {
 	return c.Job("POST", endpoint, "/purge-queue", nil)
 }
 
-// expectNoJobAboveLimit expects that a submission above the limit of requests in
-// flight creates no job.
+// expectNoJobAboveLimit expects that a submission above the limit of concurrent requests
+// creates no job.
 func expectNoJobAboveLimit(c *suite.C, clause, path string, body any) {
 	open := openToLimit(c, clause, 400, "POST", path, body)
 	defer abortAll(open)

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// judgeRefusedBodies expects 400 to submissions with and without Content-Length, and
-// that they create no job. A deployment may require the length: 411.
+// judgeRefusedBodies expects 400 to submissions with and without Content-Length, and that
+// they create no job. A deployment may require a Content-Length, with 411.
 func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		c.Blocker(time.Minute)
@@ -28,8 +28,8 @@ func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	}
 }
 
-// judgeErrorForm judges the form of the errors that all cases receive from operations
-// of the description.
+// judgeErrorForm judges the form of all errors that described operations return during the
+// run.
 func judgeErrorForm(a api) func(*suite.Watched) string {
 	return func(w *suite.Watched) string {
 		op, ok := operationAt(a, w.Request.Method, w.Path)
@@ -39,7 +39,7 @@ func judgeErrorForm(a api) func(*suite.Watched) string {
 		}
 		tree, err := w.JSON()
 		if err != nil && (suite.FromProxy(code) || isMissingCode(code)) {
-			return "" // the answer of a proxy, or of a path that is not served
+			return "" // a proxy answered, or the path isn't served
 		}
 		body, _ := tree.(suite.M)
 		text := func(name string) bool { _, ok := body[name].(string); return ok }
@@ -59,8 +59,8 @@ func isMissingCode(code int) bool {
 	return code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented
 }
 
-// refuseEachOperation sends each operation in ways that must be refused, and judges
-// the form of every refusal.
+// refuseEachOperation sends each operation in ways that must be refused, and judges the
+// form of each refusal.
 func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {
 	o := newRealObjects(c, a)
 	for _, op := range o.sendable() {
@@ -98,8 +98,8 @@ func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {
 	}
 }
 
-// otherKeyCanList tells whether the other key may list a kind: then it may also create
-// objects of it.
+// otherKeyCanList tells whether the other key may list a kind. It may then also create
+// objects of this kind.
 func (o *realObjects) otherKeyCanList(op contractOperation) bool {
 	list, ok := o.listReads[op.kind]
 	return !ok || list.send(o.c, "", nil, suite.As(o.c.OtherKey())).Code/100 == 2
@@ -158,7 +158,7 @@ func malformedVariants(body suite.M) (list []string) {
 	return append(list, suite.JSONText(extended))
 }
 
-// valueOfOtherType is a value of another type than this one.
+// valueOfOtherType returns a value of another JSON type.
 func valueOfOtherType(value any) any {
 	switch value.(type) {
 	case string:
@@ -171,13 +171,13 @@ func valueOfOtherType(value any) any {
 	return fmt.Sprint(value)
 }
 
-// judgeRefusedCreations judges that no list shows an object whose creation was
-// refused. Which creations must be refused is the subject of other clauses.
+// judgeRefusedCreations judges that no list shows an object whose creation was refused.
+// Other clauses judge which creations must be refused.
 func judgeRefusedCreations(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
 		if len(o.listReads) == 0 {
-			c.Skip("there is no list that would show the objects")
+			c.Skip("no list would show the objects")
 		}
 		for _, op := range operationsOf(a) {
 			list, listed := o.listReads[op.kind]
@@ -199,8 +199,7 @@ func judgeRefusedCreations(a api) func(*suite.C) {
 	}
 }
 
-// invalidMembers are members, by kind, that break a rule; the rest of the body is
-// valid.
+// invalidMembers has members, by kind, that violate a rule. The rest of the body is valid.
 var invalidMembers = map[string][]suite.M{
 	"template": {
 		{"category": "TPU"}, {"ports": []any{"80/udp"}}, {"env": suite.M{"NUMBER": 5}}, {"volumeMountPath": "relative"}, {"containerDiskInGb": -5}, {"disk": -5},
@@ -214,8 +213,8 @@ var invalidMembers = map[string][]suite.M{
 	},
 }
 
-// malformedBodies are bodies of an operation that may be refused: malformed JSON, members
-// that break a rule, and the name of another object.
+// malformedBodies returns bodies of an operation that may be refused: malformed JSON,
+// members that violate a rule, and the name of another object.
 func (o *realObjects) malformedBodies(op contractOperation) []string {
 	validBody := op.body(o.c, o, wordPlaceholder)
 	list := malformedVariants(validBody)
@@ -232,8 +231,8 @@ func (o *realObjects) malformedBodies(op contractOperation) []string {
 	return list
 }
 
-// wordPlaceholder is replaced by a unique word in each body, by which an object that
-// it created would be found.
+// wordPlaceholder is replaced by a unique word in each body, which identifies an object
+// that the body created.
 const wordPlaceholder = "the-word-of-a-body"
 
 // judgeRefusedChanges judges that a refused update changes nothing.
@@ -262,8 +261,7 @@ func judgeRefusedChanges(a api) func(*suite.C) {
 				}
 			}
 		}
-		// The deletion of a template that an endpoint uses may be refused: then the
-		// template still exists.
+		// If the deletion of a template that an endpoint uses is refused, the template still exists.
 		if item, ok := o.itemReads["template"]; ok && o.ids["serverless template"] != "" {
 			id := o.ids["serverless template"]
 			item.path = strings.Replace(item.path, "{id}", "{id}?includeEndpointBoundTemplates=true", 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// registryCases are of the section "Container registry auth".
+// registryCases judge the section "Container registry auth".
 var registryCases = []suite.Case{
 	{
 		ID: "R-01", Level: suite.Must, Source: "Endpoints A, GET /containerregistryauth",
@@ -121,8 +121,8 @@ var registryCases = []suite.Case{
 	},
 }
 
-// newRegistryAuth creates a registry auth, as a fixture. The description leaves the
-// body open.
+// newRegistryAuth creates a registry auth as a fixture. It skips the case if that fails,
+// since the description leaves the body open.
 func newRegistryAuth(c *suite.C) (id, name string) {
 	name = c.Name()
 	a := c.Create("v1", "/containerregistryauth", suite.M{"name": name, "username": "user", "password": c.Secret("PASSWORD")})
@@ -135,8 +135,8 @@ func newRegistryAuth(c *suite.C) (id, name string) {
 	return a.Str("id"), name
 }
 
-// eventually waits until a condition is true, for the grace time at most: reads may lag
-// behind an acknowledged change.
+// eventually waits until a condition is true, at most for the grace time, since reads may
+// lag behind a change.
 func eventually(c *suite.C, condition func() bool) bool {
 	for waited := time.Duration(0); waited < c.Grace(); waited += time.Second {
 		if condition() {
@@ -147,8 +147,8 @@ func eventually(c *suite.C, condition func() bool) bool {
 	return condition()
 }
 
-// listRegistryAuths lists the registry auths of all pages: the description leaves open
-// how long a page is.
+// listRegistryAuths returns the registry auths of all pages, since the description leaves
+// the page size open.
 func listRegistryAuths(c *suite.C) (all []any) {
 	path := "/containerregistryauth"
 	for range 100 {
@@ -163,7 +163,7 @@ func listRegistryAuths(c *suite.C) (all []any) {
 	return all
 }
 
-// nextPage is a link to the next page of a list (RFC 8288).
+// nextPage matches a link to the next page of a list (RFC 8288).
 var nextPage = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
 func isListed(c *suite.C, id string) bool {
@@ -175,8 +175,8 @@ func isListed(c *suite.C, id string) bool {
 	return false
 }
 
-// judgeRegistrySecret judges that no answer about registry auths shows a password, nor
-// does a refusal.
+// judgeRegistrySecret judges that no answer about registry auths contains a password, not
+// even a refusal.
 func judgeRegistrySecret(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		path := collection(a, "registry")
@@ -187,7 +187,7 @@ func judgeRegistrySecret(a api) func(*suite.C) {
 		}
 		c.Create(string(a), path, validBody, suite.WithoutKey()).NotContains(password)
 		created := c.Create(string(a), path, validBody)
-		if created.Code/100 != 2 { // a malformed body may have been accepted, and have taken the name
+		if created.Code/100 != 2 { // a malformed body may have been accepted with this name
 			created = c.Create(string(a), path, suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password})
 		}
 		created.NotContains(password)

@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// retentionCases are of "Limits": how long a result is there.
+// retentionCases judge the section "Limits": how long a result exists.
 var retentionCases = []suite.Case{
 	{
 		ID: "LIM-11", Level: suite.Must, Source: "Limits, Result retention (/run)",
@@ -15,11 +15,11 @@ var retentionCases = []suite.Case{
 		Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(suite.M{"x": "kept"}))
 			job.Completed()
-			due := job.Answer.Sent // or later
+			due := job.Answer.Sent // the earliest time
 			c.Until(due.Add(retention - c.EarlyMargin(time.Minute)))
-			there := job.Status()
-			c.ExpectBefore(there, due.Add(retention-c.EarlyMargin(time.Second)/2))
-			there.Is(200).Equal("output.x", "kept")
+			shown := job.Status()
+			c.ExpectBefore(shown, due.Add(retention-c.EarlyMargin(time.Second)/2))
+			shown.Is(200).Equal("output.x", "kept")
 		},
 	},
 	{ID: "LIM-11-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention, Seconds: 1, Run: func(c *suite.C) {
@@ -34,7 +34,7 @@ var retentionCases = []suite.Case{
 		Statement: "After 30 minutes the result of /run is gone, and the job can't be retried.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute,
 		Run: func(c *suite.C) {
-			// A retry changes a job: each look has one of its own.
+			// A retry changes a job, so each check uses another job.
 			jobs := []*suite.Job{c.Run(suite.Fail()), c.Run(suite.Fail())}
 			jobs[0].Failed()
 			due := jobs[1].Failed().Received
@@ -46,7 +46,7 @@ var retentionCases = []suite.Case{
 			})
 		},
 	},
-	// The chunks of a result that is gone are gone, and so are those of a job.
+	// The chunks of a deleted result or job are deleted, too.
 	{ID: "LIM-12-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention + 2*time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 0))
 		due := interval{j.Answer.Sent, j.Completed().Received}
@@ -69,13 +69,13 @@ var retentionCases = []suite.Case{
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
 			due := j.Answer.Sent
 			c.Until(due.Add(time.Minute - c.EarlyMargin(5*time.Second)))
-			there := j.Status()
-			c.ExpectBefore(there, due.Add(time.Minute-c.EarlyMargin(time.Second)/2))
-			there.Is(200).Equal("output.x", "kept")
+			shown := j.Status()
+			c.ExpectBefore(shown, due.Add(time.Minute-c.EarlyMargin(time.Second)/2))
+			shown.Is(200).Equal("output.x", "kept")
 		},
 	},
-	// A result of /runsync is kept for as long whichever way the job ended, and with
-	// a wait setting for a minute at least.
+	// A result of /runsync is kept for the same time however the job ended, and with a wait for at
+	// least a minute.
 	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		expectRunSyncKept(c, "/runsync", suite.Fail(), suite.Failed)
 	}},
@@ -86,11 +86,11 @@ var retentionCases = []suite.Case{
 		j, ended := timeOutRunSync(c)
 		due := ended.add(time.Minute)
 		if !due.untilJustBefore(c) {
-			c.Inconclusive("the end of the job is not known well enough")
+			c.Inconclusive("the time of the job's end is too inexact")
 		}
-		there := j.Status()
-		c.ExpectBefore(there, due.from)
-		there.Is(200).Equal("status", suite.TimedOut)
+		shown := j.Status()
+		c.ExpectBefore(shown, due.from)
+		shown.Is(200).Equal("status", suite.TimedOut)
 		j.Retry().Is(200).Equal("status", suite.InQueue)
 	}},
 	{
@@ -136,20 +136,20 @@ var retentionCases = []suite.Case{
 			j.Running()
 			c.Sleep(20 * time.Minute)
 			j.Completed()
-			due := j.Answer.Sent.Add(20 * time.Minute) // or later
+			due := j.Answer.Sent.Add(20 * time.Minute) // the earliest time
 			c.Until(due.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output", "kept")
 		},
 	},
 	// Its retention counts from its end, not from the submission or the answer.
 	{ID: "LIM-17-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 5 * time.Minute, Seconds: 125, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // a worker is ready now
+		c.Run(suite.Echo()).Completed() // starts a worker
 		begin := c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(2*time.Minute, suite.M{"output": "kept"})))
 		c.Sleep(time.Second + c.Grace())
 		a := p.Answer()
 		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
-			c.Skip("the answer when the wait is over names no job")
+			c.Skip("the answer after the wait has no job id")
 		}
 		j := c.JobOf(a)
 		interval{begin, begin}.add(3 * time.Minute).untilJustBefore(c)
@@ -175,10 +175,10 @@ var retentionCases = []suite.Case{
 			j := c.Run(suite.Fail(suite.M{"times": 1, "x": "kept"}))
 			due := j.Failed().Sent
 			c.Until(due.Add(29 * time.Minute))
-			var again time.Time // or later
-			c.Given("JOB-22", func() { again = j.Retry().Is(200).Sent })
+			var retriedAt time.Time // the earliest time
+			c.Given("JOB-22", func() { retriedAt = j.Retry().Is(200).Sent })
 			j.Completed()
-			c.Until(again.Add(retention - c.EarlyMargin(time.Minute)))
+			c.Until(retriedAt.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output.x", "kept")
 		},
 	},
@@ -196,18 +196,18 @@ var retentionCases = []suite.Case{
 	},
 }
 
-// retention is how long the result of /run is there (Limits).
+// retention is how long a result of /run exists (section Limits).
 const retention = 30 * time.Minute
 
-// expectExpired expects that the result is deleted when its retention is over. The
-// description leaves the status of such a job open.
+// expectExpired expects that the result is deleted after its retention. The description
+// leaves the status of such a job open.
 func expectExpired(c *suite.C, j *suite.Job, due time.Time) {
 	c.JudgeBy(due, func() {
 		if a := j.Status(); a.Code/100 == 2 {
 			a.Absent("output")
 		}
 	})
-	c.UntilEffective(due) // a retry changes the job, so there is one
+	c.UntilEffective(due) // a retry changes the job, so only one check is possible
 	j.Retry().Refused()
 }
 
@@ -216,11 +216,11 @@ func expectRunSyncKept(c *suite.C, path string, input suite.M, status string) {
 	j, ended := runSync(c, path, input)
 	due := ended.add(time.Minute)
 	if !due.untilJustBefore(c) {
-		c.Inconclusive("the end of the job is not known well enough")
+		c.Inconclusive("the time of the job's end is too inexact")
 	}
-	there := j.Status()
-	c.ExpectBefore(there, due.from)
-	there.Is(200).Equal("status", status)
+	shown := j.Status()
+	c.ExpectBefore(shown, due.from)
+	shown.Is(200).Equal("status", status)
 	if status == suite.Failed {
 		j.Retry().Is(200).Equal("status", suite.InQueue)
 	}
@@ -230,7 +230,7 @@ func expectRunSyncKept(c *suite.C, path string, input suite.M, status string) {
 func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 	begin := c.Now()
 	p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(shortLimit)))
-	for n := 0; n < 4; n++ { // a worker may have to be started first
+	for n := 0; n < 4; n++ { // a worker may have to start first
 		c.Sleep(shortLimit + c.Grace())
 		if !p.Unanswered() {
 			break
@@ -241,7 +241,7 @@ func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 	return j, interval{begin.Add(shortLimit), j.TimedOut().Received}
 }
 
-// expectRunSyncExpired expects that a result is deleted when its retention is over.
+// expectRunSyncExpired expects that a result is deleted after its retention.
 func expectRunSyncExpired(c *suite.C, path string, input suite.M, kept time.Duration) {
 	j, ended := runSync(c, path, input)
 	expectExpired(c, j, ended.to.Add(kept))
@@ -254,8 +254,8 @@ func runSync(c *suite.C, path string, input suite.M) (*suite.Job, interval) {
 	var j *suite.Job
 	c.Given("JOB-13", func() {
 		a := c.Post(path, suite.Submission(input)).Is(200)
-		if id, ok := a.Find("id"); !ok || id == "" { // a worker had to be started first
-			c.Skip("the answer when the wait is over names no job")
+		if id, ok := a.Find("id"); !ok || id == "" { // a worker had to start first
+			c.Skip("the answer after the wait has no job id")
 		}
 		j = c.JobOf(a)
 	})
@@ -263,17 +263,17 @@ func runSync(c *suite.C, path string, input suite.M) (*suite.Job, interval) {
 	return j, interval{begin, ended}
 }
 
-// expectNoChunks expects that a stream has no chunks, whatever else it answers.
+// expectNoChunks expects that a stream has no chunks. Its status may be any.
 func expectNoChunks(c *suite.C, j *suite.Job) {
 	p := c.Start("GET", "/stream/"+j.ID, nil)
 	for n := 0; n < 3 && p.Unanswered(); n++ {
 		c.Sleep(10 * time.Second)
 	}
 	n := countChunks(p.Answer())
-	c.Expect(n == 0, "no chunk of a result that is gone", "%d chunks", n)
+	c.Expect(n == 0, "no chunk of a deleted result", "%d chunks", n)
 }
 
-// countChunks counts the chunks of an answer, which may be in another form.
+// countChunks counts the chunks of an answer in any form.
 func countChunks(a *suite.Answer) int {
 	for _, path := range []string{"", "stream"} {
 		if list, ok := a.Find(path); ok {

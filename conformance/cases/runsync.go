@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// runSyncCases are of "Endpoints B", POST /runsync.
+// runSyncCases judge the section "Endpoints B", POST /runsync.
 var runSyncCases = []suite.Case{
 	{
 		ID: "OPS-01", Level: suite.Must, Source: "Limits, /runsync wait",
@@ -26,7 +26,7 @@ var runSyncCases = []suite.Case{
 		ID: "OPS-02", Level: suite.Must, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait of 1,000 ms is accepted and observed.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // a worker is ready now
+			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
 			if c.Exact() {
@@ -34,12 +34,12 @@ var runSyncCases = []suite.Case{
 			} else {
 				p.Sleep(500 * time.Millisecond)
 			}
-			if !p.Unanswered() { // it was refused, or not kept
+			if !p.Unanswered() { // the request was refused or not held
 				early := begin.Add(900 * time.Millisecond).Sub(p.Answer().Is(200).Received)
-				c.Expect(early <= 0, "no answer before the wait of 1 s is over", "an answer at once")
+				c.Expect(early <= 0, "no answer before the wait of 1 s has passed", "an answer at once")
 			}
 			p.Until(begin.Add(time.Second + c.Grace()))
-			cancelRunSync(c, p.Answer()) // what it says, the description leaves open
+			cancelRunSync(c, p.Answer()) // the description leaves the answer open
 		},
 	},
 	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: func(c *suite.C) {
@@ -49,13 +49,13 @@ var runSyncCases = []suite.Case{
 		ID: "OPS-03", Level: suite.Must, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // a worker is ready now
+			c.Run(suite.Echo()).Completed() // starts a worker
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(200*time.Second, suite.M{"output": "late"})))
 			p.Sleep(200*time.Second + c.Grace())
 			c.JobOf(p.Answer().Is(200)).Answer.Equal("status", suite.Completed).Equal("output", "late")
 		},
 	},
-	// The wait is the one that was asked for, wherever it lies between its bounds.
+	// Any wait between the limits is applied.
 	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: expectFiveMinuteWait},
 	{
 		ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
@@ -84,20 +84,20 @@ var runSyncCases = []suite.Case{
 		ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6",
 		Statement: "A job continues when the wait ends.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // a worker is ready now
+			c.Run(suite.Echo()).Completed() // starts a worker
 			expectHealth(c, "jobs.completed", 1)
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
 			p.Sleep(time.Second + c.Grace())
 			a := p.Answer()
 			c.Sleep(8 * time.Second)
-			if id, _ := a.Find("id"); id == nil { // the answer need not have one
+			if id, _ := a.Find("id"); id == nil { // the answer may have no id
 				expectHealth(c, "jobs.completed", 2)
 				return
 			}
 			c.JobOf(a).Await(suite.Completed).Equal("output", "went on")
 		},
 	},
-	// A job that waits when the wait is over goes on waiting, and runs.
+	// A job that is still queued after the wait remains in the queue and runs.
 	{ID: "OPS-06-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {
 		c.Blocker(20 * time.Second)
 		box := c.Box()
@@ -113,7 +113,7 @@ var runSyncCases = []suite.Case{
 		ID: "OPS-07", Level: suite.Must, Source: "Endpoints B, POST /runsync",
 		Statement: "/runsync returns when the job ends, not when the wait does.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
-			c.Run(suite.Echo()).Completed() // a worker is ready now
+			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(2*time.Second)))
 			p.Until(begin.Add(2*time.Second + c.LateMargin(10*time.Second)))
@@ -122,8 +122,7 @@ var runSyncCases = []suite.Case{
 			a.Equal("status", suite.Completed)
 		},
 	},
-	// An execution that times out or fails is an end, for which /runsync waits, and
-	// no longer.
+	// /runsync answers as soon as a job fails or times out.
 	{ID: "OPS-07-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		expectAnswerAtEnd(c, suite.TimedOut, suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(10*time.Second)))
 	}},
@@ -132,18 +131,18 @@ var runSyncCases = []suite.Case{
 	}},
 }
 
-// cancelRunSync cancels the job of a /runsync whose wait is over. The description
-// leaves open whether that answer has an id.
+// cancelRunSync cancels the job of a /runsync after its wait, if the answer has an id. The
+// description leaves that open.
 func cancelRunSync(c *suite.C, a *suite.Answer) {
 	if id, _ := a.Find("id"); id != nil {
 		c.JobOf(a).Cancel()
 	}
 }
 
-// expectAnswerAtEnd expects that /runsync answers at the end of a job that does not
-// succeed, after ten seconds.
+// expectAnswerAtEnd expects that /runsync answers when a job fails or times out, after ten
+// seconds.
 func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
-	c.Run(suite.Echo()).Completed() // a worker is ready now
+	c.Run(suite.Echo()).Completed() // starts a worker
 	begin := c.Now()
 	p := c.Start("POST", "/runsync?wait=300000", submission)
 	c.Until(begin.Add(10*time.Second - c.EarlyMargin(2*time.Second)))
@@ -157,18 +156,18 @@ func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
 	c.JobOf(a)
 }
 
-// awaitAnswer waits, in real time, for an answer that is being sent.
+// awaitAnswer waits, in real time, for an answer that is on its way.
 func awaitAnswer(p *suite.Pending) bool {
 	for n := 0; n < 100 && p.Unanswered(); n++ {
-		continue // Open waits for some milliseconds
+		continue // Unanswered waits for some milliseconds
 	}
 	return p.Answered()
 }
 
 func expectFiveMinuteWait(c *suite.C) { expectWait(c, 5*time.Minute) }
 
-// expectWait expects that a wait lasts as long as requested, both in the queue and
-// while the job runs.
+// expectWait expects that a wait lasts as long as requested, for a queued and for a running
+// job.
 func expectWait(c *suite.C, wait time.Duration) {
 	begin := c.Now()
 	path := "/runsync?wait=" + strconv.FormatInt(wait.Milliseconds(), 10)

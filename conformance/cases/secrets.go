@@ -9,8 +9,8 @@ import (
 
 const secretSource = "API changes of November 2026, 2.1"
 
-// secretCases are of account secrets, which the description doesn't have: a deployment
-// without them is skipped.
+// secretCases judge account secrets. The description doesn't have them, so a deployment
+// without secrets is skipped.
 var secretCases = []suite.Case{
 	{
 		ID: "SEC-01", Level: suite.Should, Source: secretSource,
@@ -193,7 +193,7 @@ var secretOperations = []string{
 	"GET /v2/account/secrets", "POST /v2/account/secrets", "GET /v2/account/secrets/{id}", "PATCH /v2/account/secrets/{id}", "DELETE /v2/account/secrets/{id}",
 }
 
-// expectRFC3339 expects a time.
+// expectRFC3339 expects a time in the format of RFC 3339.
 func expectRFC3339(c *suite.C, a *suite.Answer, member string) {
 	_, err := time.Parse(time.RFC3339, a.Str(member))
 	c.Expect(err == nil, "a time in "+member, "the value %s", suite.JSONText(a.Value(member)))
@@ -201,7 +201,7 @@ func expectRFC3339(c *suite.C, a *suite.Answer, member string) {
 
 func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
 
-// newSecret creates a secret, where the deployment has them.
+// newSecret creates a secret. It skips the case if the deployment has no secrets.
 func newSecret(c *suite.C, more suite.M) *suite.Answer {
 	if a := c.V2("GET", secretPath, nil); a.Code == 404 || a.Code == 405 || a.Code == 501 {
 		c.Skip("the deployment has no account secrets: %d", a.Code)
@@ -227,21 +227,22 @@ func placeholderOf(secret *suite.Answer) string {
 	return "{{ RUNPOD_SECRET_" + secret.Str("name") + " }}"
 }
 
-// newSecretEndpoint creates an endpoint whose worker has a secret in the variable TOKEN.
+// newSecretEndpoint creates an endpoint whose workers have a secret in the variable TOKEN.
 func newSecretEndpoint(c *suite.C, secret *suite.Answer) string {
 	c.Endpoint = c.NewEndpoint(1, suite.M{"env": suite.M{"TOKEN": placeholderOf(secret)}})
 	return c.Endpoint
 }
 
-// environment is what a worker of the endpoint has of the variables TOKEN and RELEASE.
+// environment returns the output of a job with the variables TOKEN and RELEASE of its
+// worker.
 func environment(c *suite.C) *suite.Answer {
 	return c.Run(suite.M{"op": "env", "names": []string{"TOKEN", "RELEASE"}}).Completed()
 }
 
-// expectEnvironment expects the value of TOKEN that a worker of the endpoint has.
+// expectEnvironment expects the value of TOKEN in a worker of the endpoint.
 func expectEnvironment(c *suite.C, want string) { environment(c).Equal("output.TOKEN", want) }
 
-// replaceWorker makes a release of the endpoint, and waits until its worker has it.
+// replaceWorker changes the endpoint, and waits until a worker has the new release.
 func replaceWorker(c *suite.C, secret *suite.Answer) {
 	release := c.Nonce()
 	c.V2("PATCH", "/serverless/"+c.Endpoint, suite.M{"env": suite.M{"TOKEN": placeholderOf(secret), "RELEASE": release}}).Success()

@@ -6,13 +6,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// A stage is a state of a job and the way into it. An operation or an elapsed time has
-// the same effect whichever way the job came: so there is a case for each pair of a
-// stage and an effect (effects.go).
+// stage is a state of a job and the way in which the job reached it. An operation or an elapsed
+// time must have the same effect whatever the way was. So each pair of a stage and an effect
+// (effects.go) is a case.
 type stage struct {
 	name    string
 	status  string
-	retried bool // the job was retried on its way
+	retried bool // the job was retried before
 	jobs    int
 	prepare func(c *suite.C, policy suite.M) *stagedJob
 }
@@ -22,11 +22,11 @@ type stagedJob struct {
 	*suite.Job
 	c                               *suite.C
 	blocker                         *suite.Job
-	submittedAt, startedAt, endedAt interval // ended: the last end
-	lastQueued                      interval // by /retry
+	submittedAt, startedAt, endedAt interval // endedAt is the last end
+	lastQueued                      interval // time of the last submission or retry
 }
 
-// interval bounds the time of an event: not before from, and not after to.
+// interval has the earliest and the latest time of an event.
 type interval struct{ from, to time.Time }
 
 func intervalOf(a *suite.Answer) interval { return interval{a.Sent, a.Received} }
@@ -34,8 +34,8 @@ func intervalOf(a *suite.Answer) interval { return interval{a.Sent, a.Received} 
 // add shifts the interval.
 func (i interval) add(d time.Duration) interval { return interval{i.from.Add(d), i.to.Add(d)} }
 
-// untilJustBefore waits until shortly before the event, and is false where that time
-// has passed.
+// untilJustBefore waits until shortly before the event. It returns false if that time has
+// passed.
 func (i interval) untilJustBefore(c *suite.C) bool {
 	t := i.from.Add(-c.EarlyMargin(2 * time.Second))
 	if !c.Now().Before(t) {
@@ -45,24 +45,24 @@ func (i interval) untilJustBefore(c *suite.C) bool {
 	return true
 }
 
-// untilEffective waits until the event must have taken effect.
+// untilEffective waits until the effect of the event must be visible.
 func (i interval) untilEffective(c *suite.C) { c.UntilEffective(i.to) }
 
-// judgeBy judges the effect of the event; check changes nothing.
+// judgeBy judges the effect of the event. check only reads.
 func (i interval) judgeBy(c *suite.C, check func()) { c.JudgeBy(i.to, check) }
 
-// expectDeleted expects that a job whose ttl ends then does not exist any more.
+// expectDeleted expects that a job doesn't exist after its ttl, which ends in the interval.
 func (i interval) expectDeleted(c *suite.C, j *suite.Job) {
 	i.judgeBy(c, func() { j.Status().Is(404) })
 }
 
 const (
-	longRunTime   = 6 * time.Hour    // a run that outlasts its case
-	secondRunTime = 15 * time.Minute // a run that ends by itself, by an error or by its time-out
+	longRunTime   = 6 * time.Hour    // a run that doesn't end during the case
+	secondRunTime = 15 * time.Minute // a run that ends with success, an error or a time-out
 	shortLimit    = 5 * time.Second
 )
 
-// stages are the states, each by every way that the table of transitions has.
+// stages has each state with every way that the table of transitions allows.
 var stages = []stage{
 	{"queued", suite.InQueue, false, 2, func(c *suite.C, policy suite.M) *stagedJob {
 		blocker := c.BusyWorker()
@@ -153,7 +153,7 @@ func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
 	return p
 }
 
-// rerunAfterFailure runs again, and fails after secondRun each time.
+// rerunAfterFailure returns a retried job that runs. It fails secondRunTime after each start.
 func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
 	p := submitStaged(c, suite.Stream(1, secondRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
 	p.awaitStart()
@@ -165,7 +165,7 @@ func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
 	return p
 }
 
-// rerunAfterTimeout runs again, and times out after secondRun each time.
+// rerunAfterTimeout returns a retried job that runs. It times out secondRunTime after each start.
 func rerunAfterTimeout(c *suite.C, policy suite.M) *stagedJob {
 	p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": secondRunTime.Milliseconds()})
 	p.awaitStart()
@@ -175,7 +175,7 @@ func rerunAfterTimeout(c *suite.C, policy suite.M) *stagedJob {
 	return p
 }
 
-// submitStaged submits a job with these members of the policy.
+// submitStaged submits a job with the members of all policies.
 func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 	policy := suite.M{}
 	for _, members := range policies {
@@ -190,7 +190,7 @@ func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 // awaitStart waits until the job runs.
 func (p *stagedJob) awaitStart() { p.startedAt = interval{p.lastQueued.from, p.Running().Received} }
 
-// recordEnd records the end of the job, which an answer shows.
+// recordEnd records the time of the job's end. shown is an answer with the final status.
 func (p *stagedJob) recordEnd(shown *suite.Answer) {
 	p.endedAt = interval{p.lastQueued.from, shown.Received}
 }
@@ -204,14 +204,14 @@ func (p *stagedJob) awaitTimeout(limit time.Duration) {
 func (p *stagedJob) cancel(clause string) {
 	p.c.Given(clause, func() {
 		p.endedAt = intervalOf(p.Cancel().Is(200))
-		p.Await(suite.Cancelled) // a read may come from before the change
+		p.Await(suite.Cancelled) // an earlier read may be older than the change
 	})
 }
 
 func (p *stagedJob) retry(clause string) {
 	p.c.Given(clause, func() { p.lastQueued = intervalOf(p.Retry().Is(200)) })
 	if !p.c.Exact() {
-		p.c.Sleep(consistency) // a read that lags would show the former end
+		p.c.Sleep(consistency) // a read that lags would show the previous end
 	}
 }
 
@@ -223,8 +223,8 @@ func (p *stagedJob) requeue(clause string) *stagedJob {
 	return p
 }
 
-// expectStageStatus expects the status of a stage. A cancelled job has no result, and
-// that it is shown for as long is only derived from the retention of results.
+// expectStageStatus expects the status of a stage. For a cancelled job it is a SHOULD: it
+// has no result, so its retention is only derived from that of results.
 func expectStageStatus(c *suite.C, s stage, a *suite.Answer) {
 	look := func() { a.Is(200).Equal("status", s.status) }
 	if s.status == suite.Cancelled {
@@ -234,13 +234,13 @@ func expectStageStatus(c *suite.C, s stage, a *suite.Answer) {
 	look()
 }
 
-// expectSameResult expects the same status and output as before.
-func expectSameResult(was, now *suite.Answer) {
-	now.Is(200).Equal("status", was.Str("status"))
-	if output, ok := was.Find("output"); ok {
-		now.Equal("output", output)
+// expectSameResult expects that status and output are unchanged.
+func expectSameResult(before, after *suite.Answer) {
+	after.Is(200).Equal("status", before.Str("status"))
+	if output, ok := before.Find("output"); ok {
+		after.Equal("output", output)
 	} else {
-		now.Absent("output")
+		after.Absent("output")
 	}
 }
 
@@ -253,8 +253,8 @@ func finalOnly(clause string) func(s stage) string {
 	}
 }
 
-// retentionClause returns the given clause for a job's first end, and LIM-19 for a
-// retried job, whose retention begins anew.
+// retentionClause returns the given clause for a job's first end. For a retried job it
+// returns LIM-19, since its retention starts again.
 func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
 		switch {

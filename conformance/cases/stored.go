@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// The statements of the cases of stored objects, which several kinds share.
+// The clauses about stored objects, which the cases of several kinds share.
 var (
 	createdCase = suite.Case{
 		ID: "STO-01", Level: suite.Must, Source: "Resources and their fields; Versioning, 7",
@@ -36,9 +36,9 @@ var (
 	}
 )
 
-// storedCases are made from the table of members, for each kind in each version.
-// Those that try every member run only on targets for tests; on others the seed of
-// the run chooses some members.
+// storedCases are generated from the table of members, for each kind and version. Cases
+// that try every member run only at test deployments; at others the seed selects some
+// members.
 var storedCases = func() (list []suite.Case) {
 	add := func(template suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
 		template.ID += "-" + k.name + "-" + k.version + suffix
@@ -75,8 +75,8 @@ var storedCases = func() (list []suite.Case) {
 	return list
 }()
 
-// judgeFromTemplate: an endpoint that is created from a template has the template's
-// settings, except those that its own body sets.
+// judgeFromTemplate judges that an endpoint that is created from a template has the
+// template's settings, except those in its own body.
 func judgeFromTemplate(s *objects) {
 	template := suite.M{"serverless": true, "args": "python -u main.py", "disk": 7, "ports": []any{"8080/http"}, "env": suite.M{"A": "1", "B": "2"}}
 	t := s.c.Create("v2", "/templates", withMember(withMember(template, "name", s.c.Name()), "image", s.c.Image()))
@@ -95,12 +95,12 @@ func judgeFromTemplate(s *objects) {
 	s.expectShown("after a creation from a template", o)
 }
 
-// judgeCreation: all members at once.
+// judgeCreation judges a creation with all members.
 func judgeCreation(s *objects) {
 	s.expectShown("after the creation", s.create(s.values()))
 }
 
-// judgeSingleMembers: each member by itself, beside the required ones.
+// judgeSingleMembers judges a creation with each member and the required members.
 func judgeSingleMembers(s *objects) {
 	for _, f := range s.fields {
 		value, known := s.placeholders.resolve(f.otherValue)
@@ -127,10 +127,10 @@ func judgeSingleMembers(s *objects) {
 	}
 }
 
-// impliedLists are lists, by the member whose value is their only element.
+// impliedLists maps a member to a list that has its value as the only element.
 var impliedLists = map[string]string{"networkVolumeId": "networkVolumeIds"}
 
-// judgeSomeUpdates: two members, each by itself.
+// judgeSomeUpdates judges updates of two members, one after the other.
 func judgeSomeUpdates(s *objects) {
 	o := s.create(s.values())
 	fields := s.changeable(o)
@@ -142,8 +142,8 @@ func judgeSomeUpdates(s *objects) {
 	s.expectListed("after the updates", []object{o})
 }
 
-// judgeAllUpdates: each member by itself, with the nth of the kind's operations; also
-// members of objects without the other members of the object.
+// judgeAllUpdates judges the update of each member with the nth update operation of the kind, and
+// updates of partial objects.
 func judgeAllUpdates(s *objects, nth int) {
 	o := s.create(s.values())
 	fields := s.changeable(o)
@@ -166,8 +166,8 @@ func sortRank(f field) int {
 	return 0
 }
 
-// updateMember sets a member to its other value. It skips the case where no operation
-// updates the kind.
+// updateMember sets a member to its other value. It skips the case if no operation updates
+// the kind.
 func (s *objects) updateMember(o object, f field, nth int) {
 	if excluded := exclusive[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return
@@ -178,19 +178,19 @@ func (s *objects) updateMember(o object, f field, nth int) {
 	}
 }
 
-// partialMembers can be sent without the other members of their object.
+// partialMembers can be updated without the other members of their object.
 var partialMembers = []string{"workers.min", "workers.max", "workers.idleTimeout", "gpu.count", "gpu.allowedCudaVersions"}
 
 func (s *objects) judgePartialObjects(o object) {
 	for _, f := range s.fields {
 		if value, known := s.placeholders.resolve(f.value); known && slices.Contains(partialMembers, f.path) && o.canHold(f) {
-			// Only the OpenAPI document says that an object in a body is not replaced as a whole.
+			// Only the OpenAPI document says that an object in a body is merged, not replaced.
 			s.c.Should(func() { s.update(o, suite.M{f.path: value}, 0, true) })
 		}
 	}
 }
 
-// judgeOthersUnchanged: of three objects, one is updated and then deleted.
+// judgeOthersUnchanged updates and deletes one of three objects, and judges the others.
 func judgeOthersUnchanged(s *objects) {
 	first, second, third := s.create(s.values()), s.create(s.values()), s.create(s.otherValues())
 	s.updateAllMembers(second)
@@ -205,8 +205,8 @@ func judgeOthersUnchanged(s *objects) {
 	s.expectShown("after the deletion of another one", first, third)
 }
 
-// updateAllMembers sets all members of an object that can be set in one request; false
-// where no operation updates the kind.
+// updateAllMembers updates all members of an object that one request can set. It returns
+// false if no operation updates the kind.
 func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {
@@ -217,8 +217,8 @@ func (s *objects) updateAllMembers(o object) bool {
 	return len(changes) > 0 && s.update(o, changes, 0, false)
 }
 
-// judgeCleared: a creation with all members empty, then an update that clears each, with
-// the nth of the kind's operations; last the members that exclude another one.
+// judgeCleared judges a creation with empty members, then updates that clear each member
+// with the nth update operation, and at last members that exclude others.
 func judgeCleared(s *objects, nth int) {
 	s.expectShown("after a creation with empty members", s.create(s.chooseValues(func(f field) any {
 		switch {
@@ -231,7 +231,7 @@ func judgeCleared(s *objects, nth int) {
 	})))
 	o := s.create(s.values())
 	if excluded := "gpu.excludedTypes"; !isEmpty(o.expected[excluded]) {
-		// An update of the pools is a new choice, without excluded types.
+		// An update of the pools also clears the excluded types.
 		o.expected[excluded] = []any{}
 		s.c.Should(func() { s.update(o, suite.M{"gpu.pools": o.expected["gpu.pools"]}, 0, true) })
 	}
@@ -250,7 +250,7 @@ func judgeCleared(s *objects, nth int) {
 	s.expectListed("after all members were cleared", []object{o})
 }
 
-// exclusiveFields are members that exclude others.
+// exclusiveFields returns the members that exclude others.
 func (s *objects) exclusiveFields() (fields []field) {
 	for _, f := range s.fields {
 		if exclusive[f.path] != "" {
@@ -260,7 +260,7 @@ func (s *objects) exclusiveFields() (fields []field) {
 	return fields
 }
 
-// judgeDefaults: a member that a creation leaves out has its default.
+// judgeDefaults judges that members that a creation omits have their defaults.
 func judgeDefaults(s *objects) {
 	o := s.create(s.requiredValues())
 	for _, f := range s.fields {
@@ -268,15 +268,15 @@ func judgeDefaults(s *objects) {
 			o.expected[f.path] = value
 		}
 	}
-	// Here a wrong default is a warning: T-05 to T-16 judge those of the description.
+	// A wrong default is only a warning here. T-05 to T-16 judge the described defaults.
 	for i := range s.fields {
 		s.fields[i].described = false
 	}
 	s.expectShown("after a creation without the member", o)
 }
 
-// judgeOtherVersion: objects that one version creates, updates and deletes are shown
-// by the other under its own names.
+// judgeOtherVersion judges that the other version shows the objects that one version
+// creates, updates and deletes, with its own names.
 func judgeOtherVersion(s *objects) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == s.k.name && k.version != s.k.version })
 	other := &objects{c: s.c, k: kinds[i]}
@@ -294,8 +294,8 @@ func judgeOtherVersion(s *objects) {
 	}
 }
 
-// compareMapped compares an object with what the other version shows of it; false where
-// it does not show the object.
+// compareMapped compares an object with its form in the other version. It returns false if
+// the other version doesn't show the object.
 func (s *objects) compareMapped(other *objects, o object, when string) (shows bool) {
 	s.judgeEventually(func() (problems []problem) {
 		single, listed := other.read(o.id), other.list()[o.id]
@@ -319,7 +319,7 @@ func (s *objects) compareMapped(other *objects, o object, when string) (shows bo
 	return shows
 }
 
-// mappedValue is the value that the other version should show for a member.
+// mappedValue returns the value of a member in the other version.
 func (s *objects) mappedValue(f field, o object) (want any, known bool) {
 	want, known = o.expected[f.path]
 	for _, v := range [][2]any{{f.value, f.mappedValue}, {f.otherValue, f.mappedOtherValue}} {

@@ -16,18 +16,17 @@ type objects struct {
 	c            *suite.C
 	k            kind
 	placeholders *placeholders
-	// fields are the members that the target can take, and that may be set here.
+	// fields are the members that the target supports and that the case may set.
 	fields []field
 }
 
-// object is one of them, with its expected members by path.
+// object is an object with its expected members by path.
 type object struct {
 	id       string
 	expected suite.M
 }
 
-// canHold tells whether an object can have a member: it has the member, or the one that
-// contains it.
+// canHold tells whether an object has a member, or the object that contains the member.
 func (o object) canHold(f field) bool {
 	_, had := o.expected[f.path]
 	if had || f.value != any(noValue{}) || !strings.Contains(f.path, ".") {
@@ -49,7 +48,7 @@ func newObjects(c *suite.C, k kind) *objects {
 	}
 	chosen := func(name string) bool { return extra[name] != nil }
 	if k.name == "cpuEndpoint" && (chosen("gpu") || chosen("cpu")) {
-		c.Skip("--endpoint-body says what the workers of each endpoint are")
+		c.Skip("--endpoint-body decides whether workers have GPUs")
 	}
 	for _, f := range k.fields {
 		if f.localOnly && !c.Thorough("the member "+f.path) || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
@@ -59,14 +58,14 @@ func newObjects(c *suite.C, k kind) *objects {
 	}
 	i := slices.IndexFunc(s.fields, func(f field) bool { return f.path == "gpu.pools" })
 	if i >= 0 {
-		if _, known := s.placeholders.resolve(s.fields[i].value); !known { // no gpu is taken without
+		if _, known := s.placeholders.resolve(s.fields[i].value); !known { // version 2 requires the type of a GPU
 			s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.gpu })
 		}
 	}
 	return s
 }
 
-// exclusive are members that exclude another one.
+// exclusive maps a member to the member that it excludes.
 var exclusive = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
 
 // chooseValues returns the members for which pick returns a value.
@@ -80,8 +79,8 @@ func (s *objects) chooseValues(pick func(field) any) suite.M {
 	return chosen
 }
 
-// values, otherValues and requiredValues are the values of an object with all members,
-// with all members different, and with the required members alone.
+// values, otherValues and requiredValues return all members, all members with other values,
+// and only the required members.
 func (s *objects) values() suite.M {
 	return s.chooseValues(func(f field) any {
 		if f.single {
@@ -112,14 +111,14 @@ func (s *objects) requiredValues() suite.M {
 	})
 }
 
-// body is that of a request which sets these members.
+// body returns the request body that sets the members.
 func (s *objects) body(values suite.M) suite.M {
 	body := suite.M{}
 	for _, path := range slices.Sorted(maps.Keys(values)) {
 		setMember(body, path, values[path])
 	}
 	if scaling, ok := body["scaling"].(suite.M); ok && s.k.version == "v2" {
-		// Each type of scaling has a name of its own for its value.
+		// The name of the value depends on the type of scaling.
 		name := map[any]string{"QUEUE_DELAY": "queueDelay", "REQUEST_COUNT": "requestCount"}[scaling["type"]]
 		scaling[name] = scaling["value"]
 		delete(scaling, "value")
@@ -127,7 +126,7 @@ func (s *objects) body(values suite.M) suite.M {
 	return body
 }
 
-// asTable returns an object of an answer with the members as in the table.
+// asTable converts an object of an answer to the member names of the table.
 func (s *objects) asTable(o suite.M) suite.M {
 	scaling, ok := o["scaling"].(suite.M)
 	if !ok || s.k.version != "v2" {
@@ -143,8 +142,8 @@ func (s *objects) asTable(o suite.M) suite.M {
 	return o
 }
 
-// create creates an object and judges the answer. Where the target refuses members
-// that are not in the description, they are left out.
+// create creates an object and judges the answer. It omits members that the target refuses,
+// if the description doesn't have them.
 func (s *objects) create(values suite.M) object {
 	ask := func() *suite.Answer {
 		body := s.body(values)
@@ -163,7 +162,7 @@ func (s *objects) create(values suite.M) object {
 		a = ask()
 	}
 	if s.k.name == "registryAuth" && s.k.version == "v1" && a.Code/100 != 2 {
-		s.c.Skip("registry auths can't be made by version 1: %d", a.Code)
+		s.c.Skip("version 1 can't create registry auths: %d", a.Code)
 	}
 	o := object{expected: values}
 	s.c.Given(s.k.creationClause, func() { o.id = a.Success().Str("id") })
@@ -173,39 +172,38 @@ func (s *objects) create(values suite.M) object {
 
 func (s *objects) isEndpoint() bool { return s.k.path == "/endpoints" || s.k.path == "/serverless" }
 
-// problem is a deviation of an answer: a failure where must is set, else a warning.
+// problem is a deviation of an answer: a failure if must is set, and otherwise a warning.
 type problem struct {
 	must             bool
 	accepted, actual string
 }
 
-// reportGravest fails or warns with the gravest of some problems.
-func (s *objects) reportGravest(some []problem) {
-	for _, p := range some {
+// reportGravest fails or warns with the gravest problem.
+func (s *objects) reportGravest(problems []problem) {
+	for _, p := range problems {
 		if p.must {
 			s.c.Fail(p.actual, p.accepted)
 		}
 	}
-	for _, p := range some {
+	for _, p := range problems {
 		s.c.Should(func() { s.c.Fail(p.actual, p.accepted) })
 	}
 }
 
-// judgeEventually repeats a check until it finds no problem, and reports what remains
-// after a while: reads may lag behind a change.
+// judgeEventually repeats a check for a short time until it finds no problem, since reads
+// may lag behind a change. It reports the remaining problems.
 func (s *objects) judgeEventually(look func() []problem) {
-	var some []problem
+	var problems []problem
 	eventually(s.c, func() bool {
-		some = look()
-		return len(some) == 0
+		problems = look()
+		return len(problems) == 0
 	})
-	s.reportGravest(some)
+	s.reportGravest(problems)
 }
 
-// compare compares the object that an answer shows with the expected one. A member that
-// the answer leaves out is not judged; null is, and so is a member that an object
-// within the answer lacks.
-func (s *objects) compare(o object, shown suite.M, must bool, where string) (some []problem) {
+// compare compares an object in an answer with the expected one. A member that the answer
+// omits isn't judged, unless it is a member of an object in the answer. Null is judged.
+func (s *objects) compare(o object, shown suite.M, must bool, where string) (problems []problem) {
 	shown = s.asTable(shown)
 	for _, f := range s.fields {
 		want, known := o.expected[f.path]
@@ -213,12 +211,12 @@ func (s *objects) compare(o object, shown suite.M, must bool, where string) (som
 		if !known || f.hidden || shown[firstSegment(f.path)] == nil && !there || isEmpty(want) && isEmpty(got) {
 			continue
 		}
-		some = append(some, f.problems(want, got, f.path, where, must && f.described && got != nil)...)
+		problems = append(problems, f.problems(want, got, f.path, where, must && f.described && got != nil)...)
 	}
-	return some
+	return problems
 }
 
-// problems are those of the value of a member that an answer shows at a path.
+// problems judges the value of a member at a path of an answer.
 func (f field) problems(want, got any, path, where string, must bool) []problem {
 	d := strings.Replace(f.difference(want, got), "the value", path, 1)
 	if d == "" {
@@ -230,7 +228,7 @@ func (f field) problems(want, got any, path, where string, must bool) []problem 
 	return []problem{{must, path + " as it was set", d + " in " + where}}
 }
 
-// url is the path of an object after the version.
+// url returns the path of an object, without the version.
 func (s *objects) url(id string) string { return s.k.path + "/" + suite.PathSegment(id) }
 
 func (s *objects) ask(method, path string, body any) *suite.Answer {
@@ -240,7 +238,7 @@ func (s *objects) ask(method, path string, body any) *suite.Answer {
 	return s.c.V2(method, path, body)
 }
 
-// read reads a single object, nil where the operation is not served.
+// read returns a single object, or nil if the operation isn't served.
 func (s *objects) read(id string) suite.M {
 	a := s.ask("GET", s.url(id), nil)
 	body, _ := a.Find("")
@@ -251,7 +249,7 @@ func (s *objects) read(id string) suite.M {
 	return shown
 }
 
-// list returns the objects of all pages by id; nil where the operation is not served.
+// list returns the objects of all pages by id, or nil if the operation isn't served.
 func (s *objects) list() map[string]suite.M {
 	list, path := map[string]suite.M{}, s.k.path
 	for range 100 {
@@ -284,31 +282,31 @@ func (s *objects) list() map[string]suite.M {
 	return list
 }
 
-// expectShown expects objects to be as they should, read alone and in the list.
-func (s *objects) expectShown(when string, some ...object) {
+// expectShown expects that reads and the list show the objects as expected.
+func (s *objects) expectShown(when string, objects ...object) {
 	s.judgeEventually(func() (wrong []problem) {
-		for _, o := range some {
+		for _, o := range objects {
 			wrong = append(wrong, s.compare(o, s.read(o.id), s.k.read, "the read "+when)...)
 		}
 		return wrong
 	})
-	s.expectListed(when, some)
+	s.expectListed(when, objects)
 }
 
-// expectListed expects some objects in the list, and others not.
-func (s *objects) expectListed(when string, some []object, gone ...object) {
+// expectListed expects that the list has some objects and doesn't have deleted ones.
+func (s *objects) expectListed(when string, listed []object, deleted ...object) {
 	s.judgeEventually(func() (wrong []problem) {
 		list := s.list()
 		if list == nil {
 			return nil
 		}
-		for _, o := range some {
+		for _, o := range listed {
 			if list[o.id] == nil {
 				wrong = append(wrong, problem{s.k.listed, "the " + s.k.name + " in the list " + when, "none of " + strconv.Itoa(len(list)) + " with its id"})
 			}
 			wrong = append(wrong, s.compare(o, list[o.id], s.k.listed, "the list "+when)...)
 		}
-		for _, o := range gone {
+		for _, o := range deleted {
 			if list[o.id] != nil {
 				wrong = append(wrong, problem{s.k.deleted, "no " + s.k.name + " in the list that was deleted", "a list with the deleted " + s.k.name})
 			}
@@ -321,27 +319,26 @@ func (s *objects) expectListed(when string, some []object, gone ...object) {
 func (s *objects) expectDeleted(o object) {
 	s.judgeEventually(func() (wrong []problem) {
 		if a := s.ask("GET", s.url(o.id), nil); a.Code/100 == 2 {
-			wrong = append(wrong, problem{false, "no answer for what was deleted", "the status code " + strconv.Itoa(a.Code)})
+			wrong = append(wrong, problem{false, "no deleted object", "the status code " + strconv.Itoa(a.Code)})
 		}
 		return wrong
 	})
 }
 
-// changeable are the members of an object that an update may set to another
-// value.
-func (s *objects) changeable(o object) (some []field) {
+// changeable returns the members of an object that an update may set to another value.
+func (s *objects) changeable(o object) (fields []field) {
 	for _, f := range s.fields {
 		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.single && o.canHold(f) {
-			some = append(some, f)
+			fields = append(fields, f)
 		}
 	}
-	return some
+	return fields
 }
 
-// update changes members of an object and judges what is shown of it after that:
-// these are as they were sent, and all others as they were. Where a member is
-// one of an object in the body, what else that has is sent with it, unless bare.
-// nth chooses among the operations. It is false where nothing updates the kind.
+// update changes members of an object, and judges that these have the new values and all
+// others are unchanged. Unless bare is set, it sends a member together with the other
+// members of its object. nth selects the update operation. It returns false if no operation
+// updates the kind.
 func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	sent := suite.M{}
 	for path, value := range changes {
@@ -356,7 +353,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		sent[path] = value
 	}
 	if changes["scaling.type"] == "REQUEST_COUNT" || changes["workers.idleTimeout"] != nil && o.expected["scaling.type"] == "REQUEST_COUNT" {
-		delete(o.expected, "workers.idleTimeout") // such an endpoint has none
+		delete(o.expected, "workers.idleTimeout") // without a minimum, it has no idle time-out
 		delete(sent, "workers.idleTimeout")
 		changes = maps.Clone(changes)
 		if delete(changes, "workers.idleTimeout"); len(changes) == 0 {
@@ -384,14 +381,14 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	return true
 }
 
-// describes tells whether the description has all of these members.
-func (s *objects) describes(some suite.M) bool {
-	return !slices.ContainsFunc(s.fields, func(f field) bool { return some[f.path] != nil && !f.described })
+// describes tells whether the description has all members of the values.
+func (s *objects) describes(values suite.M) bool {
+	return !slices.ContainsFunc(s.fields, func(f field) bool { return values[f.path] != nil && !f.described })
 }
 
-// send sends an update by the nth of the kind's operations, or by another one
-// that is served; nil where none is. described says that the description has the
-// operation, which then has to be there.
+// send sends an update with the nth update operation, or with another one that is served.
+// It returns nil if none is. described says that the description has the operation, so it
+// must be served.
 func (s *objects) send(o object, body suite.M, nth int) (a *suite.Answer, described bool) {
 	for i := range s.k.updates {
 		op := (nth + i) % len(s.k.updates)

@@ -10,16 +10,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// placeholders resolves the $names in the table's values to ids of the target's catalog
+// placeholders resolves the $names in values of the table to ids of the target's catalog
 // and of objects that the case creates.
 type placeholders struct {
 	c     *suite.C
 	known map[string]any
 	ids   map[string][]string // of the catalog
-	types []suite.M           // of GPUs in the catalog; nil: not asked for
+	types []suite.M           // GPU types of the catalog; nil until requested
 }
 
-// resolve replaces the $names in a value of the table; false where the target lacks one.
+// resolve replaces the $names in a value. It returns false if the target lacks one.
 func (g *placeholders) resolve(v any) (any, bool) {
 	switch x := v.(type) {
 	case noValue:
@@ -54,8 +54,8 @@ func (g *placeholders) resolve(v any) (any, bool) {
 	return v, true
 }
 
-// lookUp returns the value of a name, nil where the target has none. A name that ends
-// with a number has the same value throughout the case.
+// lookUp returns the value of a name, or nil if the target has none. A name that ends with
+// a digit has the same value throughout the case.
 func (g *placeholders) lookUp(name string) any {
 	switch name {
 	case "name":
@@ -113,7 +113,7 @@ func (g *placeholders) make(name string) any {
 			return pools[n]["pool"]
 		}
 	case "excluded":
-		// A type of the first pool, which has others.
+		// A type of the first pool, which has more types.
 		if pools, types := g.pools(); len(pools) > 0 && types[0] > 1 {
 			return pools[0]["id"]
 		}
@@ -121,7 +121,7 @@ func (g *placeholders) make(name string) any {
 	return nil
 }
 
-// idsOnce returns the ids of a kind, which it requests once.
+// idsOnce returns the ids of a kind. It requests them once.
 func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 	if _, done := g.ids[kind]; !done {
 		g.ids[kind] = ask()
@@ -129,8 +129,8 @@ func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 	return g.ids[kind]
 }
 
-// pools are GPU types of different pools, the one of the largest pool first, and
-// how many types those pools have.
+// pools returns a GPU type of each pool, that of the largest pool first, and the number of
+// types in each pool.
 func (g *placeholders) pools() (some []suite.M, types []int) {
 	if g.types == nil && g.c.Serves("v2") {
 		g.types = []suite.M{}
@@ -159,7 +159,7 @@ func (g *placeholders) pools() (some []suite.M, types []int) {
 	return some, types
 }
 
-// nthOrNil is the nth of a list, nil where there is none.
+// nthOrNil returns the nth element of a list, or nil.
 func nthOrNil(list []string, n int) any {
 	if n >= len(list) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// streamCases are of the section "Stream chunk".
+// streamCases judge the section "Stream chunk".
 var streamCases = []suite.Case{
 	{
 		ID: "OPS-08", Level: suite.Must, Source: "Stream chunk",
@@ -69,11 +69,11 @@ var streamCases = []suite.Case{
 			for _, chunk := range largeChunks(c, 2_500_000) {
 				size := len(suite.JSONText(chunk["output"]))
 				if text, ok := chunk["output"].(string); ok {
-					size = len(text) // whether its quotes count is open
+					size = len(text) // the description leaves open whether the quotes count
 				}
 				c.Expect(size <= 1<<20, "an output of 1 MB at most (2^20 bytes)", "a chunk of %d bytes", size)
 			}
-			// Only a larger one is split.
+			// Only a larger chunk is split.
 			c.Should(func() {
 				chunks := largeChunks(c, 999_000)
 				c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
@@ -96,12 +96,12 @@ var streamCases = []suite.Case{
 		},
 	},
 	{ID: "OPS-12-text", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		// Cut between characters, wherever they are.
+		// A chunk is split only between characters.
 		want := generator{c.Random()}.longText(countFor(c, 900_000, 500_000))
 		var all strings.Builder
 		chunks := c.RunSync(suite.Yield(want)).Stream().Is(200).Chunks()
 		if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
-			c.Skip("the handler does not know which chunks it is to yield")
+			c.Skip("the handler doesn't support given chunks")
 		}
 		for _, chunk := range chunks {
 			part, _ := chunk["output"].(string)
@@ -117,13 +117,12 @@ var streamCases = []suite.Case{
 			j := c.Run(suite.Stream(100, 200*time.Millisecond))
 			j.Running()
 			var seen []string
-			// A handler on a busy machine falls behind: as long as chunks come, they are
-			// waited for.
+			// A handler on a busy machine falls behind, so the case waits as long as chunks arrive.
 			for asked, quiet := 0, 0; asked < 50 && quiet < 10; asked, quiet = asked+1, quiet+1 {
 				c.Sleep(time.Second)
 				for _, chunk := range j.Stream().Is(200).Chunks() {
 					n := chunkNumber(chunk)
-					// A deployment that answers all chunks each time is as good.
+					// A deployment may also return all chunks each time.
 					if n == "0" {
 						seen = nil
 					}
@@ -175,8 +174,8 @@ var streamCases = []suite.Case{
 	},
 }
 
-// metrics are the members of a chunk's metrics that the description names; all
-// are numbers but the scenario.
+// metrics are the described members of a chunk's metrics. All are numbers, except the
+// scenario.
 var metrics = []string{
 	"avg_gen_throughput", "avg_prompt_throughput", "cpu_kv_cache_usage", "gpu_kv_cache_usage", "input_tokens", "output_tokens", "pending", "running",
 	"scenario", "stream_index", "swapped",
@@ -196,7 +195,7 @@ func largeChunks(c *suite.C, n int) []suite.M {
 	return c.RunSync(suite.Stream(1, 0, suite.M{"bytes": n})).Stream().Is(200).Chunks()
 }
 
-// chunkNumber returns the 7 of a chunk {"output": {"n": 7}}.
+// chunkNumber returns the n of a chunk {"output": {"n": 7}}.
 func chunkNumber(chunk suite.M) string {
 	output, _ := chunk["output"].(suite.M)
 	n, _ := output["n"].(json.Number)

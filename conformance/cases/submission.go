@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// submissionCases are of the section "Job submission body", but for the policy.
+// submissionCases judge the section "Job submission body", except the policy.
 var submissionCases = []suite.Case{
 	{
 		ID: "SUB-01", Level: suite.Must, Source: "Job submission body, input",
@@ -25,7 +25,7 @@ var submissionCases = []suite.Case{
 		ID: "SUB-02", Level: suite.Must, Source: "Job submission body, input",
 		Statement: "An input that isn't an object returns 400.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
-			c.RunSync(suite.Echo()) // an object is accepted
+			c.RunSync(suite.Echo()) // objects are accepted
 			for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
 				for _, path := range []string{"/run", "/runsync"} {
 					submit(c, path, suite.M{"input": input}).BadRequest()
@@ -70,7 +70,7 @@ var submissionCases = []suite.Case{
 				submitText(c, path, body).BadRequest()
 			}
 		}
-		// Some parsers have words for these, which JSON has not.
+		// Some parsers accept words for these values, but JSON has none.
 		c.Should(func() {
 			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
 				submitText(c, "/run", `{"input":{"op":"echo","x":`+word+`}}`).BadRequest()
@@ -100,7 +100,7 @@ var submissionCases = []suite.Case{
 			inputs = append(inputs, echoAll(g))
 			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, inputs[len(jobs)]))).Is(200)))
 		}
-		for i, job := range jobs { // each has its own
+		for i, job := range jobs { // each job has its own input
 			job.Await(suite.Completed).EqualExact("output", inputs[i])
 		}
 	}},
@@ -135,7 +135,7 @@ var submissionCases = []suite.Case{
 		})
 		a := job.Status().Is(200)
 		if status, _ := a.Find("status"); status != suite.Completed {
-			c.Skip("a job whose worker died is not handed out again, or not yet")
+			c.Skip("a job whose worker died isn't retried, or not yet")
 		}
 		a.EqualExact("output", input)
 	}},
@@ -190,17 +190,17 @@ var submissionCases = []suite.Case{
 	},
 }
 
-// requireDistinction expects that a request with an unknown id is not answered like a
-// malformed one: a target that refuses everything must not pass.
+// requireDistinction expects different answers to an unknown id and to a malformed request,
+// so that a target that refuses everything doesn't pass.
 func requireDistinction(c *suite.C) {
 	malformed := false
 	c.Given("JOB-40", func() { malformed = c.Get("/status/"+c.Nonce()).Is(404, 400).Code == 400 })
-	if malformed { // the id may have had the wrong form
+	if malformed { // the id may be malformed
 		c.Given("ERR-02", func() { c.Job("POST", suite.SimilarID(c.Endpoint), "/run", suite.Submission(suite.Echo())).Is(404) })
 	}
 }
 
-// submit sends a submission that may be refused; a job that is created is recorded.
+// submit submits a body that may be refused. It records a created job.
 func submit(c *suite.C, path string, body any) *suite.Answer {
 	a := c.Post(path, body)
 	if id, ok := a.Find("id"); ok && a.Code/100 == 2 {

@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// templateCases are of the section "Template".
+// templateCases judge the section "Template".
 var templateCases = []suite.Case{
 	{
 		ID: "T-01", Level: suite.Must, Source: "Endpoints A, POST /templates",
@@ -69,7 +69,7 @@ var templateCases = []suite.Case{
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 			if a.Code/100 != 2 {
-				c.Skip("registry auths can't be made by version 1: %d", a.Code)
+				c.Skip("version 1 can't create registry auths: %d", a.Code)
 			}
 			expectStored(c, "containerRegistryAuthId", a.Str("id"))
 		},
@@ -96,7 +96,7 @@ var templateCases = []suite.Case{
 		ID: "T-11", Level: suite.Must, Source: "Template, isPublic",
 		Statement: "isPublic is a boolean; the default is false.",
 		Needs:     suite.V1 | suite.LocalOnly, Allow: suite.Create, Run: judgeFlag("isPublic"),
-	}, // others would see it
+	}, // other users would see the template
 	{
 		ID: "T-12", Level: suite.Must, Source: "Template, isServerless",
 		Statement: "isServerless is a boolean; the default is false.",
@@ -160,7 +160,7 @@ var templateCases = []suite.Case{
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a, marked := c.NewTemplate("v1"), false
 			for name := range a.Object("") {
-				// The operator's name stands where the description says Platform.
+				// The operator's name replaces the description's "Platform".
 				if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && hasMember(a, name) {
 					a.Bool(name)
 					a.Equal(name, false)
@@ -168,7 +168,7 @@ var templateCases = []suite.Case{
 				}
 			}
 			if !marked {
-				c.Skip("the answer has no mark of an official template")
+				c.Skip("the answer doesn't mark official templates")
 			}
 		},
 	},
@@ -219,23 +219,23 @@ var templateCases = []suite.Case{
 	},
 }
 
-// expectStored creates a template with a field, and expects the field in the answer.
+// expectStored creates a template with a field and expects the field in the answer.
 func expectStored(c *suite.C, field string, value any) {
 	answerWith(c, c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success(), field).Equal(field, value)
 }
 
-// expectDefault expects the value of a field that the creation left out.
+// expectDefault expects the value of a field that the creation omitted.
 func expectDefault(c *suite.C, field string, value any) {
 	answerWith(c, c.NewTemplate("v1"), field).Equal(field, value)
 }
 
-// answerWith returns the answer to a creation or, where only that has the field, to a
-// read. The case is skipped where neither has it.
-func answerWith(c *suite.C, made *suite.Answer, field string) *suite.Answer {
-	if _, there := made.Find(field); there {
-		return made
+// answerWith returns the answer to a creation if it has the field, or else that to a read.
+// It skips the case if neither has it.
+func answerWith(c *suite.C, created *suite.Answer, field string) *suite.Answer {
+	if _, there := created.Find(field); there {
+		return created
 	}
-	if read := c.V1("GET", "/templates/"+made.Str("id"), nil); read.Code/100 == 2 {
+	if read := c.V1("GET", "/templates/"+created.Str("id"), nil); read.Code/100 == 2 {
 		if _, there := read.Find(field); there {
 			return read
 		}
@@ -244,7 +244,7 @@ func answerWith(c *suite.C, made *suite.Answer, field string) *suite.Answer {
 	return nil
 }
 
-// expectRefused expects that a template with such a field is refused.
+// expectRefused expects that a template with the value is refused.
 func expectRefused(c *suite.C, field string, value any) {
 	c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, field, value)).Refused()
 }
@@ -269,8 +269,7 @@ func judgeFlag(field string) func(c *suite.C) {
 	}
 }
 
-// newTemplateShowing creates a template, and skips the case where the answer lacks the
-// field.
+// newTemplateShowing creates a template. It skips the case if the answer lacks the field.
 func newTemplateShowing(c *suite.C, field string) *suite.Answer {
 	a := c.NewTemplate("v1")
 	if !hasMember(a, field) {

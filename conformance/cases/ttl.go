@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// ttlCases are of "Job submission body", policy, and of "States and transitions": ttl.
+// ttlCases judge the ttl of "Job submission body", policy, and of "States and transitions".
 var ttlCases = []suite.Case{
 	{
 		ID: "SUB-19", Level: suite.Must, Source: "Limits, policy.ttl",
@@ -19,14 +19,14 @@ var ttlCases = []suite.Case{
 			intervalOf(j.Answer).add(day).expectDeleted(c, j)
 		},
 	},
-	// Without a policy a job of /runsync has the same times.
+	// Without a policy, a job of /runsync has the same ttl.
 	{ID: "SUB-19-runsync", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 		begin := c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Echo()))
 		c.Sleep(time.Second + c.Grace())
 		a := p.Answer()
 		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
-			c.Skip("the answer when the wait is over names no job")
+			c.Skip("the answer after the wait has no job id")
 		}
 		j := c.JobOf(a)
 		due := interval{begin, begin}.add(day)
@@ -76,22 +76,21 @@ var ttlCases = []suite.Case{
 		Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(), suite.TTL(10*time.Second))
 			c.Until(job.Answer.Sent.Add(10*time.Second - c.EarlyMargin(2*time.Second)))
-			there := job.Status()
-			c.ExpectBefore(there, job.Answer.Sent.Add(10*time.Second))
-			there.Is(200).Equal("status", suite.InQueue)
+			shown := job.Status()
+			c.ExpectBefore(shown, job.Answer.Sent.Add(10*time.Second))
+			shown.Is(200).Equal("status", suite.InQueue)
 			intervalOf(job.Answer).add(10*time.Second).expectDeleted(c, job)
 		},
 	},
-	// A job whose ttl is over in the queue never runs, and neither does one that was
-	// retried.
+	// A queued job whose ttl has passed never runs, even if it was retried.
 	{ID: "SUB-22-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		blocker := c.Blocker(30 * time.Second)
 		box, control := c.Box(), c.Box()
 		j := c.Run(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second))
 		expectNeverRuns(c, j, blocker, box.Calls, control)
 	}},
-	// Whoever waits in /runsync for a job whose ttl is over gets no result. What the
-	// answer is, is open.
+	// /runsync returns no result if the job's ttl passes during its wait. The description leaves
+	// the answer open.
 	{ID: "SUB-22-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
 		blocker := c.Blocker(30 * time.Second)
 		box, control := c.Box(), c.Box()
@@ -114,7 +113,7 @@ var ttlCases = []suite.Case{
 		},
 	},
 	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // a worker is ready now
+		c.Run(suite.Echo()).Completed() // starts a worker
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
 		expectNoResult(c, p, 2*time.Minute)
@@ -202,8 +201,7 @@ var ttlCases = []suite.Case{
 	},
 }
 
-// expectGoneAfterTTL expects that a job with a ttl of 10 s exists until then, and not
-// after.
+// expectGoneAfterTTL expects that a job with a ttl of 10 s exists before that time, and not after it.
 func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {
 	c.Until(j.Answer.Sent.Add(10*time.Second - c.EarlyMargin(time.Second)))
 	j.Status().Before(j.Answer.Sent.Add(10*time.Second)).Is(200).Equal("status", status)
@@ -212,8 +210,8 @@ func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {
 
 type call = env.Call
 
-// expectNeverRuns expects that a job whose ttl is over while a blocker runs is gone, and
-// does not begin when the blocker ends.
+// expectNeverRuns expects that a job whose ttl passes while a blocker runs doesn't exist
+// then, and doesn't start after the blocker.
 func expectNeverRuns(c *suite.C, j, blocker *suite.Job, calls func() []call, control *env.Box) {
 	ended := blocker.Answer.Received.Add(time.Minute)
 	c.Until(ended.Add(c.Grace()))

@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// v1Cases are of "Endpoints A": version 1 at large.
+// v1Cases judge the section "Endpoints A": version 1 as a whole.
 var v1Cases = []suite.Case{
 	{
 		ID: "M-01", Level: suite.Unspec, Source: "Endpoints A",

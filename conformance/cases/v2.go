@@ -6,14 +6,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// v2Cases are of the section "Versioning": what version 2 accepts and shows.
+// v2Cases judge the section "Versioning": bodies and answers of version 2.
 var v2Cases = []suite.Case{
 	{
 		ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
 		Needs:     suite.V2, Requests: 8, Operations: []string{"POST /v2/pods/{id}/action"},
 		Run: func(c *suite.C) {
-			// A path that does not exist would also be answered 404: the detail tells.
+			// An unknown path also returns 404, but with another detail.
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, action := range []string{"start", "stop", "restart", "terminate"} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", suite.M{"action": action}).Is(404).Str("detail")
@@ -107,7 +107,7 @@ var v2Cases = []suite.Case{
 		Statement: "An endpoint can be created from templateId.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
-			if t.Code/100 != 2 { // the description gives no name of isServerless in version 2
+			if t.Code/100 != 2 { // the description doesn't have the name of isServerless in version 2
 				t = c.NewTemplate("v2")
 			}
 			createFrom := func(template string) *suite.Answer {
@@ -116,7 +116,7 @@ var v2Cases = []suite.Case{
 				}))
 			}
 			createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
-			createFrom(suite.SimilarID(t.Str("id"))).Refused() // so templateId was used, and not ignored
+			createFrom(suite.SimilarID(t.Str("id"))).Refused() // shows that templateId isn't ignored
 		},
 	},
 	{
@@ -124,12 +124,12 @@ var v2Cases = []suite.Case{
 		Statement: "An endpoint can be created from name, image and gpu.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
-			if c.Live() { // the live service requires these, too
+			if c.Live() { // the live service requires more members
 				body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
 			}
 			withoutImage := maps.Clone(body)
 			delete(withoutImage, "image")
-			c.Create("v2", "/serverless", withoutImage).Refused() // so the image was used, and not ignored
+			c.Create("v2", "/serverless", withoutImage).Refused() // shows that the image isn't ignored
 			created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
 			readBack(c, "/serverless/"+created.Str("id")).EqualIfShown("image", c.Image())
 		},
@@ -180,7 +180,7 @@ var v2Cases = []suite.Case{
 			dataCenter := dataCenters[0]
 			for _, extra := range []suite.M{{}, {"type": "STANDARD"}, {"type": "HIGH_PERFORMANCE"}} {
 				var a *suite.Answer
-				for _, dataCenter = range dataCenters[:min(5, len(dataCenters))] { // a data center may not have every type
+				for _, dataCenter = range dataCenters[:min(5, len(dataCenters))] { // a data center may lack a type
 					body := suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter}
 					for name, value := range extra {
 						body[name] = value
@@ -249,7 +249,7 @@ var v2Cases = []suite.Case{
 		ID: "VER-43", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "GET /v2/serverless/{id}/workers exists.",
 		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
-			expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description does not give the form of the list
+			expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description leaves the form of the list open
 		},
 	},
 	{
@@ -298,13 +298,13 @@ var v2Cases = []suite.Case{
 			for _, types := range [][]any{typesWithoutPool(c), c.GPUs(1)} {
 				created := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
 				if created.Code/100 != 2 {
-					continue // the description leaves open which types an endpoint may have
+					continue // the description leaves the types of endpoints open
 				}
 				path := "/serverless/" + created.Str("id")
 				shown := c.V2("GET", path, nil)
 				pools, ok := shown.Find("gpu.pools")
 				if shown.Code/100 != 2 || !ok {
-					continue // it also leaves open whether version 2 shows objects of version 1
+					continue // the description leaves open whether version 2 shows objects of version 1
 				}
 				gpu := suite.M{"pools": pools}
 				if excluded, ok := shown.Find("gpu.excludedTypes"); ok {
@@ -316,13 +316,13 @@ var v2Cases = []suite.Case{
 	},
 }
 
-// readBack reads an object that was created a moment ago.
+// readBack reads an object right after its creation.
 func readBack(c *suite.C, path string) *suite.Answer {
 	eventually(c, func() bool { return c.V2("GET", path, nil).Code/100 == 2 })
 	return c.V2("GET", path, nil).Is(200)
 }
 
-// firstOrDefault returns the first of a list, or the fallback where it is empty.
+// firstOrDefault returns the first element of a list, or the fallback if the list is empty.
 func firstOrDefault(list []string, fallback string) string {
 	if len(list) == 0 {
 		return fallback

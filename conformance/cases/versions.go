@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// versionCases are of the section "Versioning": which version has what, where, and the lists.
+// versionCases judge the section "Versioning": the paths and lists of each version.
 var versionCases = []suite.Case{
 	{
 		ID: "VER-01", Level: suite.Must, Source: "Versioning, 1",
@@ -24,8 +24,8 @@ var versionCases = []suite.Case{
 		Needs:     suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)
-			if !c.Local() && a.Code != 200 && !c.Now().Before(retirement) { // the operator's own deployment
-				c.Skip("version 1 is retired, and answers %d", a.Code)
+			if !c.Local() && a.Code != 200 && !c.Now().Before(retirement) { // it may be the operator's own deployment
+				c.Skip("version 1 is retired and returned %d", a.Code)
 			}
 			a.Is(200)
 			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
@@ -87,7 +87,7 @@ var versionCases = []suite.Case{
 		Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
 		Needs:     suite.V2, Operations: []string{"GET /v2/billing/endpoints"}, Requests: 4, Run: func(c *suite.C) {
 			public, own := expectObjectAt(c, "/billing/endpoints"), expectObjectAt(c, "/billing/serverless")
-			// How records are listed, nothing says; of none, two lists look alike.
+			// The description doesn't say how records are listed, and two empty lists look alike.
 			c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
 		},
 	},
@@ -130,7 +130,7 @@ var versionCases = []suite.Case{
 			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
 			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
 			for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
-				// Whether these lists exist, the description leaves open.
+				// The description leaves open whether these lists exist.
 				if a := c.V1("GET", path, nil); a.Code == 200 {
 					a.Array("")
 				}
@@ -184,32 +184,31 @@ func describes(a *suite.Answer, path string) bool {
 	return false
 }
 
-// judgePath judges that version 2 has a resource at its path, with its list under key
-// where the description says so, and not at the path of version 1, where that differs.
-func judgePath(stated suite.Case, now, key, before string) suite.Case {
-	stated.Needs, stated.Operations = suite.V2, []string{"GET /v2/" + now}
-	stated.Run = func(c *suite.C) {
-		a := expectObjectAt(c, "/"+now)
+// judgePath adds a Run to a case: version 2 has a resource at its path, with the list under
+// key if the description says so, and not at the path of version 1 if that differs.
+func judgePath(template suite.Case, path, key, pathV1 string) suite.Case {
+	template.Needs, template.Operations = suite.V2, []string{"GET /v2/" + path}
+	template.Run = func(c *suite.C) {
+		a := expectObjectAt(c, "/"+path)
 		if key != "" {
 			c.Given(listClause[key], func() { a.Array(key) })
 		}
-		if before != "" {
-			old := c.V2("GET", "/"+before, nil)
-			c.Expect(old.Code/100 != 2 || isWebPage(old), "nothing at /v2/"+before, "the status code %d", old.Code)
+		if pathV1 != "" {
+			old := c.V2("GET", "/"+pathV1, nil)
+			c.Expect(old.Code/100 != 2 || isWebPage(old), "nothing at /v2/"+pathV1, "the status code %d", old.Code)
 		}
 	}
-	return stated
+	return template
 }
 
-// expectObjectAt expects an object at a path of version 2, and none at an unknown path.
+// expectObjectAt expects an object at a path of version 2, but not at an unknown path.
 func expectObjectAt(c *suite.C, path string) *suite.Answer {
 	a := expectJSONAt(c, path)
 	a.Object("")
 	return a
 }
 
-// expectJSONAt expects JSON of any shape at a path of version 2, and none at an unknown
-// path.
+// expectJSONAt expects JSON at a path of version 2, but not at an unknown path.
 func expectJSONAt(c *suite.C, path string) *suite.Answer {
 	a := c.V2("GET", path, nil).Is(200)
 	a.JSON()
@@ -218,14 +217,14 @@ func expectJSONAt(c *suite.C, path string) *suite.Answer {
 	return a
 }
 
-// expectNothingAtUnknownPath expects nothing at a path of version 1 that does not exist.
+// expectNothingAtUnknownPath expects that version 1 doesn't serve an unknown path.
 func expectNothingAtUnknownPath(c *suite.C) {
 	a := c.V1("GET", "/"+c.Nonce(), nil)
 	c.Expect(a.Code/100 != 2 || isWebPage(a), "nothing at a path that does not exist", "the status code %d", a.Code)
 }
 
-// isWebPage tells whether an answer is an HTML page, which a deployment may serve
-// beside the API.
+// isWebPage tells whether an answer is an HTML page, which a deployment may serve in
+// addition to the API.
 func isWebPage(a *suite.Answer) bool {
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	return kind == "text/html"
@@ -234,9 +233,9 @@ func isWebPage(a *suite.Answer) bool {
 // listClause is the clause about the list of a kind.
 var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
 
-// judgeListKey judges that version 2 lists a resource under a key.
-func judgeListKey(stated suite.Case, path, key string) suite.Case {
-	stated.Needs, stated.Operations = suite.V2, []string{"GET /v2/" + path}
-	stated.Run = func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) }
-	return stated
+// judgeListKey adds a Run to a case: version 2 lists a resource under a key.
+func judgeListKey(template suite.Case, path, key string) suite.Case {
+	template.Needs, template.Operations = suite.V2, []string{"GET /v2/" + path}
+	template.Run = func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) }
+	return template
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// webhookCases are of the section "Events".
+// webhookCases judge the section "Events".
 var webhookCases = []suite.Case{
 	{
 		ID: "WEB-01", Level: suite.Must, Source: "Events, 1",
@@ -30,7 +30,7 @@ var webhookCases = []suite.Case{
 			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
 		}
 	}},
-	// The webhook tells of an end: not before it, and of that after a retry, too.
+	// The webhook is called after the job's end, and again after the end of a retry.
 	{ID: "WEB-01-not-before", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		box := c.Box()
 		blocker := c.Blocker(12 * time.Second)
@@ -44,7 +44,7 @@ var webhookCases = []suite.Case{
 		box := c.Box()
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
 		j.Failed()
-		c.Sleep(40 * time.Second) // which ends are told is open
+		c.Sleep(40 * time.Second) // the description leaves open which ends call the webhook
 		awaitCallsUnderWay(c)
 		before := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
@@ -63,9 +63,9 @@ var webhookCases = []suite.Case{
 			lastCall(c, box, 1)
 		},
 	},
-	// Nobody has to wait for an end that is told.
+	// The webhook is called without another request.
 	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // a worker is ready now
+		c.Run(suite.Echo()).Completed() // starts a worker
 		box, begin := c.Box(), c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(10*time.Second), suite.M{"webhook": box.URL}))
 		c.Sleep(time.Second + c.Grace())
@@ -111,7 +111,7 @@ var webhookCases = []suite.Case{
 			for n := 2; n <= 4; n++ {
 				c.Sleep(hookGap + c.Grace()/2)
 				if n <= 3 {
-					c.Calls(box, n) // the next is reckoned from this one
+					c.Calls(box, n) // the next call is timed from this one
 				}
 			}
 			awaitCallsUnderWay(c)
@@ -159,9 +159,9 @@ var webhookCases = []suite.Case{
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 	}},
-	// The calls are of an end, and go on when the result is not kept any longer.
+	// The calls belong to the end of a job, and continue after the result has expired.
 	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // a worker is ready now
+		c.Run(suite.Echo()).Completed() // starts a worker
 		box := c.Box(500)
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).Completed()
 		c.Given("WEB-01", func() { lastCall(c, box, 1) })
@@ -214,7 +214,7 @@ var webhookCases = []suite.Case{
 		ID: "WEB-08", Level: suite.Should, Source: "Events, 1",
 		Statement: "A webhook that refuses the connection or doesn't respond counts as failed.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box(0, 200) // the first call is broken off
+			box := c.Box(0, 200) // the first connection is closed
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
 			lastCall(c, box, 1)
 			c.Sleep(hookGap + c.Grace() + time.Second)
@@ -245,13 +245,13 @@ var webhookCases = []suite.Case{
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
 		},
 	},
-	// A webhook that shows them shows those of the status.
+	// Fields of the job in the webhook call equal those of the status.
 	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
 		a, _, _ := runAfterWait(c, suite.M{"webhook": box.URL})
 		call := lastCall(c, box, 1)
 		var shown suite.M
-		_ = json.Unmarshal(call.Body, &shown) // a body of another kind shows nothing
+		_ = json.Unmarshal(call.Body, &shown) // another body has no fields
 		for _, name := range []string{"delayTime", "executionTime"} {
 			value, there := shown[name]
 			c.Observe("%s: %v", name, there)
@@ -275,8 +275,7 @@ var webhookCases = []suite.Case{
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
 		},
 	},
-	// Whether a job that never ended is told of, and one that was cancelled while it
-	// waited.
+	// Observes whether the webhook is called for a job that never ran.
 	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
 		blocker := c.Blocker(time.Hour)
 		late, stopped, purged, deleted := c.Box(), c.Box(), c.Box(), c.Box()
@@ -322,9 +321,9 @@ var webhookCases = []suite.Case{
 	},
 }
 
-const hookGap = 10 * time.Second // between the calls of one webhook (Events, 1)
+const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 
-// callPatience is how long, in real time, a webhook call takes that is made at once.
+// callPatience is how long, in real time, an immediate webhook call takes.
 const callPatience = 300 * time.Millisecond
 
 // lastCall expects n calls of a receiver, and returns the last of them.
@@ -341,25 +340,25 @@ func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 	return calls[n-1]
 }
 
-// firstCallAfter expects the first call after some earlier ones. The description does
-// not say how soon after the job's end it comes.
+// firstCallAfter expects the first call after some earlier ones. The description doesn't
+// say how soon after the job's end it comes.
 func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
-	for late := time.Duration(0); late < c.Grace() && len(box.Await(before+1, callPatience)) <= before; late += time.Second {
+	for waited := time.Duration(0); waited < c.Grace() && len(box.Await(before+1, callPatience)) <= before; waited += time.Second {
 		c.Sleep(time.Second)
 	}
 	return nthCall(c, box, before+1)
 }
 
-// awaitCallsUnderWay waits a moment, in real time, for calls that are being made.
+// awaitCallsUnderWay waits a short time, in real time, for calls in flight.
 func awaitCallsUnderWay(c *suite.C) {
 	if c.Local() {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// expectCallBetween expects the webhook of a job that ends between two times. It stops
-// the clock just before the earliest: a call that is made during an advance is stamped
-// with the time at which the advance began.
+// expectCallBetween expects the webhook of a job that ends between two times. It stops the
+// clock just before the earliest, since a call during an advance gets the time at which the
+// advance began.
 func expectCallBetween(c *suite.C, box *env.Box, earliest, latest time.Time) {
 	earliest = earliest.Add(-c.EarlyMargin(time.Second))
 	c.Until(earliest)

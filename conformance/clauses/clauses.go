@@ -1,5 +1,5 @@
-// Package clauses is the registry of clauses: one for each checkable statement of the
-// service description, as its case states it.
+// Package clauses is the registry of clauses. A clause is one checkable statement of the
+// service description; the case that judges it declares it.
 package clauses
 
 import (
@@ -14,8 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Clause is one statement of the description. Its fields are those of its case,
-// see suite.Case.
+// Clause is a statement of the description. Its fields are those of suite.Case.
 type Clause struct {
 	ID         string
 	Level      suite.Level
@@ -23,10 +22,10 @@ type Clause struct {
 	Statement  string
 	Note       string
 	Live       suite.Dialect
-	Untestable string // the reason why no case judges it, "" where one does
+	Untestable string // why no case judges it, or ""
 }
 
-// Area is the part of an id that clauses of one subject share: JOB of JOB-01.
+// Area returns the part of the id that the clauses of a section share: JOB of JOB-01.
 func (c Clause) Area() string {
 	area, _, _ := strings.Cut(c.ID, "-")
 	return area
@@ -45,15 +44,15 @@ func (c Clause) InLiveDialect() Clause {
 	return c
 }
 
-// All are the clauses in the order of report.Areas and of their numbers.
+// All returns the clauses in the order of report.Areas and of their numbers.
 func All() []Clause { return slices.Clone(registry()) }
 
 var registry = sync.OnceValue(func() []Clause {
 	list := slices.Clone(withoutCase)
-	stated := map[string]bool{}
+	declared := map[string]bool{}
 	for _, c := range cases.All() {
-		if id := c.Clause(); c.Statement != "" && !stated[id] {
-			stated[id] = true
+		if id := c.Clause(); c.Statement != "" && !declared[id] {
+			declared[id] = true
 			list = append(list, Clause{ID: id, Level: c.Level, Source: c.Source, Statement: c.Statement, Note: c.Note, Live: c.Live})
 		}
 	}
@@ -70,7 +69,7 @@ func (c Clause) areaIndex() int {
 
 func (c Clause) number() int {
 	_, digits, _ := strings.Cut(c.ID, "-")
-	n, _ := strconv.Atoi(digits) // tested
+	n, _ := strconv.Atoi(digits) // a test checks that all ids have a number
 	return n
 }
 

@@ -2,8 +2,8 @@ package clauses
 
 import "github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 
-// Documents are the documents that the clauses are made from, with the dates of the copies.
-// The service description has none.
+// Documents are the documents that the clauses come from, with the dates of our copies. The
+// service description has no date.
 var Documents = []report.Document{
 	{Name: "service description"},
 	{Name: "OpenAPI document of version 1", Version: "0.1.0", Date: "2026-08"},

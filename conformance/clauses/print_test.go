@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/clauses.md anew")
+var update = flag.Bool("update", false, "rewrite docs/reference/clauses.md")
 
 const document = "../../" + clauses.Page
 
@@ -22,12 +22,12 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile(document)
 	if err != nil || string(got) != want {
-		t.Fatalf("%s is not what the registry says (%v); write it with: go generate ./conformance/clauses", clauses.Page, err)
+		t.Fatalf("%s is outdated (%v): run go generate ./conformance/clauses", clauses.Page, err)
 	}
 }
 
-// A report's link leads to a heading of the page, which has each clause once.
-func TestEveryLinkOpens(t *testing.T) {
+// Each clause has one heading on the page, and its link leads there.
+func TestLinksLeadToHeadings(t *testing.T) {
 	module, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)

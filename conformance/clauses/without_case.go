@@ -2,11 +2,10 @@ package clauses
 
 import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 
-// reasonForClients is why no case judges the clauses about clients.
 const reasonForClients = "it is about clients, and conformance client judges it"
 
-// withoutCase are the clauses without a case: those that no case can judge, with the
-// reason, and one that cases of other clauses judge by Given.
+// withoutCase are the clauses that no case declares: no case can judge them, or cases of
+// other clauses judge them by Given.
 var withoutCase = []Clause{
 	{
 		ID: "JOB-47", Level: suite.Unspec, Source: "What the service does, 4",
@@ -16,7 +15,7 @@ var withoutCase = []Clause{
 	{
 		ID: "RAT-09", Level: suite.Must, Source: "Limits, Rate limits",
 		Statement: "Every operation accepts as many requests as its limit allows.",
-		// Also of RAT-01 to RAT-08: each sends as many as its limit allows first.
+		// The cases of RAT-01 to RAT-08 judge it by Given.
 	},
 	{
 		ID: "VER-51", Level: suite.Unspec, Source: "Versioning, 12",

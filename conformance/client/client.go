@@ -1,6 +1,7 @@
-// Package client judges a client of the management API and of the job API: its
-// command is run once for each scenario, against a jobrunner behind faults. The clauses about clients judge what it sends and prints. A clause
-// about a situation that did not occur is skipped, and never passes.
+// Package client judges clients of the management API and of the job API. It runs the
+// client's command once for each scenario, against a jobrunner behind injected faults, and
+// judges the clauses about clients by the requests and the output. A clause about a
+// situation that did not occur is skipped.
 package client
 
 import (
@@ -28,41 +29,42 @@ import (
 // Area is the area of the clauses about clients.
 const Area = "CLI"
 
-// Options say what to judge, and how.
+// Options configure a run.
 type Options struct {
-	// Command is the client, and its arguments, in which the placeholders
-	// {scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id},
-	// {api_version}, {api_key} and {dir} are filled in.
+	// Command is the client with its arguments. The placeholders {scenario}, {base_url},
+	// {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key} and {dir} are
+	// replaced.
 	Command []string
-	// Jobrunner is the jobrunner's binary; "" looks beside this program, and on PATH.
+	// Jobrunner is the path of the jobrunner. If it is empty, jobrunner is looked up beside
+	// this program, then on PATH.
 	Jobrunner string
-	Select    []string      // scenarios or clauses; none: all
+	Select    []string      // scenarios or clauses; if empty, all scenarios
 	Timeout   time.Duration // limit of one scenario; 0 means one minute
-	// Parallel is how many scenarios run at a time; 0: as many as there are CPUs,
-	// or one where they share a directory.
+	// Parallel is how many scenarios run at a time. Zero is the number of CPUs, or one if
+	// the scenarios share a directory.
 	Parallel int
-	// SharedDir runs all scenarios in the current directory, with the user's own
-	// home. Otherwise each has a copy of that directory and a home to itself.
+	// SharedDir runs all scenarios in the current directory, with the user's home.
+	// Otherwise each scenario has a copy of the directory and its own home.
 	SharedDir bool
-	// KeepDirs keeps the directories of the scenarios.
+	// KeepDirs doesn't remove the directories of the scenarios.
 	KeepDirs bool
-	// APIVersion is the version of the management API that the client is told to
-	// use, v1 or v2; "" is v2. The scenario about the retirement of v1 always uses v1.
+	// APIVersion is the version of the management API in the client's environment, v1 or
+	// v2. The default is v2. The scenario about the retirement of v1 always uses v1.
 	APIVersion string
 	// Strict judges a SHOULD as a MUST.
 	Strict   bool
 	Version  string                                 // of the suite, for the report
-	Progress func(scenario string, done, total int) // is called at the end of each scenario
+	Progress func(scenario string, done, total int) // called at the end of each scenario
 }
 
-// Scenario is a scenario for people.
+// Scenario describes a scenario.
 type Scenario struct {
 	ID          string
-	Description string   // what happens in it
-	Clauses     []string // that it can judge
+	Description string
+	Clauses     []string // that the scenario can judge
 }
 
-// Scenarios are all scenarios, in the order in which they start.
+// Scenarios returns all scenarios in the order in which they start.
 func Scenarios() (list []Scenario) {
 	for _, s := range scenarios {
 		item := Scenario{ID: s.id, Description: s.description}
@@ -75,11 +77,10 @@ func Scenarios() (list []Scenario) {
 	return list
 }
 
-// allRules returns the rules of a scenario.
 func (s scenario) allRules() []rule { return slices.Concat(commonRules, s.rules) }
 
-// Judge judges a client. It returns an error for invalid options and for a command
-// that can't be started; all that the client does is in the report.
+// Judge judges a client. It returns an error for invalid options and for a command that
+// can't be started. Everything else is in the report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	j := &judge{Options: o, started: time.Now()}
 	if err := j.open(); err != nil {
@@ -107,7 +108,7 @@ type judge struct {
 	scenarios []scenario
 	clauses   []clauses.Clause
 	userDir   string
-	copied    string   // directory that is copied; "" with SharedDir
+	copied    string   // the directory that is copied; "" with SharedDir
 	notes     []string // about the copies
 	root      string   // of all workspaces
 	secrets   wire.Secrets
@@ -117,7 +118,7 @@ type judge struct {
 	done int
 }
 
-// open checks the options and fills in their defaults.
+// open checks the options and sets their defaults.
 func (j *judge) open() error {
 	if len(j.Command) == 0 {
 		return errors.New("the client's command is missing: conformance client -- command …")
@@ -147,15 +148,15 @@ func (j *judge) open() error {
 			j.Parallel = 1 // scenarios share Terraform's state and its lock
 		}
 	}
-	if err := j.choose(); err != nil {
+	if err := j.selectScenarios(); err != nil {
 		return err
 	}
 	return j.openDirs()
 }
 
-// openDirs reads the user's directory and makes the one that holds those of all
-// scenarios. Its name is short: clients create sockets below it, whose paths are
-// limited to about a hundred bytes.
+// openDirs creates the directory that holds those of all scenarios. Its name is short,
+// because clients create sockets below it, whose paths are limited to about a hundred
+// bytes.
 func (j *judge) openDirs() (err error) {
 	if j.userDir, err = os.Getwd(); err != nil || j.SharedDir {
 		return err
@@ -170,15 +171,15 @@ func (j *judge) openDirs() (err error) {
 	return err
 }
 
-// choose selects scenarios and clauses: a scenario with all clauses that it judges, or
-// a clause with all scenarios that judge it.
-func (j *judge) choose() error {
-	known, wanted := map[string]bool{}, map[string]bool{}
+// selectScenarios selects scenarios and clauses: for the name of a scenario all clauses that it
+// judges, and for a clause all scenarios that judge it.
+func (j *judge) selectScenarios() error {
+	known, selectedClauses := map[string]bool{}, map[string]bool{}
 	for _, s := range scenarios {
 		selected := false
 		for _, r := range s.allRules() {
 			if len(j.Select) == 0 || j.isSelected(s.id) || j.isSelected(r.clause) {
-				selected, wanted[r.clause] = true, true
+				selected, selectedClauses[r.clause] = true, true
 			}
 			known[s.id], known[strings.ToLower(r.clause)] = true, true
 		}
@@ -192,7 +193,7 @@ func (j *judge) choose() error {
 		}
 	}
 	for _, c := range clauses.All() {
-		if c.Area() == Area && wanted[c.ID] {
+		if c.Area() == Area && selectedClauses[c.ID] {
 			j.clauses = append(j.clauses, c)
 		}
 	}
@@ -218,23 +219,23 @@ func (j *judge) closeDirs() error {
 	return removeAll(j.root)
 }
 
-// runAll runs the command once for each scenario. The first that can't be
-// started ends the others.
+// runAll runs the command once for each scenario. If the command can't be started, the
+// other scenarios are cancelled.
 func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
-	group, starting := errgroup.WithContext(ctx)
+	group, runCtx := errgroup.WithContext(ctx)
 	group.SetLimit(j.Parallel)
 	runs := make([]*scenarioRun, len(j.scenarios))
 	for i, s := range j.scenarios {
 		runs[i] = &scenarioRun{scenario: s, interrupted: true}
 		group.Go(func() error {
-			if err := starting.Err(); err != nil {
+			if err := runCtx.Err(); err != nil {
 				return err
 			}
-			p, err := j.runScenario(starting, s)
+			p, err := j.runScenario(runCtx, s)
 			if err != nil {
 				return err
 			}
-			p.interrupted = starting.Err() != nil
+			p.interrupted = runCtx.Err() != nil
 			runs[i] = p
 			j.reportProgress(s)
 			return nil
@@ -255,7 +256,6 @@ func (j *judge) reportProgress(s scenario) {
 	}
 }
 
-// runScenario runs the command in one scenario.
 func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, err error) {
 	w := &workspace{dir: j.userDir}
 	if j.copied != "" {
@@ -267,7 +267,7 @@ func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, er
 		j.notes = notes
 		j.mu.Unlock()
 		if !j.KeepDirs {
-			defer func() { _ = w.remove() }() // Judge tries again, and reports an error
+			defer func() { _ = w.remove() }() // Judge retries and reports an error
 		}
 	}
 	f, err := startFront(ctx, j.Jobrunner, s.newFaults())
@@ -276,16 +276,15 @@ func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, er
 	}
 	j.secrets.Add("GPUCLOUD_API_KEY", f.key)
 	c := j.command(s, f, w)
-	running, cancel := context.WithTimeout(ctx, j.Timeout)
+	commandCtx, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
 	p = &scenarioRun{scenario: s, key: f.key, volume: f.volume}
-	p.result, err = c.run(running)
+	p.result, err = c.run(commandCtx)
 	var stopErr error
 	p.exchanges, p.calls, stopErr = f.close(ctx)
 	return p, errors.Join(err, stopErr)
 }
 
-// command returns the command of a scenario.
 func (j *judge) command(s scenario, f *front, w *workspace) command {
 	version := j.APIVersion
 	if s.v1 {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// commandResult is how a command ended, and what it printed.
+// commandResult is the exit status and the output of a command.
 type commandResult struct {
-	code     int // exit code; -1: ended by a signal
+	code     int // exit code; -1 if a signal ended the command
 	timeout  bool
-	output   string // stdout and stderr, the beginning and the end of each, without escape codes
-	leakedIn []string
+	output   string   // stdout and stderr, the beginning and the end of each, without escape codes
+	leakedIn []string // outputs that contain a secret
 }
 
-// command is the command of a scenario.
+// command is a command line with its environment.
 type command struct {
 	args    []string
 	dir     string
@@ -24,14 +24,14 @@ type command struct {
 	secrets []string // searched for in its output
 }
 
-// graceTime is how long a command may take to end after SIGTERM to its process
-// group, and how long its output may stay open after its end: a grandchild in
-// another group would keep that open forever.
+// graceTime is how long a command's process group may take to exit after SIGTERM, and how
+// long its output may stay open after its exit. A grandchild in another process group would
+// keep the output open forever.
 const graceTime = 2 * time.Second
 
-// run runs the command until it ends or the context does, which ends its process
-// group: by SIGTERM, so that it can release locks and stop containers, and after
-// graceTime by SIGKILL. The error says that it can't be started.
+// run runs the command until it exits. If the context ends, the process group gets SIGTERM,
+// so that it can release locks and stop containers, and SIGKILL after graceTime. The error
+// is about a command that can't be started.
 func (c command) run(ctx context.Context) (commandResult, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...) //nolint:gosec // the user's own command is what is judged
 	stdout, stderr := newOutputCapture(c.secrets), newOutputCapture(c.secrets)
@@ -58,16 +58,16 @@ type startError struct{ error }
 func (e startError) Error() string { return "can't run the client's command: " + e.error.Error() }
 func (e startError) Unwrap() error { return e.error }
 
-// keptBytes is how much of the beginning and of the end of an output is kept.
+// keptBytes is how much is kept of the beginning, and also of the end, of an output.
 const keptBytes = 64 << 10
 
-// outputCapture keeps the beginning and the end of an output, and searches all of it
+// outputCapture keeps the beginning and the end of an output, and searches the whole output
 // for secrets.
 type outputCapture struct {
 	secrets    [][]byte
 	found      bool
 	head, tail []byte
-	pending    []byte // that a secret may have begun in
+	pending    []byte // may contain the beginning of a secret
 	truncated  bool
 }
 
@@ -85,13 +85,13 @@ func (c *outputCapture) Write(p []byte) (int, error) {
 	fits := min(n, keptBytes-len(c.head))
 	c.head, p = append(c.head, p[:fits]...), p[fits:]
 	c.tail = append(c.tail, p...)
-	if over := len(c.tail) - keptBytes; over > 0 {
-		c.tail, c.truncated = append(c.tail[:0], c.tail[over:]...), true
+	if excess := len(c.tail) - keptBytes; excess > 0 {
+		c.tail, c.truncated = append(c.tail[:0], c.tail[excess:]...), true
 	}
 	return n, nil
 }
 
-// findSecrets finds secrets, also those that span several writes.
+// findSecrets also finds secrets that span several writes.
 func (c *outputCapture) findSecrets(p []byte) {
 	c.pending = append(c.pending, p...)
 	longest := 0
@@ -99,8 +99,8 @@ func (c *outputCapture) findSecrets(p []byte) {
 		c.found = c.found || bytes.Contains(c.pending, s)
 		longest = max(longest, len(s))
 	}
-	if over := len(c.pending) - longest + 1; over > 0 {
-		c.pending = append(c.pending[:0], c.pending[over:]...)
+	if excess := len(c.pending) - longest + 1; excess > 0 {
+		c.pending = append(c.pending[:0], c.pending[excess:]...)
 	}
 }
 

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// environment returns this process's environment with the variables of the
-// deployment and of the scenario's directories. Settings of another deployment are
-// removed.
+// environment returns this process's environment with the variables of the deployment and
+// with the directories of the scenario. Settings of other deployments are removed.
 func (w *workspace) environment(deployment map[string]string) []string {
 	env := map[string]string{}
 	for _, v := range os.Environ() {
@@ -20,7 +19,7 @@ func (w *workspace) environment(deployment map[string]string) []string {
 			env[name] = value
 		}
 	}
-	// The client must not call other services, and its output is read by a program.
+	// The client must not contact other services, and its output must have no colours.
 	for name, value := range map[string]string{"CHECKPOINT_DISABLE": "1", "NO_COLOR": "1"} {
 		if _, set := env[name]; !set {
 			env[name] = value
@@ -40,7 +39,7 @@ func (w *workspace) environment(deployment map[string]string) []string {
 	return list
 }
 
-// redirectHome replaces the user's directories by the scenario's.
+// redirectHome replaces the user's directories by those of the scenario.
 func (w *workspace) redirectHome(env map[string]string) {
 	for _, name := range []string{"OLDPWD", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
 		delete(env, name)
@@ -54,8 +53,8 @@ func (w *workspace) redirectHome(env map[string]string) {
 	}
 }
 
-// programPath returns the path of the command's program: a relative path leads into
-// the workspace where the copy has the file, and otherwise to the user's own file.
+// programPath returns the path of the command's program. A relative path refers to the
+// workspace if the file was copied, and otherwise to the user's own file.
 func (w *workspace) programPath(name, userDir string) string {
 	if !strings.ContainsRune(filepath.ToSlash(name), '/') || filepath.IsAbs(name) {
 		return name

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// faults are clients with one fault each: the scenario in which it shows, and
-// the clause that must notice it, alone.
+// faults are clients with one fault, the scenario in which it occurs, and the only clause
+// that must detect it.
 var faults = []struct{ fault, scenario, clause string }{
 	{"sends a bare key", "works", "CLI-01"},
 	{"sends no key for jobs", "works", "CLI-01"},
@@ -27,28 +27,28 @@ var faults = []struct{ fault, scenario, clause string }{
 	{"does not wait", "rate-limit", "CLI-02"},
 	{"ignores Retry-After", "retry-after", "CLI-02"},
 	{"receives badly", "works", "CLI-03"},
-	{"asks for a shrink", "shrink", "CLI-04"},
-	{"replaces by a smaller volume", "shrink", "CLI-04"},
-	{"tells no taken name", "name-taken", "CLI-05"},
-	{"tells no retirement", "retired", "CLI-06"},
+	{"requests a shrink", "shrink", "CLI-04"},
+	{"replaces a volume with a smaller one", "shrink", "CLI-04"},
+	{"doesn't mention the taken name", "name-taken", "CLI-05"},
+	{"doesn't warn of the retirement", "retired", "CLI-06"},
 	{"repeats creations", "create-error", "CLI-07"},
 	{"repeats creations", "create-lost", "CLI-07"},
-	{"looks and repeats what is there", "create-lost", "CLI-07"},
+	{"lists and repeats although the object exists", "create-lost", "CLI-07"},
 	{"repeats 400", "bad-request", "CLI-08"},
 	{"repeats 401", "echo", "CLI-08"},
 	{"repeats 403", "forbidden", "CLI-08"},
 	{"repeats refused reads", "forbidden", "CLI-08"},
-	{"polls what is gone", "job-expired", "CLI-09"},
-	{"takes what is gone for done", "job-expired", "CLI-09"},
-	{"polls what is cancelled", "job-cancelled", "CLI-10"},
-	{"takes cancelled for done", "job-cancelled", "CLI-10"},
+	{"polls an expired job", "job-expired", "CLI-09"},
+	{"treats an expired job as completed", "job-expired", "CLI-09"},
+	{"polls a cancelled job", "job-cancelled", "CLI-10"},
+	{"treats a cancelled job as completed", "job-cancelled", "CLI-10"},
 	{"prints the key", "works", "CLI-11"},
 	{"prints the key encoded", "works", "CLI-11"},
-	{"repeats what the server says", "echo", "CLI-11"},
+	{"prints the server's error", "echo", "CLI-11"},
 	{"sends the key in the address", "works", "CLI-11"},
 }
 
-// jobrunner is the jobrunner's binary, which is built once.
+// jobrunner builds the jobrunner once and returns its path.
 var jobrunner = sync.OnceValues(func() (string, error) {
 	return filepath.Join(binaries, "jobrunner"), gobuild.Programs(context.Background(), binaries, "../../cmd/jobrunner")
 })
@@ -66,8 +66,8 @@ func judgeClient(t *testing.T, o Options) *report.Report {
 	return r
 }
 
-// judged runs the suite on a client in the chosen scenarios.
-func judged(t *testing.T, command []string, selected ...string) *report.Report {
+// judgeWithoutLeak judges a client in the selected scenarios, and fails if the report has the key.
+func judgeWithoutLeak(t *testing.T, command []string, selected ...string) *report.Report {
 	t.Helper()
 	r := judgeClient(t, Options{Command: command, Select: selected})
 	text, err := json.Marshal(r)
@@ -80,8 +80,8 @@ func judged(t *testing.T, command []string, selected ...string) *report.Report {
 	return r
 }
 
-// having are the clauses of a verdict.
-func having(r *report.Report, verdicts ...report.Verdict) (ids []string) {
+// clausesWith returns the clauses with one of the verdicts.
+func clausesWith(r *report.Report, verdicts ...report.Verdict) (ids []string) {
 	for _, x := range r.Results {
 		if slices.Contains(verdicts, x.Verdict) {
 			ids = append(ids, x.Clause)
@@ -90,20 +90,20 @@ func having(r *report.Report, verdicts ...report.Verdict) (ids []string) {
 	return ids
 }
 
-func printed(r *report.Report) string {
+func terminalText(r *report.Report) string {
 	var b strings.Builder
 	report.Terminal(&b, r, false)
 	return b.String()
 }
 
-// Each fault is noticed, by the clause that it offends and by no other.
+// Each fault is detected by its clause, and by no other.
 func TestFaults(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.fault+" in "+f.scenario, func(t *testing.T) {
 			t.Parallel()
-			r := judged(t, as(t, "sample", f.fault), f.scenario)
-			if got := having(r, report.Fail, report.Warn, report.Inconclusive); !slices.Equal(got, []string{f.clause}) {
-				t.Errorf("noticed by %v, not by %s:\n%s", got, f.clause, printed(r))
+			r := judgeWithoutLeak(t, as(t, "sample", f.fault), f.scenario)
+			if got := clausesWith(r, report.Fail, report.Warn, report.Inconclusive); !slices.Equal(got, []string{f.clause}) {
+				t.Errorf("detected by %v, not by %s:\n%s", got, f.clause, terminalText(r))
 			}
 			c, _ := clauses.Find(f.clause)
 			want := 0
@@ -122,59 +122,59 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A client without a fault keeps every clause, and one that settles what became
-// of a creation may repeat it, as may one that deletes what the creation made.
+// A client without faults passes every clause. So does a client that repeats a creation
+// after a list has shown that the object is missing, or after it has deleted the object.
 func TestNoFault(t *testing.T) {
-	for _, fault := range []string{"none", "looks and repeats what is missing", "deletes what was made and repeats"} {
+	for _, fault := range []string{"none", "lists and repeats if the object is missing", "deletes the object and repeats"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			r := judged(t, as(t, "sample", fault))
-			for tries := 1; len(having(r, report.Inconclusive)) > 0 && tries < 4; tries++ {
-				r = judged(t, as(t, "sample", fault)) // a busy machine made its first wait long
+			r := judgeWithoutLeak(t, as(t, "sample", fault))
+			for tries := 1; len(clausesWith(r, report.Inconclusive)) > 0 && tries < 4; tries++ {
+				r = judgeWithoutLeak(t, as(t, "sample", fault)) // on a busy machine its first wait may be too long
 			}
-			if got := having(r, report.Pass); len(got) != len(r.Results) || r.Exit != 0 {
-				t.Errorf("exit %d, and only %v are passed:\n%s", r.Exit, got, printed(r))
+			if got := clausesWith(r, report.Pass); len(got) != len(r.Results) || r.Exit != 0 {
+				t.Errorf("exit %d, and only %v pass:\n%s", r.Exit, got, terminalText(r))
 			}
 		})
 	}
 }
 
-// The client of the provider does so with jobs, too.
+// The provider's own client passes the clauses about jobs.
 func TestJobsOfOurClient(t *testing.T) {
 	t.Parallel()
-	r := judged(t, as(t, "jobs"))
+	r := judgeWithoutLeak(t, as(t, "jobs"))
 	want := []string{"CLI-01", "CLI-02", "CLI-07", "CLI-08", "CLI-09", "CLI-10", "CLI-11"}
-	if got := having(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
-		t.Errorf("exit %d, and %v are passed, not %v:\n%s", r.Exit, got, want, printed(r))
+	if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
+		t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
 	}
 }
 
-// Each clause about clients has a scenario, and a client that offends it.
+// Each clause about clients has a scenario and a faulty client that violates it.
 func TestEveryClauseIsJudged(t *testing.T) {
 	t.Parallel()
-	judging, offended := map[string]bool{}, map[string]bool{}
+	judging, violated := map[string]bool{}, map[string]bool{}
 	for _, s := range Scenarios() {
 		for _, c := range s.Clauses {
 			judging[c] = true
 			if _, ok := clauses.Find(c); !ok {
-				t.Errorf("scenario %s judges %s, and there is no such clause", s.ID, c)
+				t.Errorf("scenario %s judges %s, which doesn't exist", s.ID, c)
 			}
 		}
 	}
 	for _, f := range faults {
-		offended[f.clause] = true
+		violated[f.clause] = true
 	}
 	for _, c := range clauses.All() {
-		if c.Area() == Area && (!judging[c.ID] || !offended[c.ID]) {
-			t.Errorf("%s has no scenario, or no client offends it", c.ID)
+		if c.Area() == Area && (!judging[c.ID] || !violated[c.ID]) {
+			t.Errorf("%s has no scenario, or no client violates it", c.ID)
 		}
 	}
 }
 
-// What a client gives no occasion for is skipped, with the reason.
-func TestUnusedIsSkipped(t *testing.T) {
+// A clause about a situation that did not occur is skipped, with the reason.
+func TestUnusedClausesAreSkipped(t *testing.T) {
 	t.Parallel()
-	r := judged(t, as(t, "reader", "{base_url}/{api_version}/templates"), "works", "create-lost", "shrink", "name-taken", "job-expired", "job-cancelled")
+	r := judgeWithoutLeak(t, as(t, "reader", "{base_url}/{api_version}/templates"), "works", "create-lost", "shrink", "name-taken", "job-expired", "job-cancelled")
 	for _, x := range r.Results {
 		switch x.Clause {
 		case "CLI-01", "CLI-11":
@@ -192,33 +192,33 @@ func TestUnusedIsSkipped(t *testing.T) {
 	}
 }
 
-// A shrink that fails for another reason proves nothing.
-func TestShrinkThatProvesNothing(t *testing.T) {
+// A shrink that fails for another reason is inconclusive.
+func TestUnrelatedFailureIsInconclusive(t *testing.T) {
 	t.Parallel()
-	r := judged(t, as(t, "sample", "fails for another reason"), "shrink")
-	if got := having(r, report.Inconclusive); !slices.Equal(got, []string{"CLI-04"}) || r.Exit != 3 {
-		t.Errorf("exit %d:\n%s", r.Exit, printed(r))
+	r := judgeWithoutLeak(t, as(t, "sample", "fails for another reason"), "shrink")
+	if got := clausesWith(r, report.Inconclusive); !slices.Equal(got, []string{"CLI-04"}) || r.Exit != 3 {
+		t.Errorf("exit %d:\n%s", r.Exit, terminalText(r))
 	}
 }
 
-// A client that never comes is told so.
+// If a client sends no request, the preflight says so.
 func TestNoRequest(t *testing.T) {
 	t.Parallel()
-	r := judged(t, []string{"sh", "-c", "echo I am no client; exit 7"})
+	r := judgeWithoutLeak(t, []string{"sh", "-c", "echo I am no client; exit 7"})
 	if r.Exit != 3 || !strings.Contains(r.Preflight, "GPUCLOUD_BASE_URL") || !strings.Contains(r.Preflight, "exit code 7; its last output:\nI am no client") {
 		t.Errorf("exit %d: %s", r.Exit, r.Preflight)
 	}
-	if got := having(r, report.Pass); got != nil {
-		t.Errorf("%v are passed", got)
+	if got := clausesWith(r, report.Pass); got != nil {
+		t.Errorf("%v pass", got)
 	}
 }
 
-// Where the key does not come, nothing that needs it can be judged.
+// If requests lack the key, the clauses that need it are blocked.
 func TestBlockedByTheKey(t *testing.T) {
 	t.Parallel()
-	r := judged(t, as(t, "sample", "sends no key for jobs"), "CLI-03", "CLI-01")
-	if got := having(r, report.Blocked); !slices.Equal(got, []string{"CLI-03"}) {
-		t.Errorf("blocked: %v\n%s", got, printed(r))
+	r := judgeWithoutLeak(t, as(t, "sample", "sends no key for jobs"), "CLI-03", "CLI-01")
+	if got := clausesWith(r, report.Blocked); !slices.Equal(got, []string{"CLI-03"}) {
+		t.Errorf("blocked: %v\n%s", got, terminalText(r))
 	}
 }
 
@@ -226,12 +226,12 @@ func TestBlockedByTheKey(t *testing.T) {
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	r := judgeClient(t, Options{Command: as(t, "sample", "repeats 403"), Select: []string{"forbidden"}, Strict: true})
-	if r.Exit != 1 || !slices.Equal(having(r, report.Fail), []string{"CLI-08"}) {
+	if r.Exit != 1 || !slices.Equal(clausesWith(r, report.Fail), []string{"CLI-08"}) {
 		t.Errorf("%+v", r)
 	}
 }
 
-// A client that hangs is judged by what it did until then.
+// A client that hangs is stopped, and judged by its requests until then.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	r := judgeClient(t, Options{Command: []string{"sleep", "60"}, Select: []string{"shrink"}, Timeout: 50 * time.Millisecond})

@@ -22,51 +22,50 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 )
 
-// front is between one client and the jobrunner of one scenario: it applies the
-// scenario's faults, and records the exchanges and the calls of webhooks.
+// front is a proxy between the client and the jobrunner of one scenario. It applies the
+// faults of the scenario, and records the exchanges and the calls of webhooks.
 type front struct {
 	jobrunner        *local.Deployment
 	key              string
-	endpoint, volume string // ids of objects that exist from the start
+	endpoint, volume string // ids of existing objects
 	url              string
 	server           *httptest.Server
 	faulty           http.Handler
 
 	mu       sync.Mutex
 	list     []*exchange
-	expected int    // webhooks that have not been called yet
-	calls    []call // of webhooks
-	called   chan struct{}
+	expected int           // webhooks of all submitted jobs
+	calls    []call        // of webhooks
+	called   chan struct{} // has a value if calls has changed
 }
 
-// call is a webhook that was called.
+// call is a call of a webhook.
 type call struct {
-	status int // 0: no answer
+	status int // 0 if there was no answer
 	err    error
 }
 
-// volumeSize is the size of the network volume that exists from the start, in GB.
+// volumeSize is the size of the existing network volume in GB.
 const volumeSize = 100
 
-// Bodies that create the objects which exist from the start.
+// Bodies that create the existing objects.
 const (
 	endpointBody = `{"name":"conformance-endpoint","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":0,"max":3}}`
 	volumeBody   = `{"name":"conformance-volume","dataCenter":"EU-RO-1","size":100}`
 )
 
-// maxBody bounds the bytes that are read of a request: a little more than the contract
-// allows for /runsync.
+// maxBody is the size of a request, in bytes, from which on it is cut: a little more than
+// the contract allows for /runsync.
 const maxBody = 24 << 20
 
-// webhookPath is the path of the front at which the jobrunner calls webhooks. Its query is the
-// client's own URL.
+// webhookPath is the path at which the jobrunner calls webhooks. The query is the client's
+// own URL.
 const webhookPath = "/conformance-webhook"
 
-// webhookTime bounds the wait for webhooks.
+// webhookTime is how long close waits for webhooks.
 const webhookTime = 10 * time.Second
 
-// startFront starts a jobrunner, "" for the one beside this program or on PATH, and the
-// front.
+// startFront starts a jobrunner and the front.
 func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (f *front, err error) {
 	d, err := local.Start(ctx, local.Config{Binary: binary, RealClock: true})
 	if err != nil {
@@ -77,11 +76,11 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 	if err == nil {
 		f.volume, err = f.create(ctx, "/v2/network-volumes", volumeBody)
 	}
-	behind, parseErr := url.Parse(d.Target.BaseURL)
+	backend, parseErr := url.Parse(d.Target.BaseURL)
 	if err = errors.Join(err, parseErr); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
+	proxy := httputil.NewSingleHostReverseProxy(backend)
 	proxy.ErrorLog = silent
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
@@ -92,7 +91,6 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 	return f, nil
 }
 
-// create creates an object at the jobrunner.
 func (f *front) create(ctx context.Context, path, body string) (id string, err error) {
 	x := wire.Do(ctx, http.DefaultClient, wire.Request{
 		Method: http.MethodPost, URL: f.jobrunner.Target.BaseURL + path, Header: http.Header{"Authorization": {"Bearer " + f.key}, "Content-Type": {"application/json"}}, Body: []byte(body),
@@ -109,7 +107,7 @@ func (f *front) create(ctx context.Context, path, body string) (id string, err e
 
 type exchangeKey struct{}
 
-// noteServed keeps the deployment's answer in the exchange: a fault may replace it.
+// noteServed records the deployment's answer in the exchange, since a fault may replace it.
 func noteServed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
@@ -124,7 +122,7 @@ func noteServed(next http.Handler) http.Handler {
 func send(w http.ResponseWriter, status int, header http.Header, body []byte) {
 	maps.Copy(w.Header(), header)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 func (f *front) serve(w http.ResponseWriter, r *http.Request) {
@@ -135,12 +133,12 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Exchange: wire.Exchange{Sent: time.Now(), Request: wire.Request{Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone()}}, path: r.URL.Path}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
-		return // the client broke off
+		return // the client has disconnected
 	}
 	x.Request.Body, r.Body = body, io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
 	if isDropped(func() { f.faulty.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))) }) {
-		x.Received, x.Err = time.Now(), errors.New("the connection was dropped, as the scenario says")
+		x.Received, x.Err = time.Now(), errors.New("the scenario dropped the connection")
 		f.record(x)
 		panic(http.ErrAbortHandler)
 	}
@@ -154,7 +152,7 @@ func isDropped(serve func()) (dropped bool) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:
-		case http.ErrAbortHandler: //nolint:errorlint // net/http compares so
+		case http.ErrAbortHandler: //nolint:errorlint // as net/http compares it
 			dropped = true
 		default:
 			panic(p)
@@ -173,7 +171,7 @@ func (f *front) record(x *exchange) {
 	}
 }
 
-// webhooks passes calls of webhooks on to the client.
+// webhooks forwards calls of webhooks to the client.
 func (f *front) webhooks() http.Handler {
 	return &httputil.ReverseProxy{
 		ErrorLog: silent,
@@ -183,17 +181,17 @@ func (f *front) webhooks() http.Handler {
 			}
 		},
 		ModifyResponse: func(answer *http.Response) error {
-			f.note(call{status: answer.StatusCode})
+			f.recordCall(call{status: answer.StatusCode})
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			f.note(call{err: err})
+			f.recordCall(call{err: err})
 			w.WriteHeader(http.StatusBadGateway)
 		},
 	}
 }
 
-func (f *front) note(c call) {
+func (f *front) recordCall(c call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c)
@@ -205,8 +203,8 @@ func (f *front) note(c call) {
 
 var silent = log.New(io.Discard, "", 0)
 
-// close waits for the webhooks of jobs, stops the jobrunner and the front, and returns the
-// exchanges in order.
+// close waits for the webhooks of jobs, and stops the jobrunner and the front. It returns
+// the exchanges in order.
 func (f *front) close(ctx context.Context) ([]*exchange, []call, error) {
 	ctx, cancel := context.WithTimeout(ctx, webhookTime)
 	defer cancel()

@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// deviceOf can't tell file systems apart here.
+// deviceOf is for systems on which file systems can't be distinguished.
 func deviceOf(fs.FileInfo) uint64 { return 0 }
 
-// setProcessGroup does nothing where there are no process groups: the command alone is
-// killed.
+// setProcessGroup does nothing, since there are no process groups. Only the command itself
+// is killed.
 func setProcessGroup(*exec.Cmd) {}
 
 func killRemaining(*exec.Cmd) {}

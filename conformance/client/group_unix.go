@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// deviceOf returns the file system of a file.
+// deviceOf returns the id of a file's file system.
 func deviceOf(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Dev) //nolint:unconvert // its type depends on the system
@@ -16,14 +16,14 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// setProcessGroup gives a command a process group of its own; a cancelled context
-// ends the whole group.
+// setProcessGroup starts a command in its own process group, which ends if the context is
+// cancelled.
 func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// killRemaining kills processes that a command left running when it ended.
+// killRemaining kills processes that a command left running.
 func killRemaining(cmd *exec.Cmd) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails where the group is empty, as it mostly is
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if the group is empty, which is usual
 }

@@ -26,12 +26,12 @@ func TestJudgeWaits(t *testing.T) {
 	}{
 		{nil, report.Fail},
 		{[]time.Duration{1 * ms}, report.Fail},
-		{[]time.Duration{1 * ms, 2 * ms, 4 * ms}, report.Fail}, // grow, but are too short for a wait
+		{[]time.Duration{1 * ms, 2 * ms, 4 * ms}, report.Fail}, // grow, but are too short to count
 		{[]time.Duration{1 * ms, 1 * ms, 90 * ms}, report.Fail},
 		{[]time.Duration{500 * ms, 500 * ms, 500 * ms}, report.Fail},
 		{[]time.Duration{1000 * ms, 1004 * ms, 1100 * ms}, report.Fail},
 		{[]time.Duration{500 * ms}, report.Inconclusive},
-		{[]time.Duration{500 * ms, 500 * ms}, report.Inconclusive}, // jitter may hide that they grow
+		{[]time.Duration{500 * ms, 500 * ms}, report.Inconclusive}, // jitter may hide the growth
 		{[]time.Duration{900 * ms, 300 * ms, 1200 * ms}, report.Inconclusive},
 		{[]time.Duration{500 * ms, 1000 * ms}, report.Pass},
 		{[]time.Duration{300 * ms, 800 * ms, 1100 * ms}, report.Pass},
@@ -60,8 +60,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A secret is found anywhere in an output, also across several writes and in parts that
-// are not kept.
+// A secret is found anywhere in an output, even across writes and in parts that aren't
+// kept.
 func TestSecretIsFoundInOutput(t *testing.T) {
 	t.Parallel()
 	discarded := strings.Repeat("x", 3*keptBytes)
@@ -91,7 +91,7 @@ func TestSecretIsFoundInOutput(t *testing.T) {
 	}
 }
 
-// When a run ends, all that the command started ends with it.
+// When a run is cancelled, all processes that the command started are killed.
 func TestGroupIsKilled(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,7 +115,7 @@ func TestGroupIsKilled(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	_, _ = io.ReadAll(grandchild) // returns when the grandchild is gone
+	_, _ = io.ReadAll(grandchild) // returns when the grandchild has exited
 }
 
 // An interrupted run has the exit code 130.
@@ -136,8 +136,8 @@ func newExchange(method, path string, status int, answer string) *exchange {
 	}}
 }
 
-// A command that has to be killed fails the clauses that require an end, and passes no
-// clause of its scenario; common clauses judge the requests that it sent before.
+// A command that is killed fails the clauses that require an exit, and passes no clause of
+// its scenario. Common clauses judge the requests that it sent before.
 func TestKilledCommand(t *testing.T) {
 	t.Parallel()
 	const path = "/v2/endpoint-1/status/job-1"
@@ -160,7 +160,7 @@ func TestKilledCommand(t *testing.T) {
 	}
 }
 
-// A word in the output that may be about something else gives no verdict.
+// A word in the output that may be about something else is inconclusive.
 func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	at := func(method, path, body string) *exchange {
@@ -191,8 +191,8 @@ func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	}
 }
 
-// A creation may be repeated after a successful DELETE of the object that the first
-// one created.
+// A creation may be repeated after a successful DELETE of the object that the first request
+// created.
 func TestRepeatAfterDelete(t *testing.T) {
 	t.Parallel()
 	at := func(method, path string, status int) *exchange { return newExchange(method, path, status, "") }

@@ -10,28 +10,28 @@ import (
 	"strings"
 )
 
-// Limits of what every scenario gets as a copy. Whatever exceeds them, or is on
-// another file system, is a symbolic link to the user's own file or directory,
-// so that a scenario in a huge directory starts as fast as one in a small one.
+// Limits of the copy that each scenario gets. Files and directories beyond them, or on another
+// file system, are symbolic links to the user's own. So a scenario also starts fast in a huge
+// directory.
 const (
 	maxCopiedFile  = 1 << 20  // bytes of one file
 	maxCopiedBytes = 32 << 20 // of all files
 	maxCopiedFiles = 1000     // files and directories
 )
 
-// linkedDirs are directories that tools manage and that are never copied.
+// linkedDirs are directories that tools manage. They are never copied.
 var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"}
 
-// parentLevel is a directory above the working directory: its other entries are linked
-// in the copy, so that a path such as ../modules leads somewhere.
+// parentLevel is a directory above the working directory. Its other entries are linked in
+// the copy, so that paths such as ../modules work.
 type parentLevel struct {
-	name     string // of the next directory on the way down
+	name     string // of the next lower directory
 	dir      string
 	siblings []string
 }
 
-// parentsOf lists the directories above dir: up to the top of the repository
-// that it is in, and one where it is in none.
+// parentsOf returns the directories above dir, up to the top of its repository, or only the
+// parent if dir is in no repository.
 func parentsOf(dir string) (levels []parentLevel) {
 	top := filepath.Dir(dir)
 	for at := top; ; at = filepath.Dir(at) {
@@ -51,7 +51,7 @@ func parentsOf(dir string) (levels []parentLevel) {
 		at = filepath.Dir(at)
 		list, err := os.ReadDir(at)
 		if err != nil || len(list) > maxCopiedFiles {
-			break // the copy begins below it
+			break // the copy begins below this directory
 		}
 		l := parentLevel{name: name, dir: at}
 		for _, e := range list {
@@ -65,16 +65,16 @@ func parentsOf(dir string) (levels []parentLevel) {
 	return levels
 }
 
-// copier copies a directory breadth first: what is near its top is copied first.
+// copier copies a directory breadth first, so that files near its top are copied first.
 type copier struct {
 	from, to string
-	device   uint64 // of from: other file systems are linked, and never read
-	dataName string // of a directory of Terraform's data
-	isData   bool   // from is such a directory
+	device   uint64 // the file system of from; others are linked, and never read
+	dataName string // the name of Terraform's data directories
+	isData   bool   // whether from is a data directory
 	files    int
 	bytes    int64
 	linked   []string
-	states   []string
+	states   []string // Terraform states, which aren't copied
 }
 
 func newCopier(from, to string) *copier {
@@ -125,7 +125,7 @@ func (c *copier) run() error {
 	return nil
 }
 
-// file copies or links whatever is not a directory; info is nil if it can't be read.
+// file copies or links anything except a directory. info is nil if the file can't be read.
 func (c *copier) file(path string, info fs.FileInfo) error {
 	from := filepath.Join(c.from, path)
 	switch {
@@ -143,8 +143,8 @@ func (c *copier) file(path string, info fs.FileInfo) error {
 	return copyFile(filepath.Join(c.to, path), from, info.Mode().Perm())
 }
 
-// symlink keeps a link within the directory as it is, so that it leads to the
-// copy, and makes others absolute.
+// symlink copies a link. A link within the directory leads to the copy; others become
+// absolute.
 func (c *copier) symlink(path string) error {
 	target, err := os.Readlink(filepath.Join(c.from, path))
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *copier) link(path string) error {
 	return os.Symlink(filepath.Join(c.from, path), filepath.Join(c.to, path))
 }
 
-// inData tells whether a path is in a directory of Terraform's data.
+// inData tells whether a path is in Terraform's data directory.
 func (c *copier) inData(path string) bool {
 	if c.isData {
 		return true
@@ -173,27 +173,27 @@ func (c *copier) inData(path string) bool {
 	return slices.Contains(strings.Split(filepath.Dir(path), string(filepath.Separator)), c.dataName)
 }
 
-// isState recognizes Terraform's state, its backups and its lock. The file of
-// that name in Terraform's data directory describes the backend instead.
+// isState recognizes Terraform's state, its backups and its lock. In Terraform's data
+// directory, a file with the state's name describes the backend instead.
 func (c *copier) isState(path string) bool {
 	base := filepath.Base(path)
 	return strings.Contains(base, ".tfstate") && !strings.HasSuffix(base, ".tf") && !c.inData(path)
 }
 
-// maxNoted is how many paths a note names.
+// maxNoted is how many paths a note contains.
 const maxNoted = 5
 
 func (c *copier) notes() (notes []string) {
 	if len(c.linked) > 0 {
-		notes = append(notes, "linked in each scenario's directory, and not copied, because of size or number: "+nameSome(c.linked))
+		notes = append(notes, "linked instead of copied into each scenario's directory because of size or number: "+joinPaths(c.linked))
 	}
 	if len(c.states) > 0 {
-		notes = append(notes, "each scenario begins without a Terraform state; left out: "+nameSome(c.states))
+		notes = append(notes, "each scenario starts without a Terraform state; not copied: "+joinPaths(c.states))
 	}
 	return notes
 }
 
-func nameSome(paths []string) string {
+func joinPaths(paths []string) string {
 	if n := len(paths); n > maxNoted {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:maxNoted], ", "), n-maxNoted)
 	}
@@ -208,8 +208,8 @@ func isReadable(path string) bool {
 	return f.Close() == nil
 }
 
-// checkBackend refuses a directory whose Terraform state is kept elsewhere: every
-// scenario would overwrite it.
+// checkBackend rejects a directory whose Terraform state is elsewhere, since every scenario
+// would overwrite it.
 func checkBackend(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -222,7 +222,7 @@ func checkBackend(path string) error {
 		}
 	}
 	if json.Unmarshal(text, &record) != nil {
-		return nil //nolint:nilerr // Terraform refuses it itself
+		return nil //nolint:nilerr // Terraform itself rejects the file
 	}
 	where := ""
 	switch b := record.Backend; {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// makeFiles makes files in a new directory: a name that ends in / is a directory, a
-// text that begins with "-> " a link.
+// makeFiles creates files in a new directory. A name that ends with / is a directory, and a
+// text that begins with "-> " is a link.
 func makeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -39,8 +39,8 @@ func makeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// copied is the directory of a scenario that is run in dir.
-func copied(t *testing.T, dir string) (*workspace, string) {
+// copyWorkspace returns the workspace of a scenario in dir, and the notes.
+func copyWorkspace(t *testing.T, dir string) (*workspace, string) {
 	t.Helper()
 	w, notes, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
 	if err != nil {
@@ -49,15 +49,15 @@ func copied(t *testing.T, dir string) (*workspace, string) {
 	return w, strings.Join(notes, "\n")
 }
 
-// copyError is why a directory is not copied.
+// copyError returns the error of copying a directory.
 func copyError(t *testing.T, dir string) error {
 	t.Helper()
 	_, _, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
 	return err
 }
 
-// What is small is copied, what is large or managed by a tool is linked, and
-// Terraform's state is neither.
+// Small files are copied, large files and directories of tools are linked, and Terraform's
+// state is left out.
 func TestWorkspaceHasACopy(t *testing.T) {
 	big := strings.Repeat("x", maxCopiedFile+1)
 	dir := makeFiles(t, map[string]string{
@@ -76,7 +76,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, notes := copied(t, here)
+	w, notes := copyWorkspace(t, here)
 	for _, name := range managed {
 		if target, err := os.Readlink(filepath.Join(w.dir, "sub", name)); target != filepath.Join(here, "sub", name) {
 			t.Errorf("%s leads to %q: %v", name, target, err)
@@ -105,7 +105,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 	}
 	for _, path := range []string{"terraform.tfstate", "terraform.tfstate.backup", "terraform.tfstate.d", ".terraform.tfstate.lock.info"} {
 		if _, err := os.Lstat(filepath.Join(w.dir, path)); !os.IsNotExist(err) {
-			t.Errorf("%s is there: %v", path, err)
+			t.Errorf("%s exists: %v", path, err)
 		}
 	}
 	if !strings.Contains(notes, "big.bin") || !strings.Contains(notes, "terraform.tfstate.d") || strings.Contains(notes, "node_modules") {
@@ -124,8 +124,8 @@ func TestWorkspaceHasACopy(t *testing.T) {
 	}
 }
 
-// A directory of many files, or of large ones, is not copied beyond the limits,
-// and everything in it can be read.
+// A directory with many or large files is copied up to the limits, and all files can be
+// read.
 func TestWorkspaceIsLimited(t *testing.T) {
 	files := map[string]string{"main.tf": "main"}
 	for i := range maxCopiedFiles + 1 {
@@ -134,7 +134,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	for i := range 2*maxCopiedBytes/maxCopiedFile + 1 {
 		files[fmt.Sprintf("large/%d", i)] = strings.Repeat("x", maxCopiedFile/2)
 	}
-	w, _ := copied(t, makeFiles(t, files))
+	w, _ := copyWorkspace(t, makeFiles(t, files))
 	count, size := 0, int64(0)
 	err := filepath.WalkDir(w.dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -146,7 +146,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 		return nil
 	})
 	if err != nil || count > maxCopiedFiles || size > maxCopiedBytes {
-		t.Errorf("%d files of %d bytes are copied: %v", count, size, err)
+		t.Errorf("%d files of %d bytes are copyWorkspace: %v", count, size, err)
 	}
 	if _, err := os.Readlink(filepath.Join(w.dir, "many")); err != nil {
 		t.Errorf("a directory of %d files is not linked as one: %v", maxCopiedFiles+1, err)
@@ -158,7 +158,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	}
 }
 
-// Files of another file system are never read: those of /proc have no end.
+// Files of other file systems are never read, since those of /proc may be endless.
 func TestOtherFileSystemsAreLinked(t *testing.T) {
 	root, err := os.Stat("/")
 	if err != nil {
@@ -167,13 +167,13 @@ func TestOtherFileSystemsAreLinked(t *testing.T) {
 	if proc, err := os.Stat("/proc"); err != nil || deviceOf(proc) == deviceOf(root) {
 		t.Skip("/proc is not another file system here")
 	}
-	w, _ := copied(t, "/")
+	w, _ := copyWorkspace(t, "/")
 	if target, err := os.Readlink(filepath.Join(w.dir, "proc")); target != "/proc" {
 		t.Errorf("/proc is not linked, but %q: %v", target, err)
 	}
 }
 
-// A state that every scenario would overwrite is not touched.
+// A directory is rejected if all scenarios would overwrite its state.
 func TestBackendIsRefused(t *testing.T) {
 	for record, want := range map[string]string{
 		`{"backend":{"type":"s3","config":{"bucket":"b"}}}`:             `in a backend of the type "s3"`,
@@ -191,18 +191,17 @@ func TestBackendIsRefused(t *testing.T) {
 	}
 }
 
-// A data directory of Terraform's outside of the working directory is copied,
-// too.
+// A Terraform data directory outside of the working directory is copied, too.
 func TestTerraformDataElsewhere(t *testing.T) {
 	data := makeFiles(t, map[string]string{"providers/p": "provider", "terraform.tfstate": `{"backend":{"type":"local"}}`})
 	t.Setenv("TF_DATA_DIR", data)
-	w, _ := copied(t, makeFiles(t, map[string]string{"main.tf": ""}))
+	w, _ := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	if !slices.Contains(w.environment(nil), "TF_DATA_DIR="+filepath.Join(w.root, "terraform")) {
 		t.Errorf("%q", w.environment(nil))
 	}
 	for _, path := range []string{"providers/p", "terraform.tfstate"} {
 		if info, err := os.Lstat(filepath.Join(w.root, "terraform", path)); err != nil || !info.Mode().IsRegular() {
-			t.Errorf("%s is not copied: %v", path, err)
+			t.Errorf("%s is not copyWorkspace: %v", path, err)
 		}
 	}
 	t.Setenv("TF_DATA_DIR", makeFiles(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"gcs"}}`}))
@@ -211,7 +210,7 @@ func TestTerraformDataElsewhere(t *testing.T) {
 	}
 }
 
-// The home is the scenario's own, but tools and their settings are found.
+// The scenario has its own home, with links to tools and their settings.
 func TestWorkspaceHasAHome(t *testing.T) {
 	t.Setenv("HOME", makeFiles(t, map[string]string{
 		".terraformrc": "rc", ".terraform.d/plugin-cache/": "", ".local/lib/python/x.py": "x", ".gpucloud/token": "secret", ".cache/client/x": "x",
@@ -219,7 +218,7 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "/somewhere")
 	t.Setenv("NO_PROXY", "example.com")
 	t.Setenv("GPUCLOUD_SETTING", "of another deployment")
-	w, _ := copied(t, makeFiles(t, map[string]string{"main.tf": ""}))
+	w, _ := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	for path, want := range map[string]bool{".terraformrc": true, ".terraform.d/plugin-cache": true, ".local/lib/python/x.py": true, ".gpucloud": false, ".cache": false} {
 		if _, err := os.Stat(filepath.Join(w.home, path)); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
@@ -235,14 +234,14 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	}
 	for _, v := range env {
 		if strings.HasPrefix(v, "XDG_CONFIG_HOME=") || strings.HasPrefix(v, "GPUCLOUD_SETTING=") {
-			t.Errorf("the client is told %s", v)
+			t.Errorf("the client's environment has %s", v)
 		}
 	}
 }
 
-// Also directories that a client made read-only are removed.
+// Directories that a client made read-only are removed, too.
 func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
-	w, _ := copied(t, makeFiles(t, map[string]string{"main.tf": ""}))
+	w, _ := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	deep := filepath.Join(w.home, "go-mod", "cache")
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
@@ -260,10 +259,10 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 	}
 }
 
-// A relative program is the copy's where the copy has it.
+// A relative program is that of the copy, if the copy has it.
 func TestProgram(t *testing.T) {
 	user := makeFiles(t, map[string]string{"client.sh": "x"})
-	w, _ := copied(t, user)
+	w, _ := copyWorkspace(t, user)
 	for name, want := range map[string]string{
 		"terraform": "terraform", "/bin/sh": "/bin/sh", "./client.sh": "./client.sh", "../../elsewhere/client.sh": filepath.Join(user, "../../elsewhere/client.sh"),
 	} {

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// TestMain also makes the test binary the clients that are judged: the provider
-// where Terraform starts it, and a sample client with a fault after "as".
+// TestMain lets the test binary be a client: the provider if Terraform starts it, and a
+// sample client after the argument "as".
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "":
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 2 && os.Args[1] == "as":
 		os.Exit(roles(os.Args[2:]))
 	default:
-		// With the race detector, each process of a client would sleep for a second at its end.
+		// With the race detector, each process would sleep for a second at its exit.
 		os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 		dir, err := os.MkdirTemp("", "conformance-client-")
 		if err != nil {
@@ -39,10 +39,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// binaries is the folder of the jobrunner.
+// binaries is the directory of the jobrunner.
 var binaries string
 
-// as is the command of a client that is this test binary.
+// as returns the command that runs this test binary as a client.
 func as(t *testing.T, role ...string) []string {
 	t.Helper()
 	self, err := os.Executable()

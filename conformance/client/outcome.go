@@ -11,20 +11,19 @@ import (
 
 // scenarioRun is one run of the command in a scenario.
 type scenarioRun struct {
-	scenario  scenario
-	key       string
-	exchanges []*exchange
-	result    commandResult
-	calls     []call
-	volume    string // id of the network volume that exists from the start
-	// interrupted says that the run ended before this scenario did.
-	interrupted bool
+	scenario    scenario
+	key         string
+	exchanges   []*exchange
+	result      commandResult
+	calls       []call
+	volume      string // id of the existing network volume
+	interrupted bool   // the run ended before the scenario
 }
 
-// Outcomes of rules: their verdict is PASS, FAIL, INCONCLUSIVE or SKIP.
+// passed is the outcome of a rule that is satisfied.
 var passed = suite.Outcome{Verdict: report.Pass}
 
-// skipped says that the situation of the rule did not occur.
+// skipped is the outcome of a rule whose situation did not occur.
 func skipped(reason string) suite.Outcome {
 	return suite.Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: reason}
 }
@@ -33,18 +32,18 @@ func inconclusive(format string, args ...any) suite.Outcome {
 	return suite.Outcome{Verdict: report.Inconclusive, Reason: fmt.Sprintf(format, args...)}
 }
 
-// violated is a failure, with the actual behaviour and the accepted ones.
+// violated is a failure with the actual behaviour and the accepted alternatives.
 func violated(actual string, accepted ...string) suite.Outcome {
 	return suite.Outcome{Verdict: report.Fail, Reason: actual, Failure: &report.Failure{Accepted: accepted, Actual: actual}}
 }
 
-// describeEnd says how the command ended, for people.
+// describeEnd describes how the command ended.
 func (p *scenarioRun) describeEnd() string {
 	switch e := p.result; {
 	case e.timeout:
 		return "it did not end in time"
 	case e.code < 0:
-		return "it was ended by a signal"
+		return "a signal ended it"
 	default:
 		return fmt.Sprintf("it ended with exit code %d", e.code)
 	}
@@ -61,8 +60,8 @@ func (p *scenarioRun) outputContains(words ...string) bool {
 	return false
 }
 
-// outputContainsNear tells whether the output contains one of the words near one of
-// the subjects: "deprecated" alone may be about anything.
+// outputContainsNear tells whether the output contains one of the words near one of the
+// subjects. "deprecated" by itself may be about anything.
 func (p *scenarioRun) outputContainsNear(subjects []string, words ...string) bool {
 	const near = 200 // bytes
 	output := strings.ToLower(p.result.output)

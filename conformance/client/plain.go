@@ -5,24 +5,23 @@ import (
 	"strings"
 )
 
-// escapes are the escape sequences of ECMA-48: colours, cursor movements,
-// titles and links. Many clients write them although nothing that they write to
-// is a terminal.
+// escapes matches the escape sequences of ECMA-48: colours, cursor movements, titles and
+// links. Many clients write them even if the output isn't a terminal.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])?`)
 
-// plainText returns an output without escape sequences, in which overwritten lines are
-// lines of their own.
+// plainText removes escape sequences. Lines that would be overwritten become lines of their
+// own.
 func plainText(output string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(escapes.ReplaceAllString(output, ""))
 }
 
-// Limits of the end of an output that is shown.
+// Limits of lastLines.
 const (
-	maxLines = 15
-	maxWords = 2000 // bytes
+	maxLines     = 15
+	maxLineBytes = 2000 // of all lines
 )
 
-// lastLines returns the end of an output.
+// lastLines returns the last lines of an output, without empty lines.
 func lastLines(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {
@@ -32,8 +31,8 @@ func lastLines(output string) string {
 	}
 	cut := len(lines) > maxLines
 	text := strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
-	if len(text) > maxWords {
-		text, cut = strings.ToValidUTF8(text[len(text)-maxWords:], ""), true
+	if len(text) > maxLineBytes {
+		text, cut = strings.ToValidUTF8(text[len(text)-maxLineBytes:], ""), true
 	}
 	if cut {
 		text = "…\n" + text

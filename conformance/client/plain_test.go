@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever a client does to a terminal, its words are left.
+// Escape sequences are removed, and the text remains.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]string{
@@ -31,7 +31,7 @@ func TestLastLines(t *testing.T) {
 	if lines := strings.Split(got, "\n"); len(lines) != maxLines+1 || lines[0] != "…" || lines[maxLines] != "last" {
 		t.Errorf("%q", got)
 	}
-	if got := lastLines(strings.Repeat("é", 4000)); len(got) > maxWords+10 || strings.ContainsRune(got, '\uFFFD') || !strings.HasPrefix(got, "…\n") {
+	if got := lastLines(strings.Repeat("é", 4000)); len(got) > maxLineBytes+10 || strings.ContainsRune(got, '\uFFFD') || !strings.HasPrefix(got, "…\n") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 	if got := lastLines("\n one\ntwo\n\n"); got != " one\ntwo" {

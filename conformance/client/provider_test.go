@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// terraform is the command that drives a real Terraform with this tree's
-// provider, which is this test binary.
+// terraform returns the command that drives a real Terraform with this test binary as
+// provider.
 func terraform(t *testing.T) []string {
 	t.Helper()
 	cli, err := tfcli.Find(t.Context())
@@ -45,21 +45,21 @@ func terraform(t *testing.T) []string {
 	return []string{script, "{scenario}"}
 }
 
-// The provider keeps every clause about clients that is about it. It runs no
-// jobs, and receives no webhooks.
+// The provider passes every clause about clients that applies to it. It runs no jobs and
+// receives no webhooks.
 func TestProvider(t *testing.T) {
 	command := terraform(t)
 	t.Run("v2", func(t *testing.T) {
-		r := judged(t, command)
+		r := judgeWithoutLeak(t, command)
 		want := []string{"CLI-01", "CLI-02", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-08", "CLI-11"}
-		if got := having(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
-			t.Errorf("exit %d, and %v are passed, not %v:\n%s", r.Exit, got, want, printed(r))
+		if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
+			t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
 		}
-		if len(r.Notes) != 1 { // that of the command alone: nothing fails in the scenario works
+		if len(r.Notes) != 1 { // only that of the command: nothing fails in the scenario works
 			t.Errorf("notes: %q", r.Notes)
 		}
-		if got, want := having(r, report.Skip), []string{"CLI-03", "CLI-09", "CLI-10"}; !slices.Equal(got, want) {
-			t.Errorf("%v are skipped, not %v:\n%s", got, want, printed(r))
+		if got, want := clausesWith(r, report.Skip), []string{"CLI-03", "CLI-09", "CLI-10"}; !slices.Equal(got, want) {
+			t.Errorf("%v are skipped, not %v:\n%s", got, want, terminalText(r))
 		}
 	})
 	t.Run("v1", func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestProvider(t *testing.T) {
 		}
 		r := judgeClient(t, Options{Command: command, APIVersion: "v1", Select: []string{"create-error", "create-lost", "shrink", "name-taken", "echo"}})
 		want := []string{"CLI-01", "CLI-04", "CLI-05", "CLI-07", "CLI-08", "CLI-11"}
-		if got := having(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
-			t.Errorf("exit %d, and %v are passed, not %v:\n%s", r.Exit, got, want, printed(r))
+		if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
+			t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
 		}
 	})
 }

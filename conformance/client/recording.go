@@ -10,24 +10,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// exchange is one request of the client, and the answer that it got.
+// exchange is a request of the client, with the answers of the front and of the deployment.
 type exchange struct {
-	wire.Exchange // Sent is when the request arrived; Status 0: the connection was dropped
+	wire.Exchange // Sent is when the request arrived; Status is 0 if the connection was dropped
 	path          string
-	// served is what the deployment answered, which a fault may have replaced.
-	servedStatus int // 0: it got no request
+	// served is the deployment's answer, which a fault may have replaced.
+	servedStatus int // 0 if the deployment got no request
 	served       []byte
 }
 
-// Patterns of paths. A POST to a creation creates an object or a job.
+// Patterns of paths.
 const (
 	jobCreation = `^/v2/[^/]+/(run|runsync|openai/.+)$`
 	creation    = `^/v[12]/[^/]+$|^/v2/registries/delegations$|` + jobCreation
-	jobReads    = `^/v2/[^/]+/(status|stream)/` // at which a client waits for a job
+	jobReads    = `^/v2/[^/]+/(status|stream)/` // clients poll these to wait for a job
 	uniqueNames = `^/v2/(templates|registries)$|^/v1/(templates|containerregistryauth)$`
 )
 
-// Paths that rules are about. The id is the last group.
+// The last group of volumePath and jobPath is the id.
 var (
 	creationPath    = regexp.MustCompile(creation)
 	jobCreationPath = regexp.MustCompile(jobCreation)
@@ -63,8 +63,8 @@ func (x *exchange) isCreation() bool {
 	return x.Request.Method == http.MethodPost && creationPath.MatchString(x.path)
 }
 
-// submits tells whether the request submits a job, and submitsWebhook whether that has
-// a webhook.
+// submits tells whether the request submits a job, and submitsWebhook whether the job has a
+// webhook.
 func (x *exchange) submits() bool {
 	return x.Request.Method == http.MethodPost && jobCreationPath.MatchString(x.path)
 }
@@ -75,22 +75,22 @@ func (x *exchange) submitsWebhook() bool {
 
 func (x *exchange) succeeded() bool { return x.Status >= 200 && x.Status < 300 }
 
-// bearer returns the key of the request, "" for none.
+// bearer returns the key of the request, or "".
 func (x *exchange) bearer() string {
 	scheme, key, _ := strings.Cut(x.Request.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110: in any case
+	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110: the scheme is case-insensitive
 		return ""
 	}
 	return key
 }
 
-// line is the method and the path of the request.
+// line returns the method and the path of the request.
 func (x *exchange) line() string { return x.Request.Method + " " + x.path }
 
-// textIn returns a string member of a JSON object. It returns "" if the object has no such member.
+// textIn returns a string member of a JSON object, or "" if it doesn't exist.
 func textIn(body []byte, member string) string {
 	var o map[string]any
-	_ = json.Unmarshal(body, &o) // other JSON has no members
+	_ = json.Unmarshal(body, &o) // a body that isn't an object has no members
 	text, _ := o[member].(string)
 	return text
 }

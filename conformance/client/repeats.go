@@ -10,15 +10,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Thresholds for waits between tries.
+// Thresholds for waits between retries.
 const (
-	noWait   = 50 * time.Millisecond // a shorter wait is none
-	growth   = 1.5                   // of the last wait over the first: it grows, whatever the jitter
-	constant = 1.25                  // of the longest over the shortest: it does not, but for what a machine adds
-	late     = 10 * time.Millisecond // that a clock may go wrong in a second
+	noWait     = 50 * time.Millisecond // shorter waits don't count
+	growth     = 1.5                   // ratio of the last to the first wait, from which on waits grow in spite of jitter
+	constant   = 1.25                  // ratio of the longest to the shortest wait, up to which waits are constant on a busy machine
+	clockError = 10 * time.Millisecond // of a clock in a second
 )
 
-// judgeBackoff: CLI-02.
+// judgeBackoff judges CLI-02.
 func judgeBackoff(p *scenarioRun) suite.Outcome {
 	waits, ok := waitsAfter429(p)
 	if !ok {
@@ -27,45 +27,45 @@ func judgeBackoff(p *scenarioRun) suite.Outcome {
 	return judgeWaits(waits)
 }
 
-// judgeWaits judges whether the waits before further tries are a back-off.
+// judgeWaits judges whether the waits before retries are an exponential back-off.
 func judgeWaits(waits []time.Duration) suite.Outcome {
-	const accepted = "a further try after a wait, and each wait longer than the one before"
+	const accepted = "retries after waits that grow"
 	if len(waits) == 0 {
-		return violated("the request that was answered 429 was not tried again", accepted)
+		return violated("the request that was answered 429 was not retried", accepted)
 	}
 	sorted := slices.Sorted(slices.Values(waits))
 	shortest, longest, median := sorted[0], sorted[len(sorted)-1], sorted[len(sorted)/2]
-	text := "it was tried again after " + formatWaits(waits)
+	text := "it was retried after " + formatWaits(waits)
 	switch {
 	case median < noWait:
 		return violated(text+": it does not back off", accepted)
 	case len(waits) == 1:
-		return inconclusive("%s, and not a second time: whether it backs off exponentially can't be told", text)
+		return inconclusive("%s, but only once, which doesn't show whether the back-off is exponential", text)
 	case float64(waits[len(waits)-1]) >= growth*float64(waits[0]):
 		return passed
 	case len(waits) > 2 && float64(longest) <= constant*float64(shortest):
 		return violated(text+": the waits do not grow", accepted)
 	}
-	return inconclusive("%s: whether the waits grow can't be told", text)
+	return inconclusive("%s, which doesn't show whether the waits grow", text)
 }
 
-// judgeRetryAfter: CLI-02.
+// judgeRetryAfter judges CLI-02.
 func judgeRetryAfter(p *scenarioRun) suite.Outcome {
-	const accepted = "a further try, not before the second of Retry-After is over"
+	const accepted = "a retry, not before the second of Retry-After has passed"
 	waits, ok := waitsAfter429(p)
 	switch {
 	case !ok:
 		return skipped("the client sent no request")
 	case len(waits) == 0:
-		return violated("the request that was answered 429 was not tried again", accepted)
-	case waits[0] < time.Second-late:
-		return violated("it was tried again after "+formatWaits(waits[:1]), accepted)
+		return violated("the request that was answered 429 was not retried", accepted)
+	case waits[0] < time.Second-clockError:
+		return violated("it was retried after "+formatWaits(waits[:1]), accepted)
 	}
 	return passed
 }
 
-// waitsAfter429 returns the waits from a 429 to the next try; ok tells whether there
-// was a 429.
+// waitsAfter429 returns the waits from a 429 to the next retry. ok says that there was a
+// 429.
 func waitsAfter429(p *scenarioRun) (waits []time.Duration, ok bool) {
 	var last *exchange
 	for _, x := range p.exchanges {
@@ -88,23 +88,23 @@ func formatWaits(waits []time.Duration) string {
 	return strings.Join(texts, ", ")
 }
 
-// judgeRepeatedCreation: CLI-07. A creation may be repeated after a list that does
-// not show the object, or after its deletion: then it is not created twice.
+// judgeRepeatedCreation judges CLI-07. A creation may be repeated if a list before it
+// doesn't show the object, or after the object was deleted.
 func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.isCreation() && x.isFaulty() })
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
-	first, made := p.exchanges[i], p.exchanges[i].Status == 0
+	first, created := p.exchanges[i], p.exchanges[i].Status == 0
 	listed := false
 	for _, x := range p.exchanges[i+1:] {
 		listed = listed || listsCreated(x, first)
 		if deletesCreated(x, first) {
-			made, listed = false, true
+			created, listed = false, true
 		}
 		switch {
 		case !x.sameAs(first):
-		case made && listed:
+		case created && listed:
 			accepted := []string{"no second " + x.line()}
 			if id := first.createdID(); id != "" {
 				accepted = append(accepted, "a DELETE of "+id+" before it, answered with success")
@@ -112,19 +112,19 @@ func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
 			return violated(x.line()+" was sent again, although the list shows that the first one created the object", accepted...)
 		case !listed:
 			return violated(fmt.Sprintf("%s was sent again after %s, without a request in between that shows whether the first one created the object", x.line(), formatWaits([]time.Duration{x.Sent.Sub(first.Received)})),
-				"no second "+x.line(), "a list before it that does not have the object")
+				"no second "+x.line(), "a list before it that doesn't have the object")
 		}
 	}
 	return passed
 }
 
-// deletesCreated tells whether an exchange deleted the object of a POST whose answer
-// was lost.
+// deletesCreated tells whether x deletes the object that post created, although the answer
+// to post was lost.
 func deletesCreated(x, post *exchange) bool {
 	return x.Request.Method == http.MethodDelete && x.succeeded() && post.createdID() != "" && x.path == post.path+"/"+post.createdID()
 }
 
-// listsCreated tells whether an exchange lists the kind that a POST creates.
+// listsCreated tells whether x lists the kind of object that post creates.
 func listsCreated(x, post *exchange) bool {
 	if !x.isRead() || !x.succeeded() {
 		return false
@@ -135,13 +135,13 @@ func listsCreated(x, post *exchange) bool {
 	return post.submits() && jobListPath.MatchString(x.path)
 }
 
-// judgeRepeatedRefusals: CLI-08. A client may repeat a read for another reason, so that
-// only a series of the same one is a repetition.
+// judgeRepeatedRefusals judges CLI-08. A client may send a read again for other reasons, so
+// only a series of the same read counts as repetition.
 func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
 	verdict := skipped("no request was answered 4xx")
 	var refused []*exchange // requests that change something
-	var read *exchange      // the last request, where it was a read that was refused
-	series := 0             // repetitions in a row
+	var read *exchange      // the last request, if it is a refused read
+	series := 0             // consecutive repetitions
 	for _, x := range p.exchanges {
 		if i := slices.IndexFunc(refused, x.sameAs); i >= 0 {
 			return violated(fmt.Sprintf("%s was sent again after it was answered %d", x.line(), refused[i].Status), "no second "+x.line())
@@ -149,22 +149,22 @@ func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
 		if read == nil || !x.sameAs(read) {
 			read, series = nil, 0
 		} else if series++; series > furtherReads {
-			return violated(fmt.Sprintf("%s was sent %d times more after it was answered %d", x.line(), series, read.Status), "no series of the same request")
+			return violated(fmt.Sprintf("%s was sent %d more times after it was answered %d", x.line(), series, read.Status), "no series of the same request")
 		}
 		switch {
-		case isRefusal(x.Status) && readsJob(x): // waiting for a job is judged by CLI-09
+		case isRefusal(x.Status) && readsJob(x): // CLI-09 judges waiting for a job
 		case isRefusal(x.Status) && x.isRead():
 			read, verdict = x, passed
 		case isRefusal(x.Status):
 			refused, verdict = append(refused, x), passed
 		case x.succeeded() && !x.isRead():
-			refused = nil // this change may have removed the reason of the refusal
+			refused = nil // this change may have removed the reason for the refusal
 		}
 	}
 	return verdict
 }
 
-// isRefusal tells whether another try would get the same status.
+// isRefusal tells whether a retry would get the same status.
 func isRefusal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -21,7 +21,7 @@ import (
 
 var ctx = context.Background()
 
-// roles are what the test binary can be.
+// roles runs the test binary in a role.
 func roles(args []string) int {
 	switch args[0] {
 	case "sample":
@@ -37,31 +37,32 @@ func roles(args []string) int {
 		if err := child.Start(); err != nil {
 			return 1
 		}
-		return wait(child.Wait())
-	case "hold": // holds a connection open for as long as it lives
+		return exitCode(child.Wait())
+	case "hold": // keeps a connection open until it exits
 		c, err := net.Dial("tcp", args[1])
 		if err != nil {
 			return 1
 		}
 		_, err = io.Copy(io.Discard, c)
-		return wait(err)
+		return exitCode(err)
 	}
 	return 1
 }
 
-func wait(err error) int {
+// exitCode returns 1 for an error.
+func exitCode(err error) int {
 	if err != nil {
 		return 1
 	}
 	return 0
 }
 
-// sample is a client that does everything right, but for one fault.
+// sample is a client that is correct except for one fault.
 type sample struct {
 	fault, base, key, endpoint string
 }
 
-// answer is what a request was answered; status 0 is none.
+// answer is the answer to a request. Its status is 0 if none came.
 type answer struct {
 	status int
 	header http.Header
@@ -71,7 +72,8 @@ type answer struct {
 
 func (s sample) has(fault string) bool { return s.fault == fault }
 
-// run makes a template, works with a volume, and runs a job.
+// run creates a template, tries to shrink a volume in the scenario shrink, and otherwise
+// runs a job.
 func (s sample) run() int {
 	if s.has("prints the key") {
 		fmt.Println("using", s.key)
@@ -80,7 +82,7 @@ func (s sample) run() int {
 		fmt.Fprintln(os.Stderr, base64.StdEncoding.EncodeToString([]byte(s.key)))
 	}
 	version := os.Getenv("GPUCLOUD_API_VERSION")
-	if version == "v1" && !s.has("tells no retirement") {
+	if version == "v1" && !s.has("doesn't warn of the retirement") {
 		fmt.Fprintln(os.Stderr, "version 1 was retired on 15 November 2026")
 	}
 	templates := "/" + version + "/templates"
@@ -93,12 +95,12 @@ func (s sample) run() int {
 	return s.job()
 }
 
-// failed tells what went wrong, but for the key.
+// failed prints an error without the key.
 func (s sample) failed(what string, a answer) int {
 	switch {
-	case s.has("repeats what the server says"):
+	case s.has("prints the server's error"):
 		fmt.Fprintln(os.Stderr, what, a.text)
-	case s.has("tells no taken name"):
+	case s.has("doesn't mention the taken name"):
 		fmt.Fprintln(os.Stderr, what, "failed")
 	default:
 		fmt.Fprintln(os.Stderr, what, a.status, strings.ReplaceAll(a.text, s.key, "***"))
@@ -108,21 +110,21 @@ func (s sample) failed(what string, a answer) int {
 
 func (s sample) create(path string, body map[string]any) answer {
 	for try := 0; try < 4 && s.has("repeats refused reads") && s.do(http.MethodGet, path, nil).status == 403; try++ {
-		continue // as a client does that takes 403 for 429
+		continue // as if 403 were 429
 	}
 	a := s.do(http.MethodPost, path, body)
 	lost := a.status == 0 || a.status >= 500
 	switch {
-	case lost && s.has("looks and repeats what is there"):
+	case lost && s.has("lists and repeats although the object exists"):
 		s.do(http.MethodGet, path, nil)
 		return s.do(http.MethodPost, path, body)
-	case lost && s.has("deletes what was made and repeats"):
+	case lost && s.has("deletes the object and repeats"):
 		templates, _ := s.do(http.MethodGet, path, nil).body["templates"].([]any)
 		for _, t := range templates {
 			s.do(http.MethodDelete, path+"/"+fmt.Sprint(t.(map[string]any)["id"]), nil)
 		}
 		return s.do(http.MethodPost, path, body)
-	case lost && s.has("looks and repeats what is missing"):
+	case lost && s.has("lists and repeats if the object is missing"):
 		if found := s.do(http.MethodGet, path, nil); strings.Contains(found.text, fmt.Sprint(body["name"])) {
 			return found
 		}
@@ -139,9 +141,9 @@ func (s sample) shrink() int {
 	volume := s.do(http.MethodGet, path+"/"+os.Getenv("CONFORMANCE_VOLUME_ID"), nil)
 	smaller := map[string]any{"size": 10}
 	switch {
-	case s.has("asks for a shrink"):
+	case s.has("requests a shrink"):
 		return s.failed("the volume", s.do(http.MethodPatch, path+"/"+fmt.Sprint(volume.body["id"]), smaller))
-	case s.has("replaces by a smaller volume"):
+	case s.has("replaces a volume with a smaller one"):
 		s.do(http.MethodDelete, path+"/"+fmt.Sprint(volume.body["id"]), nil)
 		volume.body["size"] = 10
 		s.do(http.MethodPost, path, volume.body)
@@ -162,20 +164,20 @@ func (s sample) job() int {
 		called <- true
 	}))
 	defer hook.Close()
-	made := s.do(http.MethodPost, "/v2/"+s.endpoint+"/run", map[string]any{"input": map[string]any{"a": 1}, "webhook": hook.URL})
-	if made.status/100 != 2 {
-		return s.failed("the job", made)
+	submitted := s.do(http.MethodPost, "/v2/"+s.endpoint+"/run", map[string]any{"input": map[string]any{"a": 1}, "webhook": hook.URL})
+	if submitted.status/100 != 2 {
+		return s.failed("the job", submitted)
 	}
 	polls := 0
 	for {
-		a := s.do(http.MethodGet, "/v2/"+s.endpoint+"/status/"+fmt.Sprint(made.body["id"]), nil)
+		a := s.do(http.MethodGet, "/v2/"+s.endpoint+"/status/"+fmt.Sprint(submitted.body["id"]), nil)
 		state := a.body["status"]
 		if polls++; polls > 8 {
-			return 1 // a client with this fault would go on for ever
+			return 1 // a client with this fault would never stop
 		}
 		switch {
-		case a.status == 404 && s.has("polls what is gone"), state == cancelled && s.has("polls what is cancelled"):
-		case a.status == 404 && s.has("takes what is gone for done"), state == cancelled && s.has("takes cancelled for done"):
+		case a.status == 404 && s.has("polls an expired job"), state == cancelled && s.has("polls a cancelled job"):
+		case a.status == 404 && s.has("treats an expired job as completed"), state == cancelled && s.has("treats a cancelled job as completed"):
 			return 0
 		case a.status != 200:
 			return s.failed("the job", a)
@@ -189,22 +191,22 @@ func (s sample) job() int {
 	}
 }
 
-// do sends a request, and again after 429.
+// do sends a request, and retries it after 429.
 func (s sample) do(method, path string, body map[string]any) answer {
 	backoff := 60 * time.Millisecond
 	for {
 		a := s.send(method, path, body)
 		seconds, _ := strconv.Atoi(a.header.Get("Retry-After"))
-		after := time.Duration(seconds) * time.Second
+		retryAfter := time.Duration(seconds) * time.Second
 		switch {
 		case a.status != 429 || s.has("gives up at 429"):
 			return a
 		case s.has("does not wait"):
 			continue
-		case after > 0 && !s.has("ignores Retry-After"):
-			time.Sleep(after) // on the wall, as the suite does that judges it
+		case retryAfter > 0 && !s.has("ignores Retry-After"):
+			time.Sleep(retryAfter) // in real time, by which the suite judges
 		default:
-			time.Sleep(backoff) // the back-off that is judged
+			time.Sleep(backoff) // the suite judges this back-off
 			backoff *= 2
 		}
 	}
@@ -264,5 +266,5 @@ func jobsClient() int {
 		return 1
 	}
 	fmt.Println(job.Status)
-	return wait(nil)
+	return exitCode(nil)
 }

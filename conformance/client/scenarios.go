@@ -11,10 +11,10 @@ import (
 // scenario is the setting of one run of a client's command.
 type scenario struct {
 	id          string
-	clause      string // that it is for; "" where those of all scenarios are judged
-	description string // for people: what happens in it, and what the command is to do
-	v1          bool   // the client is told to use version 1
-	faults      string // JSON, separated by commas
+	clause      string // the clause that the scenario is for; "" if it is for all
+	description string // what happens, and what the command should do
+	v1          bool   // the environment selects version 1
+	faults      string // JSON of package wirefault, separated by commas
 	rules       []rule
 }
 
@@ -24,21 +24,20 @@ type rule struct {
 	judge  func(p *scenarioRun) suite.Outcome
 }
 
-// commonRules apply in every scenario.
 var commonRules = []rule{
 	{"CLI-01", judgeBearerToken},
 	{"CLI-08", judgeRepeatedRefusals},
 	{"CLI-11", judgeSecretOutput},
 }
 
-// controlScenario is the scenario without faults: it tells a client's own failures
-// from those that the faults cause.
+// controlScenario is the scenario without faults. It shows whether a client's failures are
+// its own.
 const controlScenario = "works"
 
-const cancelled = "CANCELLED" // state of a job
+const cancelled = "CANCELLED" // status of a job
 
-// scenarios have their faults in the language of package wirefault; $CREATION and the like are
-// patterns of paths.
+// scenarios has all scenarios. In faults, $CREATION, $UNIQUE and $JOB are patterns of
+// paths.
 var scenarios = []scenario{
 	{id: controlScenario, description: "Nothing fails. A job that names a webhook has it called.", rules: []rule{{"CLI-03", judgeWebhookReceiver}}},
 	{
@@ -50,11 +49,11 @@ var scenarios = []scenario{
 		faults: `{"first": true, "times": 1, "refuse": {"status": 429, "detail": "the rate limit is exceeded"}, "answer": {"header": {"Retry-After": "1"}}}`,
 	},
 	{
-		id: "create-error", clause: "CLI-07", description: "The first POST that makes something is answered 500, and made nothing.", rules: []rule{{"CLI-07", judgeRepeatedCreation}},
+		id: "create-error", clause: "CLI-07", description: "The first POST that creates an object is answered 500, and creates nothing.", rules: []rule{{"CLI-07", judgeRepeatedCreation}},
 		faults: `{"method": "POST", "path": "$CREATION", "first": true, "times": 1, "refuse": {"status": 500, "detail": "internal error"}}`,
 	},
 	{
-		id: "create-lost", clause: "CLI-07", description: "The first POST that makes something makes it, and the connection drops.", rules: []rule{{"CLI-07", judgeRepeatedCreation}},
+		id: "create-lost", clause: "CLI-07", description: "The first POST that creates an object creates it, and the connection drops.", rules: []rule{{"CLI-07", judgeRepeatedCreation}},
 		faults: `{"method": "POST", "path": "$CREATION", "first": true, "times": 1, "drop": "after"}`,
 	},
 	{
@@ -66,7 +65,7 @@ var scenarios = []scenario{
 		faults: `{"refuse": {"status": 403, "detail": "the key has no access to this"}}`,
 	},
 	{
-		id: "job-expired", clause: "CLI-09", description: "A job is gone while the client waits for it: 404.", rules: []rule{{"CLI-09", judgeExpiredJob}},
+		id: "job-expired", clause: "CLI-09", description: "A job expires while the client waits for it: 404.", rules: []rule{{"CLI-09", judgeExpiredJob}},
 		faults: runningOnce + `{"path": "$JOB", "skip": 1, "request": {"path": ["$", "-expired"]}}`,
 	},
 	{
@@ -75,10 +74,10 @@ var scenarios = []scenario{
 	},
 	{
 		id: "shrink", clause: "CLI-04", rules: []rule{{"CLI-04", judgeShrink}},
-		description: "Nothing fails. The command asks its client to make a network volume smaller: one that it made, or {volume_id}, which has 100 GB.",
+		description: "Nothing fails. The command tells its client to shrink a network volume: one that it created, or {volume_id}, which has 100 GB.",
 	},
 	{
-		id: "name-taken", clause: "CLI-05", description: "The name of each template and registry auth that the client makes is taken.", rules: []rule{{"CLI-05", judgeNameConflictMessage}},
+		id: "name-taken", clause: "CLI-05", description: "The name of each template and registry auth that the client creates is taken.", rules: []rule{{"CLI-05", judgeNameConflictMessage}},
 		faults: `{"method": "POST", "path": "$UNIQUE", "again": {}}`,
 	},
 	{
@@ -91,15 +90,15 @@ var scenarios = []scenario{
 	},
 }
 
-// runningOnce shows each job as running once.
+// runningOnce makes each job appear as running once.
 const runningOnce = `{"method": "POST", "path": "/runsync$", "status": 200, "answer": {"set": {"status": "IN_PROGRESS"}, "delete": ["output", "executionTime"]}},
 	{"path": "$JOB", "times": 1, "status": 200, "answer": {"set": {"status": "IN_PROGRESS"}, "delete": ["output", "executionTime"]}},`
 
-// newFaults returns the faults of the scenario, which have state.
+// newFaults returns the faults of the scenario. They have state, so each run needs its own.
 func (s scenario) newFaults() (list []*wirefault.Fault) {
 	text := strings.NewReplacer("$CREATION", creation, "$UNIQUE", uniqueNames, "$JOB", jobReads).Replace(s.faults)
 	if err := json.Unmarshal([]byte("["+text+"]"), &list); err != nil {
-		panic(err) // tested
+		panic(err) // a test parses all faults
 	}
 	return list
 }

@@ -27,7 +27,7 @@ func (j *judge) report(runs []*scenarioRun) {
 		j.output.Notes = append(j.output.Notes, "the directories of the scenarios are in "+j.root)
 	}
 	if !slices.ContainsFunc(runs, func(p *scenarioRun) bool { return p.scenario.id == controlScenario }) {
-		j.output.Notes = append(j.output.Notes, "the scenario "+controlScenario+" was not selected: whether the client works without faults is not known")
+		j.output.Notes = append(j.output.Notes, "the scenario "+controlScenario+" was not selected, so it is unknown whether the client works without faults")
 	}
 	interrupted := false
 	var silent []string // scenarios without a request
@@ -44,7 +44,7 @@ func (j *judge) report(runs []*scenarioRun) {
 		}
 	}
 	if j.output.Requests == 0 && !interrupted {
-		j.output.Preflight = "the client sent no request to the deployment: it has to use the URL of GPUCLOUD_BASE_URL or {base_url}"
+		j.output.Preflight = "the client sent no request to the deployment: it must use the URL of GPUCLOUD_BASE_URL or {base_url}"
 		if len(runs) > 0 {
 			j.output.Preflight += "; " + j.describeRun(runs[0])
 		}
@@ -67,25 +67,25 @@ func (j *judge) report(runs []*scenarioRun) {
 	j.output.Count()
 }
 
-// failedWithoutFault says how a client failed in the scenario without faults, "" where
-// it did not: other results of a client that fails there mean little.
+// failedWithoutFault describes how a client failed in the scenario without faults, or
+// returns "". If a client fails there, its other results mean little.
 func (j *judge) failedWithoutFault(p *scenarioRun) string {
-	how := ""
+	failure := ""
 	switch succeeded := slices.ContainsFunc(p.exchanges, (*exchange).succeeded); {
 	case p.scenario.id != controlScenario || p.interrupted:
 		return ""
 	case len(p.exchanges) == 0:
-		how = "it sent no request"
+		failure = "it sent no request"
 	case p.result.timeout || p.result.code != 0:
-		how = "it failed"
+		failure = "it failed"
 	case !succeeded:
-		how = "none of its requests succeeded"
+		failure = "none of its requests succeeded"
 	default:
 		return ""
 	}
-	text := "in the scenario " + controlScenario + ", in which nothing is scripted to fail, " + how + ": " + j.describeRun(p)
+	text := "in the scenario " + controlScenario + ", which has no faults, " + failure + ": " + j.describeRun(p)
 	if refused := p.refusedRequests(); len(refused) > 0 {
-		text += "\nThe deployment refused these requests of the client: " + nameSome(refused)
+		text += "\nThe deployment refused these requests of the client: " + joinPaths(refused)
 	}
 	return text + "\nrepeat: " + j.repeatCommand(p.scenario.id, "--keep-dirs ")
 }
@@ -104,14 +104,14 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 			if p.interrupted {
 				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.id)
 			}
-			own := slices.ContainsFunc(p.scenario.rules, func(one rule) bool { return one.clause == r.clause })
+			own := slices.ContainsFunc(p.scenario.rules, func(own rule) bool { return own.clause == r.clause })
 			if own && p.result.timeout && o.Verdict == report.Pass {
 				o = inconclusive("in the scenario %s, %s", p.scenario.id, p.describeEnd())
 			}
 			if own && o.Verdict == report.Skip {
 				leftOut = append(leftOut, report.Omission{Case: p.scenario.id, Code: o.Code, Reason: j.secrets.Redact(o.Reason)})
 			}
-			// Of two equal outcomes, that of the clause's own scenario has the best reason.
+			// If outcomes are equal, the clause's own scenario has the best reason.
 			order := conformance.VerdictRank(o.Verdict, o.Code) - conformance.VerdictRank(worst.Verdict, worst.Code)
 			if worstRun == nil || order < 0 || order == 0 && p.scenario.clause == c.ID && worstRun.scenario.clause != c.ID {
 				worst, worstRun = o, p
@@ -135,12 +135,12 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	return res
 }
 
-func (j *judge) failure(c clauses.Clause, o suite.Outcome, in scenario) *report.Failure {
+func (j *judge) failure(c clauses.Clause, o suite.Outcome, s scenario) *report.Failure {
 	f := *o.Failure
-	f.Steps = fmt.Sprintf("the scenario %s: %s", in.id, in.description)
+	f.Steps = fmt.Sprintf("the scenario %s: %s", s.id, s.description)
 	f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 	f.Actual = j.secrets.Redact(f.Actual)
-	f.Curl = j.repeatCommand(in.id, "")
+	f.Curl = j.repeatCommand(s.id, "")
 	return &f
 }
 
@@ -155,8 +155,8 @@ func (j *judge) repeatCommand(scenario, options string) string {
 	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellquote.Join(j.Command...))
 }
 
-// blockWithoutKey marks skipped clauses as blocked by CLI-01 where a request lacked
-// the key: the deployment refused what they need.
+// blockWithoutKey changes skipped clauses to blocked by CLI-01 if a request lacked the key,
+// since the deployment refused their requests.
 func (j *judge) blockWithoutKey() {
 	first := slices.IndexFunc(j.output.Results, func(r report.Result) bool { return r.Clause == "CLI-01" })
 	if first < 0 || j.output.Results[first].Verdict != report.Fail {
@@ -169,7 +169,7 @@ func (j *judge) blockWithoutKey() {
 	}
 }
 
-// describeRun says how a command ended, with the end of its output.
+// describeRun describes how a command ended, with the end of its output.
 func (j *judge) describeRun(p *scenarioRun) string {
 	text := p.describeEnd()
 	if lines := lastLines(j.secrets.Redact(p.result.output)); lines != "" {
@@ -178,7 +178,6 @@ func (j *judge) describeRun(p *scenarioRun) string {
 	return text + " and printed nothing"
 }
 
-// trace returns the exchanges for the report.
 func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 	var list []*wire.Exchange
 	for _, x := range p.exchanges {
@@ -190,7 +189,7 @@ func (p *scenarioRun) trace(hide *wire.Secrets) []report.Exchange {
 	return conformance.Trace(hide, list[0].Sent, list)
 }
 
-// refusedRequests are the requests that the deployment refused.
+// refusedRequests returns the requests that the deployment refused.
 func (p *scenarioRun) refusedRequests() (list []string) {
 	for _, x := range p.exchanges {
 		if x.Status >= http.StatusBadRequest && !x.isFaulty() {

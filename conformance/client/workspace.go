@@ -10,18 +10,17 @@ import (
 	"syscall"
 )
 
-// workspace holds the directories of one scenario: a working directory, a home and one
-// for temporary files.
+// workspace has the directories of a scenario: a working directory, a home, and one for
+// temporary files.
 type workspace struct {
-	root            string // holds all of it; "" where the user's own are used
+	root            string // the parent of all; "" if the user's own directories are used
 	dir, home, temp string
-	terraformData   string // in the place of an absolute TF_DATA_DIR
+	terraformData   string // replaces an absolute TF_DATA_DIR
 }
 
-// homeLinks are what tools keep at home and a client needs to run: installed
-// tools, packages and settings of the tools. They are linked into the home of
-// each scenario; everything else at home, such as a client's own settings and
-// caches, is not there.
+// homeLinks are entries of the user's home that a client needs to run: installed tools,
+// their packages and their settings. They are linked into the home of each scenario.
+// Nothing else is there, such as the client's own settings and caches.
 var homeLinks = []string{
 	".terraformrc", ".tofurc", ".terraform.d", ".config/opentofu",
 	".local/bin", ".local/lib", ".local/share/mise", ".asdf", ".pyenv", ".rbenv", ".nvm", ".sdkman", ".npmrc",
@@ -29,13 +28,13 @@ var homeLinks = []string{
 	".gitconfig", ".config/git", ".ssh", ".docker",
 }
 
-// newWorkspace creates the directories of a scenario. The notes say what isn't a copy of
-// the user's directory.
+// newWorkspace creates the directories of a scenario. The notes name files that aren't
+// copies of the user's.
 func newWorkspace(root, userDir string) (w *workspace, notes []string, err error) {
 	w = &workspace{root: root, home: filepath.Join(root, "home"), temp: filepath.Join(root, "tmp")}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("making a directory for the scenario: %w", errors.Join(err, w.remove()))
+			err = fmt.Errorf("creating a directory for the scenario: %w", errors.Join(err, w.remove()))
 		}
 	}()
 	w.dir = filepath.Join(root, "work")
@@ -89,8 +88,8 @@ func (w *workspace) linkTools() error {
 	return nil
 }
 
-// copyFile copies a file. No process is forked while the copy is open: it would
-// inherit it, and a program that some process has open for writing can't be run.
+// copyFile copies a file. It prevents forks while the copy is open: the new process would
+// inherit the open file, and a program that is open for writing can't be run.
 func copyFile(to, from string, mode fs.FileMode) (err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -106,11 +105,11 @@ func copyFile(to, from string, mode fs.FileMode) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(in, maxCopiedBytes)) // it may grow
+	_, err = io.Copy(out, io.LimitReader(in, maxCopiedBytes)) // the file may grow
 	return errors.Join(err, out.Close())
 }
 
-// remove deletes the workspace, never what its links lead to.
+// remove deletes the workspace, but no targets of its links.
 func (w *workspace) remove() error {
 	if w.root == "" {
 		return nil
@@ -118,15 +117,14 @@ func (w *workspace) remove() error {
 	return removeAll(w.root)
 }
 
-// removeAll also removes directories that were made read-only, as Go's module
-// cache is.
+// removeAll also removes read-only directories, such as Go's module cache.
 func removeAll(root string) error {
 	if err := os.RemoveAll(root); err == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, _ error) error {
 		if e != nil && e.IsDir() {
-			_ = os.Chmod(path, 0o700) // RemoveAll tells what remains
+			_ = os.Chmod(path, 0o700) // RemoveAll reports errors
 		}
 		return nil
 	})

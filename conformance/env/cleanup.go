@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// CleanUp deletes the objects in the ledger, except those to keep, and returns those that
-// remain. A deletion that succeeded counts once no list of any version shows the object; what
-// others depend on is deleted again after them.
+// CleanUp deletes the objects in the ledger, except those for which keep returns true, and
+// returns the remaining ones. A deletion counts once no list of any version shows the
+// object. Objects that others depend on are deleted again after these.
 func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Object) {
 	for wait := time.Second; ; wait *= 2 {
-		_ = e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep)) // what remains is returned
+		_ = e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep)) // remaining objects are returned
 		e.restoreShown(ctx)
 		left = slices.DeleteFunc(e.Ledger.Remaining(""), keep)
 		if len(left) == 0 || wait > maxCleanUpWait || pause(ctx, wait) != nil {
@@ -27,16 +27,18 @@ func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Objec
 	}
 }
 
-// maxCleanUpWait is the longest pause between two attempts to delete what remains.
+// maxCleanUpWait is the longest pause between two attempts to delete the remaining objects.
 const maxCleanUpWait = 4 * time.Second
 
-// DeleteCreated deletes the objects that a case created, or all for "", the newest
-// first. The error names those that remain. Where the target is silent, CleanUp tries again.
-func (e *Env) DeleteCreated(ctx context.Context, of string) error {
-	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(of), func(m Object) bool { return e.Silent("", m.URL) != "" }))
+// DeleteCreated deletes the objects that a case created, or all objects for "", newest
+// first. The error names the objects that remain. Objects of a silent API are left to
+// CleanUp.
+func (e *Env) DeleteCreated(ctx context.Context, caseID string) error {
+	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(caseID), func(m Object) bool { return e.Silent("", m.URL) != "" }))
 }
 
-// deleteAll deletes objects until a round deletes none: one may depend on a later one.
+// deleteAll deletes objects in rounds until a round deletes none, since an object may
+// depend on a later one.
 func (e *Env) deleteAll(ctx context.Context, list []Object) error {
 	for {
 		var errs []error
@@ -58,28 +60,28 @@ func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	switch {
 	case x.Err != nil:
 		return fmt.Errorf("%s %s is left, made by %s: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
-	case x.Status/100 == 2, m.Kind == "job" && x.Status/100 == 4: // the job is over
+	case x.Status/100 == 2, m.Kind == "job" && x.Status/100 == 4: // the job has ended
 		return e.Ledger.Remove(m)
-	case !saysMissing(x.Status):
-		return fmt.Errorf("%s %s is left, made by %s: its deletion is answered %d", m.Kind, m.ID, m.Case, x.Status)
+	case !mayMeanMissing(x.Status):
+		return fmt.Errorf("%s %s is left, made by %s: its deletion returned %d", m.Kind, m.ID, m.Case, x.Status)
 	}
 	// A version may hide an object from its reads, such as a template that an endpoint uses.
 	for _, address := range m.reads() {
-		if read := e.ask(ctx, http.MethodGet, address); !saysMissing(read.Status) && !ended(read) {
-			return fmt.Errorf("%s %s is left, made by %s: its deletion is answered %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
+		if read := e.ask(ctx, http.MethodGet, address); !mayMeanMissing(read.Status) && !isEnded(read) {
+			return fmt.Errorf("%s %s is left, made by %s: its deletion returned %d, and GET %s %d", m.Kind, m.ID, m.Case, x.Status, address, read.Status)
 		}
 	}
 	return e.Ledger.Remove(m)
 }
 
-// saysMissing tells whether a status may mean that the object does not exist: version 1
-// answers 400 for it.
-func saysMissing(status int) bool {
+// mayMeanMissing tells whether a status may mean that the object doesn't exist. Version 1
+// returns 400 for a missing object.
+func mayMeanMissing(status int) bool {
 	return slices.Contains([]int{http.StatusNotFound, http.StatusGone, http.StatusBadRequest, http.StatusUnprocessableEntity}, status)
 }
 
-// ended tells whether the answer shows an object that was terminated.
-func ended(x *wire.Exchange) bool {
+// isEnded tells whether the answer shows a terminated object.
+func isEnded(x *wire.Exchange) bool {
 	body, _ := x.JSON()
 	object, _ := body.(map[string]any)
 	return x.Status/100 == 2 && isTerminated(object)
@@ -93,10 +95,10 @@ func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
 	return e.Do(ctx, wire.Request{Method: method, URL: address, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}}})
 }
 
-// restoreShown returns to the ledger what a list still shows although its deletion
-// succeeded.
+// restoreShown returns to the ledger the objects that a list still shows although their
+// deletion succeeded.
 func (e *Env) restoreShown(ctx context.Context) {
-	lists := map[string]map[string]bool{} // ids by address of the list
+	lists := map[string]map[string]bool{} // ids by the address of their list
 	for _, m := range e.Ledger.takeDeleted() {
 		for _, address := range m.reads() {
 			path := pathOf(address)
@@ -105,18 +107,17 @@ func (e *Env) restoreShown(ctx context.Context) {
 				lists[list] = e.listedIDs(ctx, list)
 			}
 			if lists[list][m.ID] {
-				_, _ = e.Ledger.Add(m) // in memory at least, for the next attempt
+				_, _ = e.Ledger.Add(m) // if the file can't be written, the ledger in memory suffices
 				break
 			}
 		}
 	}
 }
 
-// maxListPages bounds the pages that are read of a list.
+// maxListPages is how many pages of a list are read.
 const maxListPages = 50
 
-// listedIDs returns the ids in a list, with its further pages; none where the target does
-// not serve it.
+// listedIDs returns the ids on all pages of a list, or none if the target doesn't serve it.
 func (e *Env) listedIDs(ctx context.Context, list string) map[string]bool {
 	ids := map[string]bool{}
 	for range maxListPages {
@@ -139,7 +140,7 @@ func (e *Env) listedIDs(ctx context.Context, list string) map[string]bool {
 	return ids
 }
 
-// nextPage is a link to the next page of a list (RFC 8288).
+// nextPage matches a link to the next page of a list (RFC 8288).
 var nextPage = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
 // objectsIn returns the objects of a list: an array, or an object with arrays.

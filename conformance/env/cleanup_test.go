@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// A deletion counts when no version shows the object any more, whatever the answer to the
-// DELETE was, and what others use is deleted after them.
+// A deletion counts once no version shows the object, whatever the DELETE returned. An
+// object that another one uses is deleted after that one.
 func TestCleanUp(t *testing.T) {
 	const template, endpoint = "template", "endpoint"
 	for name, c := range map[string]struct {
-		// answer returns the status of a request, 0 for what an ordinary deployment answers.
+		// answer returns the status of a request, or 0 for an ordinary answer.
 		answer func(n int, method, path string, shown map[string]bool) int
 		left   []string
 	}{
@@ -89,8 +89,8 @@ func TestCleanUp(t *testing.T) {
 					w.WriteHeader(status)
 				case id == "templates" || id == "serverless" || id == "endpoints":
 					var list []map[string]any
-					for one := range shown {
-						list = append(list, map[string]any{"id": one})
+					for id := range shown {
+						list = append(list, map[string]any{"id": id})
 					}
 					_ = json.NewEncoder(w).Encode(list)
 				case !shown[id]:
@@ -101,7 +101,7 @@ func TestCleanUp(t *testing.T) {
 			}
 			target := env.Target{Key: "the-key", Client: &http.Client{Transport: roundTripper(serve)}}
 			e := env.New(&target, env.NewReal(1))
-			for _, m := range []env.Object{ // the newest last: the endpoint is deleted first, unless it was made before
+			for _, m := range []env.Object{ // deleted in reverse order: the template, which the endpoint uses, first
 				{Kind: "endpoints", ID: endpoint, URL: "http://h/v1/endpoints/endpoint", Reads: []string{"http://h/v1/endpoints/endpoint", "http://h/v2/serverless/endpoint"}},
 				{Kind: "templates", ID: template, URL: "http://h/v1/templates/template", Reads: []string{"http://h/v1/templates/template?includeEndpointBoundTemplates=true", "http://h/v2/templates/template"}},
 			} {

@@ -7,40 +7,38 @@ import (
 	"time"
 )
 
-// Clock is the time that the target goes by. Cases read it and wait on it, and
-// on nothing else.
+// Clock is the target's clock. Cases use no other time.
 type Clock interface {
 	Now() time.Time
-	// Latest is Now or, while the clock is being advanced, the time that it is advanced to:
-	// what the target does meanwhile occurs between the two.
+	// Latest is Now or, while the clock is being advanced, the time to which it is
+	// advanced. What the target does in between happens between the two.
 	Latest() time.Time
-	// Until waits until a time of the clock. A case that waits lets others run.
+	// Until waits until a time of the clock. Other cases run meanwhile.
 	Until(ctx context.Context, t time.Time) error
-	// Expect announces so many calls of Begin: the clock is not advanced before them.
+	// Expect announces n calls of Begin. The clock isn't advanced before these.
 	Expect(n int)
-	// Begin waits for a turn and takes it; End gives it back. Between them the
-	// clock is not advanced, but for the time in which the holder is in Until.
+	// Begin waits for a turn, and End returns it. The clock isn't advanced while a case
+	// holds a turn, except while the case is in Until.
 	Begin(ctx context.Context) error
 	End()
 }
 
-// Real is the real-time clock, for targets whose clock can't be advanced, and for
-// those that run in a testing/synctest bubble together with the suite.
+// Real is the real-time clock. It is for targets whose clock can't be advanced, and for
+// targets that run in a testing/synctest bubble together with the suite.
 //
-// A case that wakes continues at once, however many others run: one that had to wait
-// for a turn would check too late. The limit holds for new cases.
+// A case that wakes continues at once, even if the limit is reached: waiting for a turn
+// would make it check too late. The limit applies to new cases.
 type Real struct {
 	limit int
 
 	mu      sync.Mutex
 	running int
-	waiting []chan struct{} // of Begin, closed when the turn is there
+	waiting []chan struct{} // by Begin; each is closed when its case gets a turn
 }
 
-// NewReal returns a clock for so many cases at a time.
+// NewReal returns a clock that lets parallel cases run at a time.
 func NewReal(parallel int) *Real { return &Real{limit: max(parallel, 1)} }
 
-// Now and Latest return the time.
 func (r *Real) Now() time.Time    { return time.Now() }
 func (r *Real) Latest() time.Time { return time.Now() }
 
@@ -65,7 +63,7 @@ func (r *Real) Begin(ctx context.Context) error {
 		r.waiting = slices.Delete(r.waiting, i, i+1)
 		return ctx.Err()
 	}
-	r.running-- // the turn came meanwhile
+	r.running-- // the case got a turn meanwhile
 	r.startNext()
 	return ctx.Err()
 }
@@ -102,80 +100,76 @@ func (r *Real) Until(ctx context.Context, t time.Time) error {
 	return ctx.Err()
 }
 
-// Shared is the clock of a target whose time can be advanced, shared by all
-// cases that run on it. Cases run side by side in real time, a few at a time,
-// and sleep in the target's. Only when every one of them sleeps is the clock
-// advanced, to the earliest time that one of them waits for: half an hour costs
-// the milliseconds that the target needs for it, and what a case sees does not
-// depend on which others run.
+// Shared is the clock of a target whose time can be advanced. Cases run concurrently in
+// real time, up to a limit, and sleep in the target's time. The clock is advanced only when
+// all cases sleep, to the earliest time for which a case waits. So half an hour takes
+// milliseconds, and what a case sees doesn't depend on the other cases.
 //
-// Where the target's time also passes by itself, a case whose time has come continues at
-// once, as on a Real clock: if it waited for the others, it would check too late.
+// If the target's time also passes by itself, a case continues as soon as its time has
+// come, as on a Real clock. Waiting for the others would make it check too late.
 type Shared struct {
-	// advance is the target's: it moves the time on by at least d and says what it
-	// is then.
+	// advance advances the target's clock by at least d and returns its new time.
 	advance func(ctx context.Context, d time.Duration) (time.Time, error)
-	limit   int // of cases that run at a time
+	limit   int // of concurrent cases
 
-	still bool // the target's time moves by advance alone
+	stopped bool // only advance moves the target's clock
 
 	mu        sync.Mutex
-	told      time.Time // the target's time when it was last told
-	at        time.Time // that on the wall then
-	expected  int       // of those that have not begun
+	lastTime  time.Time // the last time that the target reported
+	readAt    time.Time // the real time of that report
+	expected  int       // cases that have not begun
 	running   int
-	ready     []chan struct{} // these wait for a turn
+	ready     []chan struct{} // by cases that wait for a turn
 	sleepers  map[*sleeper]bool
 	advancing bool
-	step      time.Duration // by which the clock is being advanced
-	broken    error         // why the clock can't be advanced any more
+	step      time.Duration // by which the clock is currently advanced
+	broken    error         // why the last advance failed
 	steps     int
 }
 
 type sleeper struct {
 	until time.Time
-	woken chan struct{} // closed when the sleeper has a turn again
+	woken chan struct{} // closed when the sleeper gets its next turn
 	err   error
 }
 
-// wakeSlack is how late a sleeper may be woken, so that sleepers with almost the same
-// time are woken together.
+// wakeSlack is how late a sleeper may be woken. Sleepers with almost the same time are
+// woken together.
 const wakeSlack = 50 * time.Millisecond
 
-// NewShared asks the target for its time.
+// NewShared returns a clock with the target's time, which it requests.
 func NewShared(ctx context.Context, parallel int, t *Target) (*Shared, error) {
 	now, err := t.Advance(ctx, time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
 	return &Shared{
-		advance: t.Advance, limit: max(parallel, 1), still: t.ClockStopped, told: now, at: time.Now(), sleepers: map[*sleeper]bool{},
+		advance: t.Advance, limit: max(parallel, 1), stopped: t.ClockStopped, lastTime: now, readAt: time.Now(), sleepers: map[*sleeper]bool{},
 	}, nil
 }
 
-// Now is the target's time.
+// Now implements Clock.
 func (s *Shared) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now()
 }
 
-// Latest implements Clock. A clock that moves only when it is advanced is exact, so that
-// Latest is Now.
+// Latest implements Clock. A stopped clock has its new time only after the advance.
 func (s *Shared) Latest() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.still || !s.advancing {
+	if s.stopped || !s.advancing {
 		return s.now()
 	}
 	return s.now().Add(s.step)
 }
 
 func (s *Shared) now() time.Time {
-	if s.still {
-		return s.told
+	if s.stopped {
+		return s.lastTime
 	}
-	return s.told.Add(time.Since(s.at))
+	return s.lastTime.Add(time.Since(s.readAt))
 }
 
 // Steps returns how often the clock was advanced.
@@ -199,7 +193,7 @@ func (s *Shared) Begin(ctx context.Context) error {
 	s.expected = max(s.expected-1, 0)
 	s.giveTurn(turn)
 	s.mu.Unlock()
-	<-turn // those who have a turn end it or sleep: it does not take long
+	<-turn // short: each holder ends its turn or sleeps
 	if ctx.Err() != nil {
 		s.End()
 	}
@@ -213,20 +207,19 @@ func (s *Shared) End() {
 	s.returnTurn()
 }
 
-// giveTurn queues for a turn, and gives it at once where one is free. No turn is given
-// while the clock is being advanced.
+// giveTurn queues for a turn, which is granted by dispatch.
 func (s *Shared) giveTurn(turn chan struct{}) {
 	s.ready = append(s.ready, turn)
 	s.dispatch()
 }
 
-// returnTurn frees a turn.
 func (s *Shared) returnTurn() {
 	s.running--
 	s.dispatch()
 }
 
-// dispatch gives the free turns, or advances the clock where all cases sleep.
+// dispatch grants the free turns, or advances the clock if all cases sleep. No turn is
+// granted while the clock is advanced.
 func (s *Shared) dispatch() {
 	if s.advancing {
 		return
@@ -249,25 +242,25 @@ func (s *Shared) Until(ctx context.Context, t time.Time) error {
 		defer s.mu.Unlock()
 		return s.broken
 	}
-	me := &sleeper{until: t, woken: make(chan struct{})}
-	if !s.still {
-		due := time.AfterFunc(t.Sub(s.now()), func() { s.wakeDue(me) })
+	self := &sleeper{until: t, woken: make(chan struct{})}
+	if !s.stopped {
+		due := time.AfterFunc(t.Sub(s.now()), func() { s.wakeDue(self) })
 		defer due.Stop()
 	}
-	s.sleepers[me] = true
+	s.sleepers[self] = true
 	s.returnTurn()
 	s.mu.Unlock()
 	select {
-	case <-me.woken:
-		return me.err
+	case <-self.woken:
+		return self.err
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	if s.sleepers[me] {
-		s.wakeSleeper(me)
+	if s.sleepers[self] {
+		s.wakeSleeper(self)
 	}
 	s.mu.Unlock()
-	<-me.woken
+	<-self.woken
 	return ctx.Err()
 }
 
@@ -279,8 +272,8 @@ func (s *Shared) advanceToNext() {
 		s.advancing = false
 		s.dispatch()
 	}()
-	target, some := s.nextTarget()
-	if !some {
+	target, ok := s.nextTarget()
+	if !ok {
 		return
 	}
 	if d := target.Sub(s.now()); d > 0 {
@@ -292,53 +285,53 @@ func (s *Shared) advanceToNext() {
 		if err != nil {
 			s.broken = err
 		} else {
-			s.told, s.at = now, time.Now()
+			s.lastTime, s.readAt = now, time.Now()
 		}
 	}
 	now := s.now()
-	for one := range s.sleepers {
-		if s.broken != nil || !one.until.After(now) {
-			one.err = s.broken
-			s.wakeSleeper(one)
+	for sl := range s.sleepers {
+		if s.broken != nil || !sl.until.After(now) {
+			sl.err = s.broken
+			s.wakeSleeper(sl)
 		}
 	}
 }
 
-// nextTarget returns the time of the earliest sleeper, or a little later where others
-// follow closely.
-func (s *Shared) nextTarget() (target time.Time, some bool) {
+// nextTarget returns the time of the earliest sleeper, or up to wakeSlack later if others
+// follow.
+func (s *Shared) nextTarget() (target time.Time, ok bool) {
 	var first time.Time
-	for one := range s.sleepers {
-		if first.IsZero() || one.until.Before(first) {
-			first = one.until
+	for sl := range s.sleepers {
+		if first.IsZero() || sl.until.Before(first) {
+			first = sl.until
 		}
 	}
-	for one := range s.sleepers {
-		if one.until.After(target) && one.until.Sub(first) <= wakeSlack {
-			target = one.until
+	for sl := range s.sleepers {
+		if sl.until.After(target) && sl.until.Sub(first) <= wakeSlack {
+			target = sl.until
 		}
 	}
 	return target, !first.IsZero()
 }
 
-// wakeSleeper queues a sleeper for its turn or, where time does not stand still, gives it
-// one at once.
-func (s *Shared) wakeSleeper(one *sleeper) {
-	delete(s.sleepers, one)
-	if s.still {
-		s.giveTurn(one.woken)
+// wakeSleeper queues a sleeper for a turn. Unless the clock is stopped, it gets the turn at
+// once.
+func (s *Shared) wakeSleeper(sl *sleeper) {
+	delete(s.sleepers, sl)
+	if s.stopped {
+		s.giveTurn(sl.woken)
 		return
 	}
 	s.running++
-	close(one.woken)
+	close(sl.woken)
 }
 
 // wakeDue wakes a sleeper whose time has come while other cases run. During an advance,
 // advanceToNext wakes it.
-func (s *Shared) wakeDue(one *sleeper) {
+func (s *Shared) wakeDue(sl *sleeper) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sleepers[one] && !s.advancing {
-		s.wakeSleeper(one)
+	if s.sleepers[sl] && !s.advancing {
+		s.wakeSleeper(sl)
 	}
 }

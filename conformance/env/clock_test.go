@@ -13,22 +13,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// deployment is a clock that somebody else keeps.
+// deployment is a target whose clock can be advanced.
 type deployment struct {
-	mu     sync.Mutex
-	offset time.Duration
-	steps  []time.Duration
-	busy   atomic.Int64 // cases that run now
-	odd    atomic.Bool  // the clock was advanced while one ran
-	broken error
-	still  bool
-	began  time.Time
-	during func(time.Duration) // called within an advance
+	mu                sync.Mutex
+	offset            time.Duration
+	steps             []time.Duration
+	busy              atomic.Int64 // running cases
+	advancedWhileBusy atomic.Bool
+	broken            error
+	stopped           bool
+	began             time.Time
+	during            func(time.Duration) // called within an advance
 }
 
 func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, error) {
 	if d.busy.Load() > 0 {
-		d.odd.Store(true)
+		d.advancedWhileBusy.Store(true)
 	}
 	if d.during != nil {
 		d.during(by)
@@ -37,34 +37,34 @@ func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, er
 	defer d.mu.Unlock()
 	d.offset += by
 	d.steps = append(d.steps, by)
-	if d.still {
+	if d.stopped {
 		return d.began.Add(d.offset), d.broken
 	}
 	return time.Now().Add(d.offset), d.broken
 }
 
-func shared(t *testing.T, parallel int, d *deployment, still bool) *env.Shared {
+func newShared(t *testing.T, parallel int, d *deployment, stopped bool) *env.Shared {
 	t.Helper()
-	if d.still = still; still {
+	if d.stopped = stopped; stopped {
 		d.began = time.Now()
 	}
-	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: still})
+	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: stopped})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.steps = nil // the first one only asks for the time
+	d.steps = nil // the first step only requests the time
 	return clock
 }
 
-// Many cases that sleep and run: none is woken early or late, the clock is not advanced
-// while one runs, and no more run at a time than may.
+// Many cases sleep and run. No case is woken early or late, the clock isn't advanced while
+// a case runs, and no more than limit cases run at a time.
 func TestSharedClock(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			const limit = 3
 			d := new(deployment)
 			d.offset = time.Hour
-			clock := shared(t, limit, d, seed%2 == 0)
+			clock := newShared(t, limit, d, seed%2 == 0)
 			var group sync.WaitGroup
 			var longest atomic.Int64
 			clock.Expect(40)
@@ -76,8 +76,8 @@ func TestSharedClock(t *testing.T) {
 					}
 					defer clock.End()
 					work := func() {
-						if d.busy.Add(1) > limit && d.still { // where time passes by itself, the due ones continue at once
-							t.Error("too many run")
+						if d.busy.Add(1) > limit && d.stopped { // if time passes by itself, due cases continue at once
+							t.Error("too many cases run")
 						}
 						time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
 						d.busy.Add(-1)
@@ -91,7 +91,7 @@ func TestSharedClock(t *testing.T) {
 							t.Error(err)
 						}
 						late := clock.Now().Sub(until)
-						if late < 0 || late > 2*time.Second || d.still && late > 50*time.Millisecond {
+						if late < 0 || late > 2*time.Second || d.stopped && late > 50*time.Millisecond {
 							t.Errorf("woken %s late", late)
 						}
 						slept += sleep
@@ -106,7 +106,7 @@ func TestSharedClock(t *testing.T) {
 				})
 			}
 			group.Wait()
-			if d.odd.Load() {
+			if d.advancedWhileBusy.Load() {
 				t.Error("the clock was advanced while a case ran")
 			}
 			if passed := d.offset - time.Hour; passed > time.Duration(longest.Load())+time.Minute {
@@ -116,12 +116,12 @@ func TestSharedClock(t *testing.T) {
 	}
 }
 
-// Where time passes by itself, a case is woken at its time although another one runs, and
-// what occurs during an advance may be as late as its end.
+// If time passes by itself, a case is woken on time although another one runs. An effect
+// during an advance may be as late as its end.
 func TestSharedClockWakesOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := shared(t, 2, d, false)
+		clock := newShared(t, 2, d, false)
 		_ = clock.Begin(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -149,11 +149,11 @@ func TestSharedClockWakesOnTime(t *testing.T) {
 	})
 }
 
-// Those who begin to wait at almost the same time cost one step.
-func TestSharedClockGathers(t *testing.T) {
+// Cases that begin to wait at almost the same time are woken by one step.
+func TestSharedClockMergesSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := shared(t, 8, d, false)
+		clock := newShared(t, 8, d, false)
 		var group sync.WaitGroup
 		clock.Expect(8)
 		for n := range 8 {
@@ -171,12 +171,11 @@ func TestSharedClockGathers(t *testing.T) {
 	})
 }
 
-// A case that is broken off stops waiting, and a clock that can't be advanced
-// ends every wait.
+// A cancelled case stops waiting, and a clock that can't be advanced ends every wait.
 func TestSharedClockEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := shared(t, 2, d, true)
+		clock := newShared(t, 2, d, true)
 		_ = clock.Begin(t.Context()) // keeps the clock from being advanced
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -188,22 +187,22 @@ func TestSharedClockEnds(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) || len(d.steps) > 0 {
-			t.Errorf("ended by %v after the steps %v", err, d.steps)
+			t.Errorf("ended with %v after the steps %v", err, d.steps)
 		}
 		clock.End()
 		d.broken = errors.New("no clock")
 		for range 2 {
 			_ = clock.Begin(t.Context())
 			if err := clock.Until(t.Context(), clock.Now().Add(time.Minute)); !errors.Is(err, d.broken) {
-				t.Errorf("answered %v", err)
+				t.Errorf("returned %v", err)
 			}
 			clock.End()
 		}
 	})
 }
 
-// Cases on the wall's clock run side by side as many as may, and one that waits
-// gives its turn away.
+// On the real clock, no more than the limit of cases begin, and a case that waits frees its
+// turn.
 func TestRealClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := env.NewReal(2)

@@ -11,22 +11,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Env is what the cases of a run share.
+// Env is the environment that the cases of a run share.
 type Env struct {
 	Target  *Target
 	Clock   Clock
 	Secrets *wire.Secrets
 	Ledger  *Ledger
-	Pace    *Pace // nil: as fast as it goes
-	// Seed is the seed of random values.
-	Seed uint64
-	// MaxRequests bounds the requests, with those that delete what was created; 0: no bound.
+	Pace    *Pace // nil is no rate limit
+	Seed    uint64
+	// MaxRequests bounds all requests, including those of the cleanup. Zero is no bound.
 	MaxRequests int
 	// OnExchange is called with every exchange.
 	OnExchange func(*wire.Exchange)
 
 	client *http.Client
-	// neverStarts says that a job did not start in the time that StartPatience gave.
+	// neverStarts says that the last job for which StartPatience was spent did not start.
 	neverStarts atomic.Bool
 
 	silence silence
@@ -34,9 +33,9 @@ type Env struct {
 	requests atomic.Int64
 	jobs     atomic.Int64
 
-	hooks   *Receiver
-	hooking sync.Once
-	hookErr error
+	hooks     *Receiver
+	hooksOnce sync.Once
+	hooksErr  error
 }
 
 // New returns an Env without a ledger file and pace: set them before use.
@@ -45,14 +44,14 @@ func New(t *Target, clock Clock) *Env {
 	if e.client == nil {
 		e.client = newClient()
 	}
-	// In output they are replaced by the names of their environment variables.
+	// Output shows the names of their environment variables instead.
 	e.Secrets.Add("GPUCLOUD_API_KEY", t.Key)
 	e.Secrets.Add("GPUCLOUD_OTHER_API_KEY", t.OtherKey)
 	e.Secrets.Add("GPUCLOUD_USER_API_KEY", t.UserKey)
 	return e
 }
 
-// Do sends a request at the pace of the run, and again after a 429.
+// Do sends a request when Pace permits it, and again after a 429.
 func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 	for try := 0; ; try++ {
 		if err := e.Pace.Wait(ctx, r.URL); err != nil {
@@ -72,8 +71,8 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 	}
 }
 
-// Exhausted tells whether a case may send no further request: the rest of MaxRequests is for
-// cleanup, for requests in flight, and for the preflight, which is not counted.
+// Exhausted tells whether cases may send no further request. The rest of MaxRequests is for
+// the cleanup, for requests in flight, and for the preflight, which isn't counted.
 func (e *Env) Exhausted() bool {
 	if e.MaxRequests == 0 {
 		return false
@@ -85,15 +84,15 @@ func (e *Env) Exhausted() bool {
 	return int(e.Requests())+objects+inFlight+preflight >= e.MaxRequests
 }
 
-// Requests beside those of cases, at most.
+// The most requests that a run sends beside those of its cases.
 const (
 	listReads = 12 // one list of each kind and version
 	inFlight  = 8
 	preflight = 10
 )
 
-// StartPatience is how long a job may wait for a worker, which may have to be started
-// first. It is shorter after a wait in which no job started.
+// StartPatience is how long a job may wait for a worker to start. It is shorter after a
+// wait in which no job started.
 func (e *Env) StartPatience() time.Duration {
 	if e.neverStarts.Load() {
 		return time.Minute
@@ -104,14 +103,13 @@ func (e *Env) StartPatience() time.Duration {
 // NoteStart records whether a job began to run within StartPatience.
 func (e *Env) NoteStart(began bool) { e.neverStarts.Store(!began) }
 
-// Requests and Jobs return how many were sent and submitted.
+// Requests and Jobs return how many were sent and submitted so far.
 func (e *Env) Requests() int64 { return e.requests.Load() }
 func (e *Env) Jobs() int64     { return e.jobs.Load() }
 
-// CountJob counts a job that was submitted.
 func (e *Env) CountJob() { e.jobs.Add(1) }
 
-// Close releases what the run used on this machine.
+// Close shuts down the receiver and closes connections and the ledger.
 func (e *Env) Close() error {
 	if e.hooks != nil {
 		e.hooks.shutDown()
@@ -120,15 +118,16 @@ func (e *Env) Close() error {
 	return e.Ledger.Close()
 }
 
-// Pace limits the rate of requests to a target that others use, too: the management API's public limits are 60 a minute, 3,000 an hour.
+// Pace limits the rate of requests to a target that others also use. The public limits of the
+// management API are 60 a minute and 3,000 an hour.
 type Pace struct {
 	mu         sync.Mutex
 	next       map[string]time.Time
-	management time.Duration // from one request to the next
+	management time.Duration // the interval between two requests
 	jobs       time.Duration
 }
 
-// NewPace allows so many requests per minute and second to each API.
+// NewPace returns a Pace with a limit for each API.
 func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 	return &Pace{
 		next:       map[string]time.Time{},
@@ -137,8 +136,8 @@ func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 	}
 }
 
-// Managed tells whether an address is of the management API, by the reserved
-// first segments of its paths.
+// Managed tells whether an address belongs to the management API, by the reserved first
+// segments of its paths.
 func Managed(url string) bool {
 	for _, part := range []string{
 		"/v1/", "/v2/pods", "/v2/serverless", "/v2/templates", "/v2/network-volumes", "/v2/registries", "/v2/catalog", "/v2/billing",
@@ -151,7 +150,7 @@ func Managed(url string) bool {
 	return false
 }
 
-// Wait waits for a request's turn.
+// Wait waits until a request may be sent.
 func (p *Pace) Wait(ctx context.Context, url string) error {
 	if p == nil {
 		return nil
@@ -170,8 +169,8 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 	return pause(ctx, time.Until(at))
 }
 
-// WaitAfter429 waits for the Retry-After of a 429 of the management API, and tells
-// whether to try again.
+// WaitAfter429 delays further requests by the Retry-After of a 429 of the management API.
+// It tells whether to send the request again.
 func (p *Pace) WaitAfter429(x *wire.Exchange, try int) bool {
 	if p == nil || try >= 2 || !Managed(x.Request.URL) {
 		return false
@@ -197,5 +196,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Client returns the client for requests outside of cases.
+// Client returns the client that preflight uses.
 func (e *Env) Client() *http.Client { return e.client }

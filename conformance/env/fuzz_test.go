@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a ledger has, such as after a crash: what is added to it is read back
-// when it is opened again, beside what was there.
+// Whatever a ledger file contains, for instance after a crash: an added entry is read back
+// beside the previous ones.
 func FuzzLedger(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "ledger")
@@ -30,12 +30,12 @@ func FuzzLedger(f *testing.F) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := env.OpenLedger(path)
+		reopened, err := env.OpenLedger(path)
 		if err != nil {
-			t.Fatalf("%q: with one more it is not read: %v", text, err)
+			t.Fatalf("%q: can't be read after an entry was added: %v", text, err)
 		}
-		defer again.Close()
-		left := again.Remaining("")
+		defer reopened.Close()
+		left := reopened.Remaining("")
 		if !slices.ContainsFunc(left, func(m env.Object) bool { return m.N == added.N && m.ID == "x" }) || len(left) != len(before)+1 {
 			t.Errorf("%q: after one more there is\n%+v\nbefore\n%+v", text, left, before)
 		}

@@ -24,9 +24,9 @@ type Object struct {
 	URL    string    `json:"url"`
 	Case   string    `json:"case"`
 	At     time.Time `json:"at"`
-	Gone   bool      `json:"gone,omitempty"` // it was taken down
-	// Reads are the addresses at which the versions of the management API show it. None:
-	// URL.
+	Gone   bool      `json:"gone,omitempty"` // the object was deleted
+	// Reads are the addresses at which the versions of the management API show the object.
+	// If empty, it is shown at URL.
 	Reads []string `json:"reads,omitempty"`
 }
 
@@ -37,16 +37,15 @@ func (m Object) reads() []string {
 	return m.Reads
 }
 
-// Ledger lists the objects that the suite created and has to delete. With a file, each
-// line is on the disk before the object is used, so that another process can delete
-// it after a crash. The zero Ledger has no file.
+// Ledger lists the objects that the suite created and must delete. If it has a file, each
+// entry is on disk before the object is used, so that another process can delete the object
+// after a crash. The zero Ledger has no file.
 type Ledger struct {
-	mu   sync.Mutex
-	file *os.File
-	made []Object
-	// deleted are those of this process whose deletion succeeded.
-	deleted []Object
-	n       int
+	mu      sync.Mutex
+	file    *os.File
+	made    []Object
+	deleted []Object // by this process
+	n       int      // the highest number of an entry
 }
 
 // OpenLedger reads a ledger file, or creates it.
@@ -60,16 +59,17 @@ func OpenLedger(path string) (*Ledger, error) {
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the ledger of what the suite makes: %w", err)
+		return nil, fmt.Errorf("the ledger of created objects: %w", err)
 	}
 	l.file = file
 	if err := endLine(path, file); err != nil {
-		return nil, fmt.Errorf("the ledger of what the suite makes: %w", errors.Join(err, file.Close()))
+		return nil, fmt.Errorf("the ledger of created objects: %w", errors.Join(err, file.Close()))
 	}
 	return l, nil
 }
 
-// endLine ends a line that a crash cut short, so that the next entry has its own.
+// endLine completes a line that a crash cut short, so that the next entry starts a new
+// line.
 func endLine(path string, file *os.File) error {
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 || text[len(text)-1] == '\n' {
@@ -88,7 +88,7 @@ func (l *Ledger) read(path string) error {
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var m Object
-		// A crash may have cut the last line short: its object was not used.
+		// A crash may have cut the last line short. Its object was not used.
 		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 || m.N == math.MaxInt {
 			continue
 		}
@@ -128,7 +128,7 @@ func (l *Ledger) Remove(m Object) error {
 	return l.write(m)
 }
 
-// takeDeleted returns the objects that were deleted since it was last called.
+// takeDeleted returns the objects that were deleted since the last call.
 func (l *Ledger) takeDeleted() []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,11 +137,11 @@ func (l *Ledger) takeDeleted() []Object {
 	return list
 }
 
-// noteDeleted removes from the ledger the object that a case has deleted itself.
+// noteDeleted removes from the ledger an object that a case itself has deleted.
 func (e *Env) noteDeleted(address string) {
 	for _, m := range e.Ledger.Remaining("") {
 		if m.URL == address || slices.ContainsFunc(m.Reads, func(read string) bool { return pathOf(read) == address }) {
-			_ = e.Ledger.Remove(m) // if that can't be written, the object is deleted once more
+			_ = e.Ledger.Remove(m) // if it can't be written, the cleanup deletes the object again
 			return
 		}
 	}
@@ -165,26 +165,25 @@ func (l *Ledger) write(m Object) error {
 		err = l.file.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("noting in the ledger that the %s %s was made: %w", m.Kind, m.ID, err)
+		return fmt.Errorf("recording the %s %s in the ledger: %w", m.Kind, m.ID, err)
 	}
 	return nil
 }
 
-// Remaining returns the objects of a case that have to be deleted, the newest first;
+// Remaining returns the objects of a case that must still be deleted, newest first, or
 // those of all cases for "".
-func (l *Ledger) Remaining(of string) []Object {
+func (l *Ledger) Remaining(caseID string) []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var left []Object
 	for _, m := range slices.Backward(l.made) {
-		if of == "" || m.Case == of {
+		if caseID == "" || m.Case == caseID {
 			left = append(left, m)
 		}
 	}
 	return left
 }
 
-// Close closes the file.
 func (l *Ledger) Close() error {
 	if l.file == nil {
 		return nil

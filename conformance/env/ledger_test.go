@@ -13,17 +13,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// What a process that died had made is taken down by the next one, the newest
-// first, and only that; a line that the crash cut short does no harm.
+// The next process deletes what a crashed process created, newest first, and nothing else.
+// A line that the crash cut short does no harm.
 func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	var mu sync.Mutex
-	var asked []string
+	var requests []string
 	status, reads := map[string]int{"/v2/c": 404, "/v1/d": 400}, map[string]int{"/v2/c": 404}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, r.Method+" "+r.URL.Path)
+		requests = append(requests, r.Method+" "+r.URL.Path)
 		if r.Header.Get("Authorization") != "Bearer the-key" {
 			w.WriteHeader(401)
 		}
@@ -39,8 +39,8 @@ func TestLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, what := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
-		m, err := first.Add(env.Object{Kind: "thing", ID: what, Method: "DELETE", URL: target.URL + what, Case: "X-01"})
+	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
+		m, err := first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,21 +61,21 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again, err := env.OpenLedger(path)
+	reopened, err := env.OpenLedger(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := env.New(&env.Target{Key: "the-key"}, env.NewReal(1))
-	e.Ledger = again
-	// Version 1 answers 400 for what is not there: here the read finds it.
+	e.Ledger = reopened
+	// Version 1 returns 400 for a missing object. Here a read shows that it exists.
 	err = e.DeleteCreated(context.Background(), "")
 	if err == nil || !strings.Contains(err.Error(), "thing /v1/d is left, made by X-01") {
-		t.Errorf("the end is %v", err)
+		t.Errorf("the error is %v", err)
 	}
-	if got := strings.Join(asked, ", "); got != "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d" {
-		t.Errorf("asked %s", got)
+	if got := strings.Join(requests, ", "); got != "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d" {
+		t.Errorf("the requests are %s", got)
 	}
-	if left := again.Remaining(""); len(left) != 1 || left[0].ID != "/v1/d" {
-		t.Errorf("left is %v", left)
+	if left := reopened.Remaining(""); len(left) != 1 || left[0].ID != "/v1/d" {
+		t.Errorf("the remaining objects are %v", left)
 	}
 }

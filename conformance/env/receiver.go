@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// Receiver is a server of the suite that the target calls: as a webhook, and from
-// handlers that signal that they run.
+// Receiver is a server of the suite that the target calls with webhooks, and that handlers
+// call to signal that they run.
 type Receiver struct {
 	server *http.Server
-	base   string // as the target reaches it
+	base   string // its address for the target
 	now    func() time.Time
 
 	mu    sync.Mutex
 	boxes map[string]*Box
 }
 
-// Box is one address of the receiver, for one purpose of one case.
+// Box is one address of the receiver. A case opens one for each purpose.
 type Box struct {
 	URL string
 
 	mu      sync.Mutex
 	calls   []Call
 	answers []int
-	arrived chan struct{} // closed at the next call
+	arrived chan struct{} // closed by the next call
 }
 
-// Call is one request that the receiver got.
+// Call is a request that the receiver got.
 type Call struct {
 	At     time.Time // by the target's clock
 	Method string
@@ -44,19 +44,19 @@ type Call struct {
 }
 
 // ErrNoReceiver says that the target can't reach this machine.
-var ErrNoReceiver = errors.New("the target can't reach this machine: --hook-url says at which address it does")
+var ErrNoReceiver = errors.New("the target can't reach this machine: set its address for the target with --hook-url")
 
-// NewBox opens an address. It answers calls with these status codes in turn, the last
-// one for all that follow, and without any with 200. 0 closes the connection.
+// NewBox opens an address. It answers calls with the status codes in turn and then repeats
+// the last one. Without codes, it answers 200. Code 0 closes the connection.
 func (e *Env) NewBox(answers ...int) (*Box, error) {
-	e.hooking.Do(func() { e.hooks, e.hookErr = e.receive() })
-	if e.hookErr != nil {
-		return nil, e.hookErr
+	e.hooksOnce.Do(func() { e.hooks, e.hooksErr = e.startReceiver() })
+	if e.hooksErr != nil {
+		return nil, e.hooksErr
 	}
 	return e.hooks.newBox(answers), nil
 }
 
-// Reachable tells whether the target reaches this machine.
+// Reachable tells whether the target can reach this machine.
 func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && isLoopback(t.Queue()) }
 
 // OnThisMachine tells whether the target runs on this machine.
@@ -78,7 +78,7 @@ func isLoopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (e *Env) receive() (*Receiver, error) {
+func (e *Env) startReceiver() (*Receiver, error) {
 	if !e.Target.Reachable() {
 		return nil, ErrNoReceiver
 	}
@@ -91,7 +91,7 @@ func (e *Env) receive() (*Receiver, error) {
 	}
 	r := &Receiver{base: trimSlash(firstNonEmpty(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Latest, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = r.server.Serve(listener) }() // ends with close
+	go func() { _ = r.server.Serve(listener) }() // ends with shutDown
 	return r, nil
 }
 
@@ -118,7 +118,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, 64<<20))
 	if err != nil {
-		return // the caller is gone
+		return // the caller has disconnected
 	}
 	status := b.record(Call{At: r.now(), Method: req.Method, Target: req.RequestURI, Header: req.Header, Body: body})
 	if status == 0 {
@@ -147,7 +147,8 @@ func (b *Box) Calls() []Call {
 	return b.calls[:len(b.calls):len(b.calls)]
 }
 
-// Await waits, in real time, for n calls or until the time is over.
+// Await waits, in real time, until n calls have arrived or patience has passed. It returns
+// the calls so far.
 func (b *Box) Await(n int, patience time.Duration) []Call {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -11,11 +11,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// maxTimeouts is how many requests in a row may time out in a section of the clauses before
-// no more are sent there. As many that belong to more than one section end an API.
+// maxTimeouts is how many consecutive timeouts make a section of the clauses silent: no
+// more of its requests are sent. If they belong to more than one section, their API becomes
+// silent.
 const maxTimeouts = 3
 
-// silence has the sections of the requests in a row that timed out, by section and by API.
+// silence has the consecutive timeouts of each section and of each API, as the sections of
+// the timed-out requests.
 type silence struct {
 	mu       sync.Mutex
 	timeouts map[string][]string
@@ -30,31 +32,32 @@ func (e *Env) NoteAnswer(section string, x *wire.Exchange, timedOut bool) {
 	if e.silence.timeouts == nil {
 		e.silence.timeouts = map[string][]string{}
 	}
-	for _, of := range []string{section, e.Target.API(x.Request.URL)} {
+	for _, scope := range []string{section, e.Target.API(x.Request.URL)} {
 		switch {
-		case e.silence.isSilent(of): // and stays so
+		case e.silence.isSilent(scope): // it remains silent
 		case timedOut:
-			e.silence.timeouts[of] = append(e.silence.timeouts[of], section)
+			e.silence.timeouts[scope] = append(e.silence.timeouts[scope], section)
 		default:
-			delete(e.silence.timeouts, of)
+			delete(e.silence.timeouts, scope)
 		}
 	}
 }
 
-// isSilent tells whether a section or an API answers no more.
-func (s *silence) isSilent(of string) bool {
-	list := s.timeouts[of]
-	return len(list) >= maxTimeouts && (list[0] == of || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))
+// isSilent tells whether a section or an API is silent.
+func (s *silence) isSilent(scope string) bool {
+	list := s.timeouts[scope]
+	return len(list) >= maxTimeouts && (list[0] == scope || slices.ContainsFunc(list, func(section string) bool { return section != list[0] }))
 }
 
-// Silent says why no more requests of a section are sent to an address, "" where they are.
+// Silent returns why no more requests of a section are sent to an address, or "" if they
+// are.
 func (e *Env) Silent(section, address string) string {
 	e.silence.mu.Lock()
 	defer e.silence.mu.Unlock()
-	what := map[string]string{section: "the section " + section, "v1": "version 1 of the management API", "v2": "version 2 of the management API", "jobs": "the job API"}
-	for _, of := range []string{section, e.Target.API(address)} {
-		if e.silence.isSilent(of) {
-			return fmt.Sprintf("%d requests in a row timed out in %s: no more are sent there", maxTimeouts, what[of])
+	names := map[string]string{section: "the section " + section, "v1": "version 1 of the management API", "v2": "version 2 of the management API", "jobs": "the job API"}
+	for _, scope := range []string{section, e.Target.API(address)} {
+		if e.silence.isSilent(scope) {
+			return fmt.Sprintf("%d requests in a row timed out in %s: no more are sent there", maxTimeouts, names[scope])
 		}
 	}
 	return ""

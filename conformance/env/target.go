@@ -13,58 +13,57 @@ import (
 
 // Target is a deployment to judge.
 type Target struct {
-	// BaseURL is where version 2 of the management API is, below /v2. Empty: only
-	// the job API is judged.
+	// BaseURL is the address of version 2 of the management API, without /v2. If it is
+	// empty, only the job API is judged.
 	BaseURL string
-	// BaseURLV1 and QueueURL are where version 1, below /v1, and the job API,
-	// below /v2/{endpoint}, are. Empty: at BaseURL.
+	// BaseURLV1 is the address of version 1, without /v1, and QueueURL that of the job API,
+	// without /v2/{endpoint}. The default is BaseURL.
 	BaseURLV1, QueueURL string
-	// Key has access to everything.
+	// Key is a key with access to everything.
 	Key string
-	// OtherKey is a valid key without access to what Key opens; UserKey one with
-	// access, of another user. Cases that need one that is empty are skipped.
+	// OtherKey is a valid key without access to the objects of Key. UserKey is another
+	// user's key with access to everything. Cases that need a missing key are skipped.
 	OtherKey, UserKey string
 	// Endpoint is an existing endpoint whose workers run our handler.
 	Endpoint string
-	// Image is the image of endpoints that the suite creates. Empty:
+	// Image is the image of endpoints that the suite creates. The default is
 	// builtin/conformance.
 	Image string
-	// EndpointBody has further members of the body that creates an endpoint, such as
-	// gpu, where the target requires them.
+	// EndpointBody has the members that the target requires in the body that creates an
+	// endpoint, such as gpu, beyond those that the suite sends.
 	EndpointBody map[string]json.RawMessage
-	// Live judges by the dialect of the public SDKs where that differs.
+	// Live selects the dialect of the public SDKs.
 	Live bool
-	// NoV1 and NoV2 leave a version of the management API out.
+	// NoV1 and NoV2 exclude a version of the management API.
 	NoV1, NoV2 bool
-	// Local says that the target is for nothing but tests, on this machine: cases
-	// of every cost run, and each has endpoints of its own.
+	// Local says that the target is on this machine and serves only tests. Cases of every
+	// cost run, and each has endpoints of its own.
 	Local bool
-	// Advance moves the target's clock on, where that is possible: half an hour
-	// takes no time then. See NewShared.
+	// Advance advances the target's clock, so that half an hour takes no time. It is nil if
+	// the clock can't be advanced. See NewShared.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
-	// Lateness is how late a timed effect may come. 0: 2 s where the
-	// clock can be advanced, 5 s elsewhere. What time does to a job (ttl, retention,
-	// execution time-out) may then be 5 s later everywhere; where the clock stands
-	// still that is a warning.
+	// Lateness is how late a timed effect may come. Zero is 2 s if the clock can be
+	// advanced, and 5 s otherwise. The effects of a ttl, a retention and an execution
+	// time-out may be 5 s later; on a stopped clock this is a warning.
 	Lateness time.Duration
 	// ClockStopped says that only Advance moves the target's clock.
 	ClockStopped bool
-	// Virtual says that the target runs in the same testing/synctest bubble as the
-	// suite: waiting takes no time then either. Client reaches it in memory, and
-	// HookListener takes its calls.
+	// Virtual says that the target runs in the same testing/synctest bubble as the suite,
+	// so that waiting takes no time. Client then reaches the target in memory, and
+	// HookListener accepts its calls.
 	Virtual bool
-	// HookURL is an address at which the target reaches HookListen on this
-	// machine. Empty: webhooks are judged where the target is on this machine.
+	// HookURL is the address at which the target reaches HookListen on this machine. If it
+	// is empty, webhooks are judged only if the target is on this machine.
 	HookURL, HookListen string
-	HookListener        net.Listener // in place of HookListen
-	// Unserved names operations that the target is known not to serve, "GET
-	// /v2/pods": clauses of those alone are skipped.
+	HookListener        net.Listener // replaces HookListen
+	// Unserved are operations that the target is known not to serve, such as "GET
+	// /v2/pods". Clauses that are only about these are skipped.
 	Unserved []string
-	// Client sends the requests; nil: one of the suite's own.
+	// Client sends the requests. Nil is a client of the suite's own.
 	Client *http.Client
 }
 
-// V1, V2 and Queue return the addresses, without a slash at the end.
+// V1, V2 and Queue return the addresses without a trailing slash.
 func (t *Target) V1() string    { return trimSlash(firstNonEmpty(t.BaseURLV1, t.BaseURL)) }
 func (t *Target) V2() string    { return trimSlash(t.BaseURL) }
 func (t *Target) Queue() string { return trimSlash(firstNonEmpty(t.QueueURL, t.BaseURL)) }
@@ -105,17 +104,17 @@ func (t *Target) Grace() time.Duration {
 	case t.Lateness > 0:
 		return t.Lateness
 	case t.WaitsForFree():
-		return 2 * time.Second // what other cases take on the wall passes here too
+		return 2 * time.Second // the real time of other cases counts, too
 	}
-	return 5 * time.Second // networks and schedulers take some as well
+	return 5 * time.Second // networks and schedulers add delays
 }
 
-// HasV1 and HasV2 tell whether a version of the management API is to be judged.
+// HasV1 and HasV2 tell whether a version of the management API is judged.
 func (t *Target) HasV1() bool { return t.V1() != "" && !t.NoV1 }
 func (t *Target) HasV2() bool { return t.V2() != "" && !t.NoV2 }
 
-// newClient is for many connections at a time, each used again, and follows no
-// redirect: an answer is judged as it came.
+// newClient returns a client that keeps many connections open and follows no redirects,
+// since every answer is judged.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -125,7 +124,7 @@ func newClient() *http.Client {
 			MaxIdleConnsPerHost: 512,
 			IdleConnTimeout:     time.Minute,
 			DisableCompression:  true,
-			// A target that says nothing about a large body gets it then.
+			// A target that ignores Expect: 100-continue gets the body after this time.
 			ExpectContinueTimeout: time.Second,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

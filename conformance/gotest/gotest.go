@@ -1,4 +1,4 @@
-// Package gotest judges a deployment from a Go test, for those who write one in Go.
+// Package gotest judges a deployment from a Go test.
 package gotest
 
 import (
@@ -8,18 +8,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Run judges a deployment: each clause is a subtest. Cases of every cost run, and
-// each makes endpoints of its own, so the deployment should be there for the test
-// alone. With Target.Advance, or Target.Virtual inside of a testing/synctest
-// bubble, half an hour takes no time; without them, cases that wait for more than
-// five minutes are skipped.
+// Run judges a deployment; each clause is a subtest. Cases of every cost run and create
+// their own endpoints, so the deployment should serve only this test. With Target.Advance,
+// or with Target.Virtual in a testing/synctest bubble, half an hour takes no time. Without
+// them, cases that wait for more than five minutes are skipped.
 //
-// Only subtests of a MUST fail: others log the actual behaviour.
-func Run(t *testing.T, target conformance.Target, more ...func(*conformance.Options)) *report.Report {
+// Only a violated MUST fails its subtest. Other clauses log the actual behaviour.
+func Run(t *testing.T, target conformance.Target, configure ...func(*conformance.Options)) *report.Report {
 	t.Helper()
 	target.Local = true
 	o := conformance.Options{Target: target}
-	for _, change := range more {
+	for _, change := range configure {
 		change(&o)
 	}
 	r, err := conformance.Judge(t.Context(), o)
@@ -36,7 +35,7 @@ func Run(t *testing.T, target conformance.Target, more ...func(*conformance.Opti
 		t.Error(text)
 	}
 	if r.Judged() == 0 {
-		t.Error("nothing was judged: every clause that was chosen is skipped")
+		t.Error("nothing was judged: every selected clause was skipped")
 	}
 	return r
 }

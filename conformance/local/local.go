@@ -1,5 +1,5 @@
-// Package local runs a jobrunner for the suite to judge: in memory, on a free
-// port of this machine, with a clock that is advanced.
+// Package local starts a jobrunner for the suite to judge: in memory, on a free port of
+// this machine, with a clock that the suite advances.
 package local
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// Config says which jobrunner to run, and how.
+// Config configures the jobrunner.
 type Config struct {
-	// Binary is the jobrunner; "" looks beside this program, and on PATH.
+	// Binary is the path of the jobrunner. If it is empty, jobrunner is looked up beside
+	// this program, then on PATH.
 	Binary string
-	// Env are further variables of its environment, NAME=value.
+	// Env are additional environment variables, NAME=value.
 	Env []string
-	// Args are further arguments of jobrunner serve.
+	// Args are additional arguments of jobrunner serve.
 	Args []string
-	// RealClock runs it with the real-time clock, which can't be advanced.
+	// RealClock uses the real-time clock, which can't be advanced.
 	RealClock bool
 }
 
-// Deployment is a jobrunner that runs.
+// Deployment is a running jobrunner.
 type Deployment struct {
-	// Target is the deployment, to be judged.
 	Target env.Target
 
 	dir     string
@@ -44,7 +44,7 @@ type Deployment struct {
 	ended   chan struct{}
 }
 
-// catalog gives what the suite makes a price, so that bills are not all 0.
+// catalog prices what the suite creates, so that bills aren't all 0.
 const catalog = "cpus: [{id: cpu3c, price: {serverless: 0.0317}}]\nstorage: {standard: 0.07, high_performance: 0.14, disk: 0.1}\nfees: {serverless: 0.011}\n"
 
 // startTime bounds how long a start may take.
@@ -68,10 +68,9 @@ func Start(ctx context.Context, c Config) (*Deployment, error) {
 	return d, nil
 }
 
-// findBinary finds the jobrunner's binary.
-func findBinary(asked string) (string, error) {
-	if asked != "" {
-		return asked, nil
+func findBinary(path string) (string, error) {
+	if path != "" {
+		return path, nil
 	}
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), "jobrunner"+filepath.Ext(self))
@@ -79,11 +78,11 @@ func findBinary(asked string) (string, error) {
 			return beside, nil
 		}
 	}
-	path, err := exec.LookPath("jobrunner")
+	found, err := exec.LookPath("jobrunner")
 	if err != nil {
 		return "", errors.New("can't find the program jobrunner beside this program or on PATH: name its file with --jobrunner, or install it with go install github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner@latest")
 	}
-	return path, nil
+	return found, nil
 }
 
 func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
@@ -92,8 +91,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	if err := os.WriteFile(prices, []byte(catalog), 0o600); err != nil {
 		return err
 	}
-	// It is killed in the end, and leaves its files to Stop. An empty PATH keeps it from
-	// looking for container engines, most of the cost of a start: the suite uses built-in images.
+	// Its files are in d.dir, which Stop removes. With an empty PATH it doesn't look for container
+	// engines, which would dominate its start: the suite uses built-in images.
 	environment = append(environment, "PATH=", "HOME="+d.dir, "XDG_CACHE_HOME=", "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
 	for _, k := range []struct {
 		name string
@@ -108,7 +107,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		cmd.Env = environment
 		out, err := cmd.Output()
 		if err != nil {
-			return fmt.Errorf("making a key with %s: %w", binary, err)
+			return fmt.Errorf("creating a key with %s: %w", binary, err)
 		}
 		*k.key = strings.TrimSpace(string(out))
 	}
@@ -116,7 +115,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	if !c.RealClock {
 		args = append(args, "--clock=admin")
 	}
-	// It ends with Stop, after the suite's objects were deleted: not with ctx.
+	// Stop ends it, not ctx: the suite deletes its objects after ctx is cancelled.
 	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, append(args, c.Args...)...)
 	d.process.Env, d.process.Stderr = environment, &d.stderr
 	out, err := d.process.StdoutPipe()
@@ -137,8 +136,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 			}
 		}
 		close(url)
-		_, _ = io.Copy(io.Discard, out) // what else it says is not needed
-		_ = d.process.Wait()            // how it ended shows in stderr
+		_, _ = io.Copy(io.Discard, out) // drains the pipe
+		_ = d.process.Wait()            // stderr has the reason
 	}()
 	timer := time.NewTimer(startTime)
 	defer timer.Stop()
@@ -150,7 +149,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 				return nil
 			}
 			d.Target.Advance = Advance(u, d.Target.Key)
-			// An older jobrunner has a clock that can't be stopped: then it runs.
+			// The clock of an older jobrunner can't be stopped.
 			_, err := postClock(ctx, &http.Client{}, u, d.Target.Key, `{"stop":true}`)
 			d.Target.ClockStopped = err == nil
 			return nil
@@ -166,7 +165,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 func Advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
 	client := &http.Client{}
 	return func(ctx context.Context, d time.Duration) (now time.Time, err error) {
-		// The route accepts so much at a time: longer advances are split.
+		// The largest advance that the route accepts. Longer advances are split.
 		const most = 8 * 24 * time.Hour
 		for {
 			step := min(d, most)
@@ -179,7 +178,7 @@ func Advance(url, key string) func(context.Context, time.Duration) (time.Time, e
 	}
 }
 
-// postClock sends a request to the clock's route, and returns its time.
+// postClock sends a request to /clock and returns the clock's time.
 func postClock(ctx context.Context, client *http.Client, url, key, body string) (time.Time, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/clock", strings.NewReader(body))
 	if err != nil {
@@ -197,26 +196,26 @@ func postClock(ctx context.Context, client *http.Client, url, key, body string) 
 	}
 	var answer struct{ Now time.Time }
 	if resp.StatusCode != http.StatusOK || json.Unmarshal(text, &answer) != nil {
-		return time.Time{}, fmt.Errorf("advancing the clock is answered %d %s", resp.StatusCode, text)
+		return time.Time{}, fmt.Errorf("POST /clock returned %d %s", resp.StatusCode, text)
 	}
 	return answer.Now, nil
 }
 
-// Stop ends the jobrunner and removes its files.
+// Stop kills the jobrunner and removes its files.
 func (d *Deployment) Stop() error {
 	d.kill()
 	return os.RemoveAll(d.dir)
 }
 
 func (d *Deployment) kill() {
-	_ = d.process.Process.Kill() // it may have ended by itself
+	_ = d.process.Process.Kill() // an error says that it has already exited
 	<-d.ended
 }
 
 // Log returns the end of the jobrunner's log.
 func (d *Deployment) Log() string { return d.stderr.text() }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last tailBytes that are written to it.
 type tail struct {
 	mu  sync.Mutex
 	end []byte

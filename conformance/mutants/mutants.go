@@ -1,5 +1,5 @@
-// Package mutants lists single faults of the jobrunner, each with the clause
-// that must detect it: the proof that the suite can fail.
+// Package mutants lists mutants: jobrunners with one fault, each with the clause that must
+// detect it. They prove that the suite can fail.
 package mutants
 
 import (
@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// Mutant is a jobrunner that is wrong in one place.
+// Mutant is a jobrunner with one fault.
 type Mutant struct {
 	ID string
-	// Clause is the one that must detect the fault. "" is for a control, which keeps
-	// all that the description states: no MUST may fail for it.
+	// Clause is the clause that must detect the fault. It is "" for a control, whose
+	// difference violates no statement of the description: no MUST may fail for it.
 	Clause      string
-	Description string // the fault, for people
-	Fault       string // the fault as GPUCLOUD_FAULT tells the jobrunner
+	Description string // of the fault
+	Fault       string // the fault as the value of GPUCLOUD_FAULT
 }
 
-// files have a mutant on each line: the first one of each clause is in mutants.tsv,
-// those of a class of faults in a file of its own.
+// files have a mutant on each line. mutants.tsv has the first mutant of each clause; the other
+// files have one class of faults each.
 //
 //go:embed *.tsv
 var files embed.FS
 
-// All are the mutants in the order of the files' names, and of their lines.
+// All returns the mutants in the order of their files and lines.
 var All = sync.OnceValue(func() (all []Mutant) {
 	var table strings.Builder
 	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid

@@ -1,16 +1,16 @@
 package report
 
-// Area is the prefix of the ids of clauses about one subject, and that subject.
+// Area is a subject of clauses, and the prefix of their ids.
 type Area struct{ ID, Title string }
 
-// Areas are those of the registry, in its order.
+// Areas are all areas, in the order of the registry.
 var Areas = []Area{
 	{"JOB", "Jobs and their states"}, {"SUB", "Submission"}, {"OPS", "Operations of the job API"}, {"LIM", "Limits"}, {"RAT", "Rates"},
 	{"AUT", "Authentication"}, {"ERR", "Errors"}, {"WEB", "Webhooks"}, {"T", "Templates"}, {"V", "Network volumes"}, {"R", "Registry credentials"},
 	{"P", "Endpoints"}, {"DAT", "Data of jobs"}, {"STO", "Stored objects"}, {"M", "Version 1 at large"}, {"VER", "Version 2 and versions"}, {"BIL", "Billing"}, {"CMD", "Start commands"}, {"SEC", "Account secrets"}, {"GLO", "Global volumes"}, {"BLD", "Builds"}, {"BAT", "Batch jobs"}, {"CLI", "Clients"},
 }
 
-// areaTitle returns the subject of an area, or its id where it has none.
+// areaTitle returns the title of an area, or its id if the area is unknown.
 func areaTitle(area string) string {
 	for _, a := range Areas {
 		if a.ID == area {

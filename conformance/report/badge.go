@@ -10,8 +10,8 @@ import (
 
 const badgeLabel = "conformance"
 
-// badge returns the badge's text: how many MUST clauses pass, fully and partly judged,
-// or why that can't be said.
+// badge returns the text of the badge: how many MUST clauses pass and how many of these are
+// partly judged, or why nothing can be escaped.
 func badge(r *Report) (message, colour string) {
 	musts, kept, partly := 0, 0, 0
 	for _, x := range r.Results {
@@ -41,7 +41,7 @@ func badge(r *Report) (message, colour string) {
 	return "inconclusive", "yellow"
 }
 
-// WriteShield writes the badge as the JSON that shields-like servers take.
+// WriteShield writes the badge as the JSON that servers like shields.io read.
 func WriteShield(w io.Writer, r *Report) error {
 	message, colour := badge(r)
 	return writeIndented(w, struct {
@@ -53,15 +53,15 @@ func WriteShield(w io.Writer, r *Report) error {
 	}{1, badgeLabel, message, colour, r.Exit != 0})
 }
 
-// badgeColours are those names as SVG shows them, dark enough for white text.
+// badgeColours are the colours in the SVG, dark enough for white text.
 var badgeColours = map[string]string{"brightgreen": "#1a7f37", "red": "#c5281c", "yellow": "#8a6100", "lightgrey": "#6b7280"}
 
 // WriteBadge writes the badge as an SVG.
 func WriteBadge(w io.Writer, r *Report) error {
 	message, colour := badge(r)
 	left, right := badgeWidth(badgeLabel), badgeWidth(message)
-	var said bytes.Buffer
-	if err := xml.EscapeText(&said, []byte(message)); err != nil {
+	var escaped bytes.Buffer
+	if err := xml.EscapeText(&escaped, []byte(message)); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="20" role="img" aria-label="%[4]s: %[5]s">
@@ -73,13 +73,13 @@ func WriteBadge(w io.Writer, r *Report) error {
 <text x="%[9]g" y="14" textLength="%[10]d">%[5]s</text>
 </g>
 </svg>
-`, left+right, left, right, badgeLabel, said.String(), badgeColours[colour],
+`, left+right, left, right, badgeLabel, escaped.String(), badgeColours[colour],
 		float64(left)/2, left-badgePadding, float64(left)+float64(right)/2, right-badgePadding)
 	return err
 }
 
 const badgePadding = 12
 
-// badgeWidth is the room of a text in pixels; textLength makes it fit whatever
-// the font is.
+// badgeWidth returns the width of a text in pixels. textLength makes the text fit in any
+// font.
 func badgeWidth(text string) int { return utf8.RuneCountInString(text)*67/10 + badgePadding }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WriteCTRF writes the report in the Common Test Report Format: a clause is a test, an area
-// its suite.
+// WriteCTRF writes the report in the Common Test Report Format. A clause is a test, and its
+// area the test's suite.
 func WriteCTRF(w io.Writer, r *Report) error {
 	type test struct {
 		Name     string   `json:"name"`
@@ -21,12 +21,12 @@ func WriteCTRF(w io.Writer, r *Report) error {
 	summary := map[string]int64{"tests": int64(len(r.Results)), "passed": 0, "failed": 0, "pending": 0, "skipped": 0, "other": 0}
 	tests := []test{}
 	for _, x := range r.Results {
-		one := test{Name: x.Clause + ": " + x.Statement, Status: statuses[x.Verdict], Duration: time.Duration(x.Duration).Milliseconds(), Message: oneLine(x), Raw: string(x.Verdict), Suite: []string{areaTitle(x.Area)}}
-		if left := x.partsLeftOut(); left != "" {
-			one.Tags, one.Message = []string{"partly judged"}, one.Message+" left out: "+left
+		entry := test{Name: x.Clause + ": " + x.Statement, Status: statuses[x.Verdict], Duration: time.Duration(x.Duration).Milliseconds(), Message: oneLine(x), Raw: string(x.Verdict), Suite: []string{areaTitle(x.Area)}}
+		if omitted := x.partsLeftOut(); omitted != "" {
+			entry.Tags, entry.Message = []string{"partly judged"}, entry.Message+" left out: "+omitted
 		}
-		summary[one.Status]++
-		tests = append(tests, one)
+		summary[entry.Status]++
+		tests = append(tests, entry)
 	}
 	summary["start"], summary["stop"] = r.Started.UnixMilli(), r.Started.Add(time.Duration(r.Duration)).UnixMilli()
 	return writeIndented(w, map[string]any{

@@ -13,7 +13,7 @@ import (
 func Read(from io.Reader) (*Report, error) {
 	r := new(Report)
 	if err := json.NewDecoder(from).Decode(r); err != nil {
-		return nil, fmt.Errorf("it is no report: %w", err)
+		return nil, fmt.Errorf("it isn't a report: %w", err)
 	}
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("its schema is %q, not %q: write it with --json of this version of the suite", r.Schema, Schema)
@@ -21,42 +21,42 @@ func Read(from io.Reader) (*Report, error) {
 	return r, nil
 }
 
-// Direction tells whether a changed verdict is better or worse.
+// Direction says whether a change is better or worse.
 type Direction int
 
-// Directions, the most urgent first.
+// Directions, most urgent first.
 const (
-	Worse Direction = iota // it was kept or not judged and is broken, or it was kept and can't be told any more
+	Worse Direction = iota // broken now, or kept before and not judged now
 	Better
-	Other // neither: other judging, or another observation
+	Other // for example another observation
 )
 
-// Change is a clause about which two reports differ.
+// Change is a difference between two reports about a clause.
 type Change struct {
 	Direction Direction
-	Before    *Result // nil where the first report has not got it
-	After     *Result // nil where the second one has not
+	Before    *Result // nil if only the second report has the clause
+	After     *Result // nil if only the first report has the clause
 }
 
-// Diff is what changed from one report to another.
+// Diff has the differences between two reports.
 type Diff struct {
 	Before, After *Report
-	Changes       []Change // what got worse first, and of that what is broken
-	Same          int      // clauses
+	Changes       []Change // worse ones first, of these broken clauses first
+	Same          int      // number of unchanged clauses
 }
 
 // Standing of a clause, from the best to the worst.
 const (
 	kept = iota
 	unjudged
-	weaklyBroken // of a SHOULD or a MAY
+	weaklyBroken // a SHOULD or a MAY is broken
 	broken
 )
 
-// standingOf returns what a verdict says about the deployment: known deviations make
-// nothing better or worse. chosen is true where the clause was left out by an option,
-// so that its absence says nothing.
-func standingOf(x *Result) (s int, chosen bool) {
+// standingOf returns the standing that follows from a verdict. A known deviation counts as
+// broken. excluded says that an option excluded the clause, so that nothing can be said
+// about it.
+func standingOf(x *Result) (s int, excluded bool) {
 	if x == nil {
 		return unjudged, true
 	}
@@ -77,8 +77,8 @@ func standingOf(x *Result) (s int, chosen bool) {
 	return unjudged, false
 }
 
-// Compare finds the changes. An observation that differs is neither better nor worse,
-// and neither is a clause that was left out by an option.
+// Compare returns the differences between two reports. Another observation is neither
+// better nor worse, and neither is a clause that an option excluded.
 func Compare(before, after *Report) Diff {
 	d := Diff{Before: before, After: after}
 	old := map[string]*Result{}
@@ -106,18 +106,18 @@ func (d *Diff) add(a, b *Result) {
 		return
 	}
 	was, _ := standingOf(a)
-	is, chosen := standingOf(b)
-	turn := Other
+	is, excluded := standingOf(b)
+	direction := Other
 	switch {
-	case is > was && !chosen:
-		turn = Worse
+	case is > was && !excluded:
+		direction = Worse
 	case is < was && is != unjudged:
-		turn = Better
+		direction = Better
 	}
-	d.Changes = append(d.Changes, Change{turn, a, b})
+	d.Changes = append(d.Changes, Change{direction, a, b})
 }
 
-// rank puts broken clauses before those that they block.
+// rank sorts broken clauses before the clauses that they block.
 func (c Change) rank() int {
 	s, _ := standingOf(c.After)
 	return s
@@ -133,13 +133,13 @@ func (d Diff) Count(t Direction) (n int) {
 	return n
 }
 
-// GotWorse tells whether a CI gate must fail: a clause got worse, nothing was judged
-// any more, or the client fails although nothing is scripted to fail.
+// GotWorse tells whether a CI gate must fail: a clause got worse, nothing is judged now, or
+// the client now fails without faults.
 func (d Diff) GotWorse() bool {
 	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
 }
 
-// WriteDiff writes the changes for people, the worse ones first.
+// WriteDiff writes the changes as text, worse ones first.
 func WriteDiff(w io.Writer, d Diff, colours bool) error {
 	p := colourizer(colours)
 	var b strings.Builder
@@ -147,7 +147,7 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 		fmt.Fprintln(&b, p.paint(grey, line))
 	}
 	if d.After.Preflight != "" {
-		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+stripControls(d.After.Preflight)))
+		fmt.Fprintln(&b, p.paint(red, "nothing is judged now: "+stripControls(d.After.Preflight)))
 	}
 	for _, text := range d.After.Failed {
 		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
@@ -178,7 +178,7 @@ func (c Change) write(b *strings.Builder, head string) {
 	}
 }
 
-// verdictText returns a verdict, or that there is none.
+// verdictText returns a verdict as text. x may be nil.
 func verdictText(x *Result) string {
 	if x == nil {
 		return "not in the report"
@@ -189,17 +189,17 @@ func verdictText(x *Result) string {
 	return string(x.Verdict)
 }
 
-// otherDifferences returns differences between the two runs themselves, which may be
-// why verdicts differ.
+// otherDifferences returns differences between the two runs, which may explain other
+// verdicts.
 func (d Diff) otherDifferences() (list []string) {
-	for _, c := range []struct{ what, before, after string }{
+	for _, c := range []struct{ name, before, after string }{
 		{"target", d.Before.Target.Where(), d.After.Target.Where()},
 		{"dialect", d.Before.Dialect, d.After.Dialect},
 		{"suite", d.Before.Version, d.After.Version},
 	} {
-		// A local deployment has another port each time.
-		if c.before != c.after && (c.what != "target" || !d.Before.Target.Local || !d.After.Target.Local) {
-			list = append(list, fmt.Sprintf("%s: %s, now %s", c.what, orElse(c.before, "none"), orElse(c.after, "none")))
+		// A local deployment uses another port each time.
+		if c.before != c.after && (c.name != "target" || !d.Before.Target.Local || !d.After.Target.Local) {
+			list = append(list, fmt.Sprintf("%s: %s, now %s", c.name, orElse(c.before, "none"), orElse(c.after, "none")))
 		}
 	}
 	return list

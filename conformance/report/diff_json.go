@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// directions are the names of directions in JSON.
+// directions has the names of directions in JSON.
 var directions = []string{Worse: "worse", Better: "better", Other: "other"}
 
-// WriteDiffJSON writes a line of JSON for each change, the worse ones first, and at the
-// end one with the counts.
+// WriteDiffJSON writes a line of JSON for each change, worse ones first, and a last line
+// with the counts.
 func WriteDiffJSON(w io.Writer, d Diff) error {
 	lines := json.NewEncoder(w)
 	for _, c := range d.Changes {
@@ -33,7 +33,7 @@ func WriteDiffJSON(w io.Writer, d Diff) error {
 		Other     int      `json:"other"`
 		Same      int      `json:"same"`
 		GotWorse  bool     `json:"got_worse"`
-		Preflight string   `json:"preflight,omitempty"` // why nothing is judged any more
+		Preflight string   `json:"preflight,omitempty"` // why nothing is judged now
 		Failed    []string `json:"failed,omitempty"`
 	}{d.Count(Worse), d.Count(Better), d.Count(Other), d.Same, d.GotWorse(), d.After.Preflight, d.After.Failed})
 }

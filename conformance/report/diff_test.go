@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// one is a report of one clause; nil has none.
-func one(x *report.Result) *report.Report {
+// reportOf returns a report with one result, or without any for nil.
+func reportOf(x *report.Result) *report.Report {
 	r := &report.Report{Schema: report.Schema}
 	if x != nil {
 		x.Clause, x.Statement = "JOB-01", "It holds."
@@ -20,8 +20,8 @@ func one(x *report.Result) *report.Report {
 	return r
 }
 
-// What makes a deployment worse, what better, and what neither.
-func TestTurns(t *testing.T) {
+// The direction of a change depends on the two verdicts.
+func TestDirections(t *testing.T) {
 	type x = report.Result
 	must := func(v report.Verdict) *x { return &x{Verdict: v} }
 	should := func(v report.Verdict) *x { return &x{Verdict: v, Level: "SHOULD"} }
@@ -64,7 +64,7 @@ func TestTurns(t *testing.T) {
 		{&x{Verdict: report.Observed, Observed: "404"}, &x{Verdict: report.Observed, Observed: "404"}, same},
 		{&x{Verdict: report.Observed, Level: "UNSPEC"}, &x{Verdict: report.Warn, Level: "UNSPEC"}, worse},
 	} {
-		d := report.Compare(one(c.before), one(c.after))
+		d := report.Compare(reportOf(c.before), reportOf(c.after))
 		got := same
 		if len(d.Changes) > 0 {
 			got = d.Changes[0].Direction
@@ -75,21 +75,20 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A report that judged nothing any more closes the gate; one that did not before
-// leaves it open.
-func TestTurnToNothing(t *testing.T) {
+// A gate fails if nothing is judged now, unless nothing was judged before.
+func TestNothingJudgedIsWorse(t *testing.T) {
 	none := &report.Report{Schema: report.Schema, Preflight: "unreachable"}
-	if !report.Compare(one(nil), none).GotWorse() || report.Compare(none, none).GotWorse() || report.Compare(none, one(nil)).GotWorse() {
-		t.Error("what the first look at the target found is not weighed")
+	if !report.Compare(reportOf(nil), none).GotWorse() || report.Compare(none, none).GotWorse() || report.Compare(none, reportOf(nil)).GotWorse() {
+		t.Error("a failed preflight doesn't count")
 	}
 }
 
-// A client that fails now although nothing is scripted to fail closes the gate.
-func TestTurnToFailure(t *testing.T) {
-	works, fails := one(nil), one(nil)
+// A gate fails if a client fails now without faults.
+func TestFailedClientIsWorse(t *testing.T) {
+	works, fails := reportOf(nil), reportOf(nil)
 	fails.Failed = []string{"in the scenario works, it failed"}
 	if !report.Compare(works, fails).GotWorse() || report.Compare(fails, fails).GotWorse() || report.Compare(fails, works).GotWorse() {
-		t.Error("a client that fails is not weighed")
+		t.Error("a client that fails doesn't count")
 	}
 	var b strings.Builder
 	if err := report.WriteDiff(&b, report.Compare(works, fails), false); err != nil || !strings.Contains(b.String(), "FAILED in the scenario works") {
@@ -97,8 +96,7 @@ func TestTurnToFailure(t *testing.T) {
 	}
 }
 
-// What a reader sees: what is broken before what stands on it, and what else
-// differs.
+// The text has broken clauses before those that they block, and other differences.
 func TestDiffText(t *testing.T) {
 	before, after := sample(), sample()
 	after.Dialect = "live"
@@ -124,16 +122,16 @@ func TestDiffText(t *testing.T) {
 	} {
 		i := strings.Index(b.String()[at:], want)
 		if i < 0 {
-			t.Fatalf("%q is not there, or not in its place, in\n%s", want, &b)
+			t.Fatalf("%q is missing or not in order in\n%s", want, &b)
 		}
 		at += i
 	}
 	if strings.Contains(b.String(), "\x1b") {
-		t.Error("a colour where there are none, or one of the target's")
+		t.Error("the text has colours")
 	}
 }
 
-// Another file is no report.
+// A file that isn't a report is rejected.
 func TestRead(t *testing.T) {
 	for _, text := range []string{"", "[]", "{}", `{"schema": "gpucloud-conformance/99"}`} {
 		if r, err := report.Read(strings.NewReader(text)); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// element is an element of an XML document, whatever it is.
+// element is any element of an XML document.
 type element struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`
@@ -33,8 +33,8 @@ func (e element) attr(name string) string {
 	return ""
 }
 
-// junitElements are what the schema of the CI servers' readers allows: the
-// attributes, ! marks those that must be there, and the children.
+// junitElements are the attributes and children that the schema of CI servers allows. !
+// marks a required attribute.
 var junitElements = map[string]struct{ attrs, children string }{
 	"testsuites": {"name time tests failures errors", "testsuite"},
 	"testsuite":  {"name! tests! failures! errors! group time skipped timestamp hostname id package file log url", "testsuite properties testcase system-out system-err"},
@@ -49,11 +49,12 @@ var junitElements = map[string]struct{ attrs, children string }{
 
 var junitTime = regexp.MustCompile(`^\d{1,3}(\.\d*)?$`)
 
-func (e element) strict(t *testing.T) {
+// checkSchema checks an element against junitElements.
+func (e element) checkSchema(t *testing.T) {
 	t.Helper()
 	rule, ok := junitElements[e.XMLName.Local]
 	if !ok {
-		t.Errorf("there is no element %s", e.XMLName.Local)
+		t.Errorf("the schema has no element %s", e.XMLName.Local)
 	}
 	allowed := strings.Fields(rule.attrs)
 	for _, a := range e.Attrs {
@@ -73,19 +74,18 @@ func (e element) strict(t *testing.T) {
 		if !slices.Contains(strings.Fields(rule.children), c.XMLName.Local) {
 			t.Errorf("%s in %s", c.XMLName.Local, e.XMLName.Local)
 		}
-		c.strict(t)
+		c.checkSchema(t)
 	}
 }
 
-// What CI servers count is what the terminal says, and nothing of the target's
-// breaks the document.
+// CI servers show the same counts as the terminal, and texts of the target are escaped.
 func TestJUnit(t *testing.T) {
 	r := sample()
 	var root element
 	if err := xml.Unmarshal([]byte(written("junit", r)), &root); err != nil {
 		t.Fatal(err)
 	}
-	root.strict(t)
+	root.checkSchema(t)
 	sums, cases := map[string]int{}, map[string]element{}
 	for _, suite := range root.Children {
 		own := map[string]int{}
@@ -105,7 +105,7 @@ func TestJUnit(t *testing.T) {
 		}
 		for _, name := range []string{"tests", "failures", "errors", "skipped"} {
 			if suite.attr(name) != strconv.Itoa(own[name]) {
-				t.Errorf("%s has %d %s and says %s", suite.attr("name"), own[name], name, suite.attr(name))
+				t.Errorf("%s has %d %s, but its attribute is %s", suite.attr("name"), own[name], name, suite.attr(name))
 			}
 			if suite.attr("name") != "run" {
 				sums[name] += own[name]
@@ -122,7 +122,7 @@ func TestJUnit(t *testing.T) {
 	}
 	for id, child := range map[string]string{
 		"JOB-01": "", "JOB-02": "failure", "JOB-03": "system-out", "JOB-04": "system-out", "JOB-05": "skipped", "JOB-06": "skipped", "JOB-07": "error",
-		"JOB-08": "failure", "JOB-09": "error", "JOB-10": "skipped", "the list of known deviations is true": "failure", "all that the suite made is taken down": "error",
+		"JOB-08": "failure", "JOB-09": "error", "JOB-10": "skipped", "the list of known deviations is up to date": "failure", "all objects of the suite are deleted": "error",
 	} {
 		got := ""
 		if c := cases[id]; len(c.Children) > 0 {
@@ -141,7 +141,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// A run that judged nothing is an error for a CI server, and no empty success.
+// A run that judged nothing is an error for a CI server.
 func TestJUnitPreflight(t *testing.T) {
 	text := written("junit", &report.Report{Preflight: "unreachable", Exit: 3})
 	if !strings.Contains(text, `errors="1"`) || !strings.Contains(text, "unreachable") {
@@ -149,8 +149,8 @@ func TestJUnitPreflight(t *testing.T) {
 	}
 }
 
-// An archive has what version 1.2 asks for, of the clauses that are not kept
-// alone.
+// An archive has the elements that version 1.2 requires, and only clauses that are not
+// kept.
 func TestHAR(t *testing.T) {
 	type pair struct{ Name, Value *string }
 	var har struct {
@@ -235,7 +235,7 @@ func TestHAR(t *testing.T) {
 	}
 }
 
-// A badge never says more than the report.
+// A badge claims no more than the report.
 func TestBadge(t *testing.T) {
 	results := func(verdicts ...report.Verdict) *report.Report {
 		r := &report.Report{}
@@ -279,8 +279,8 @@ func TestBadge(t *testing.T) {
 	}
 }
 
-// A summary shows what is broken, lets nothing of the target's be markup, and
-// stays below what a CI job may have.
+// A summary shows the broken clauses, escapes texts of the target, and isn't larger than CI
+// servers accept.
 func TestMarkdown(t *testing.T) {
 	r := sample()
 	text := written("markdown", r)
@@ -315,7 +315,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// What is written is read again as it was.
+// A written report is read back unchanged.
 func TestJSON(t *testing.T) {
 	r := sample()
 	text := written("json", r)
@@ -324,11 +324,11 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := written("json", back); again != text {
-		t.Error("another report comes back")
+		t.Error("the report has changed")
 	}
 }
 
-// Every form says which clauses are partly judged, and, but for a badge, why.
+// Every form names the partly judged clauses and, except for a badge, the reasons.
 func TestPartlyJudged(t *testing.T) {
 	left := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
 	r := &report.Report{Results: []report.Result{
@@ -360,7 +360,7 @@ func TestPartlyJudged(t *testing.T) {
 	}
 }
 
-// What can't be written is told.
+// Errors of writing are returned.
 func TestFullDisk(t *testing.T) {
 	for _, f := range report.Forms {
 		if err := f.Write(full{}, sample()); !errors.Is(err, errFull) {
@@ -378,8 +378,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// A CI server shows a failure where the run ends with a code, also where no
-// clause is one.
+// If the exit code isn't 0, a CI server shows a failure, even if no clause has failed.
 func TestJUnitOfTheRun(t *testing.T) {
 	type counts struct {
 		Tests    int `xml:"tests,attr"`

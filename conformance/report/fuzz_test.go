@@ -10,8 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a file of a report has: one that is read is written in every form, and
-// in JSON it is read back as it was.
+// A report that can be read is written in every form, and its JSON is read back unchanged.
 func FuzzRead(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		r, err := report.Read(bytes.NewReader(text))
@@ -22,11 +21,11 @@ func FuzzRead(f *testing.F) {
 		if err := report.WriteJSON(&first, r); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		again, err := report.Read(bytes.NewReader(first.Bytes()))
+		reread, err := report.Read(bytes.NewReader(first.Bytes()))
 		if err != nil {
-			t.Fatalf("%q is written as %s, which is not read: %v", text, first.Bytes(), err)
+			t.Fatalf("%q is written as %s, which can't be read: %v", text, first.Bytes(), err)
 		}
-		if err := report.WriteJSON(&second, again); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		if err := report.WriteJSON(&second, reread); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Errorf("%q is written as\n%s\nand then as\n%s, %v", text, first.Bytes(), second.Bytes(), err)
 		}
 		for _, form := range report.Forms {
@@ -34,11 +33,11 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%q in the form %s: %v", text, form.Name, err)
 			}
 		}
-		clauses := map[string]bool{} // the suite judges each once
+		clauses := map[string]bool{} // a report of the suite has each clause once
 		for _, x := range r.Results {
 			clauses[x.Clause] = true
 		}
-		if d := report.Compare(r, again); len(d.Changes) > 0 && len(clauses) == len(r.Results) {
+		if d := report.Compare(r, reread); len(d.Changes) > 0 && len(clauses) == len(r.Results) {
 			t.Errorf("%q differs from itself: %+v", text, d.Changes)
 		}
 	}, seeds(f)...)

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// The parts of an HTTP archive, version 1.2. Sizes that are not known are -1, as
-// it says.
+// The elements of an HTTP archive, version 1.2. Unknown sizes are -1.
 type (
 	harLog struct {
 		Version string     `json:"version"`
@@ -86,15 +85,14 @@ type (
 	}
 )
 
-// harVersion is the protocol in the archive; the suite does not record it.
+// harVersion is the protocol of all requests; the suite doesn't record it.
 const harVersion = "HTTP/1.1"
 
-// harTime has milliseconds and a zone, as the archive wants them.
+// harTime is the time format of the archive, with milliseconds and a zone.
 const harTime = "2006-01-02T15:04:05.000Z07:00"
 
 // WriteHAR writes the requests of clauses that failed or are inconclusive as an HTTP
-// archive: a clause is a page. Bodies are cut as in the
-// report.
+// archive. A clause is a page. Bodies are cut as in the report.
 func WriteHAR(w io.Writer, r *Report) error {
 	log := harLog{Version: "1.2", Creator: harNamed{"conformance", r.Version}, Pages: []harPage{}, Entries: []harEntry{}, Comment: harComment(r)}
 	for _, x := range r.Results {
@@ -117,7 +115,7 @@ func WriteHAR(w io.Writer, r *Report) error {
 	return writeIndented(w, map[string]harLog{"log": log})
 }
 
-// harComment is the part of the report for which an archive has no entry.
+// harComment returns the facts of the report that belong to no entry of the archive.
 func harComment(r *Report) string {
 	if r.Preflight != "" {
 		return r.Preflight
@@ -147,7 +145,7 @@ func harEntryOf(page string, x Exchange) harEntry {
 		},
 	}
 	if x.Failed != "" {
-		e.Comment = "no whole answer: " + x.Failed
+		e.Comment = "incomplete answer: " + x.Failed
 	}
 	if x.Body != "" {
 		e.Request.Body = &harBody{MimeType: header(x.Sent, "Content-Type"), Params: []harPair{}, Text: x.Body}
@@ -178,8 +176,7 @@ func harQuery(address string) []harPair {
 	return list
 }
 
-// unescapeOrSame returns the text itself where it is not a valid encoding: some
-// requests have one on purpose.
+// unescapeOrSame returns an invalid encoding unchanged; some requests have one on purpose.
 func unescapeOrSame(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain

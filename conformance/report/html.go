@@ -29,13 +29,13 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"count": groupDigits, "leftout": func(x Result) string { return stripControls(x.partsLeftOut()) },
 }).Parse(pageText))
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	*Report
 	Style  template.CSS
 	Script template.JS
-	// Policy is the content security policy: it allows the page's own style and script
-	// alone, and no requests.
+	// Policy is the content security policy. It allows only the page's own style and
+	// script, and no requests.
 	Policy   string
 	Tone     string // good, bad or unsure
 	Headline string
@@ -54,7 +54,7 @@ type pageChip struct {
 	Means   string
 }
 
-// pageLevel is a bar of a thousand parts.
+// pageLevel is a bar of the verdicts of one level, 1000 units wide.
 type pageLevel struct {
 	Sum
 	Parts []pagePart
@@ -73,11 +73,11 @@ type pageArea struct {
 	Results   []Result
 }
 
-// verdictMeanings explain the verdicts on the page.
+// verdictMeanings explains the verdicts on the page.
 var verdictMeanings = map[Verdict]string{
 	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
-	Inconclusive: "can’t be told: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a listed deviation, still there",
-	Blocked: "stands on what failed before it", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
+	Inconclusive: "not enough evidence: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a known deviation",
+	Blocked: "blocked by a clause that failed", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
 }
 
 // WriteHTML writes the report as one self-contained page.
@@ -97,7 +97,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		}
 	}
 	for _, x := range r.Attention() {
-		if x.Verdict != Blocked { // the clause that it stands on is here
+		if x.Verdict != Blocked { // the clause that blocks it is here
 			p.Alerts = append(p.Alerts, x)
 		}
 	}
@@ -133,32 +133,32 @@ func verdictTone(r *Report) string {
 	return "unsure"
 }
 
-// summary is the verdict in a sentence.
+// summary returns the verdict as a sentence.
 func summary(r *Report) string {
 	if r.Preflight != "" {
 		return r.Preflight
 	}
 	var parts []string
 	for _, x := range []struct {
-		n    int
-		one  string
-		many string
+		n        int
+		singular string
+		plural   string
 	}{
 		{r.Counts[Fail], "1 MUST clause is broken", "%d MUST clauses are broken"},
 		{r.Counts[Warn], "1 weaker clause is not kept", "%d weaker clauses are not kept"},
 		{r.Counts[Known], "1 is a known deviation", "%d are known deviations"},
-		{r.Counts[Unexpected], "1 is listed as a deviation and kept", "%d are listed as deviations and kept"},
-		{r.Counts[Inconclusive] + r.Counts[Error], "1 can't be told", "%d can't be told"},
-		{r.Counts[Blocked], "1 stands on a clause that failed", "%d stand on a clause that failed"},
-		{r.Counts[Observed], "1 is open, and observed", "%d are open, and observed"},
+		{r.Counts[Unexpected], "1 is kept although it is a listed deviation", "%d are kept although they are listed deviations"},
+		{r.Counts[Inconclusive] + r.Counts[Error], "1 is inconclusive", "%d are inconclusive"},
+		{r.Counts[Blocked], "1 is blocked by a clause that failed", "%d are blocked by clauses that failed"},
+		{r.Counts[Observed], "1 is observed", "%d are observed"},
 		{r.Counts[Skip], "1 was not judged", "%d were not judged"},
-		{len(r.PartlyJudged), "1 was judged partly", "%d were judged partly"},
+		{len(r.PartlyJudged), "1 was partly judged", "%d were partly judged"},
 	} {
 		switch {
 		case x.n == 1:
-			parts = append(parts, x.one)
+			parts = append(parts, x.singular)
 		case x.n > 1:
-			parts = append(parts, fmt.Sprintf(x.many, x.n))
+			parts = append(parts, fmt.Sprintf(x.plural, x.n))
 		}
 	}
 	kept := fmt.Sprintf("%d of %d clauses kept", r.Counts[Pass], len(r.Results))
@@ -198,7 +198,7 @@ func runFacts(r *Report) (list [][2]string) {
 	return list
 }
 
-// documents lists the documents judged, with their dates.
+// documents lists the documents that the clauses come from, with their dates.
 func (r *Report) documents() string {
 	var list []string
 	for _, d := range r.Documents {
@@ -222,7 +222,7 @@ func levelOf(s Sum) pageLevel {
 	l := pageLevel{Sum: s}
 	var words []string
 	x := 0.0
-	for _, v := range slices.Backward(Verdicts) { // what is kept first
+	for _, v := range slices.Backward(Verdicts) { // passed ones first
 		n := s.Counts[v]
 		if n == 0 {
 			continue
@@ -241,7 +241,7 @@ func verdictClass(v Verdict) string { return strings.ToLower(string(v)) }
 
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// groupDigits groups the digits of a number.
+// groupDigits separates groups of three digits.
 func groupDigits(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -272,7 +272,8 @@ func indentJSON(text string) string {
 	return b.String()
 }
 
-// formatMessage shows the headers and the body of a request or an answer, or the error.
+// formatMessage formats the error, if any, the headers and the body of a request or an
+// answer.
 func formatMessage(headers map[string][]string, body, failed string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// What could not be judged at all is told, too.
+// The page says why nothing could be judged.
 func TestPreflightPage(t *testing.T) {
 	r := &report.Report{Schema: report.Schema, Preflight: "unreachable: GET http://127.0.0.1:1/: connection refused", Exit: 3}
 	text := written("html", r)

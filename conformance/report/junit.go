@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The elements and attributes are those that every reader of the format knows;
-// some refuse a file with others.
+// The elements and attributes that every reader of the format knows. Some readers reject a file
+// with others.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -53,13 +53,13 @@ type (
 	}
 )
 
-// junitRun is the suite of problems of the run itself, which belong to no clause.
+// junitRun is the suite of problems that belong to no clause.
 const junitRun = "run"
 
-// WriteJUnit writes the report for CI servers: an area is a suite, a clause a
-// test. FAIL and UNEXPECTED-PASS are failures, ERROR and INCONCLUSIVE errors,
-// since they too end the run with a code; SKIP, BLOCKED and KNOWN are skipped.
-// Other reasons for an exit code are tests of the suite "run".
+// WriteJUnit writes the report for CI servers. An area is a suite, and a clause a test.
+// FAIL and UNEXPECTED-PASS are failures. ERROR and INCONCLUSIVE are errors, since they also
+// set the exit code. SKIP, BLOCKED and KNOWN are skipped. Other reasons for an exit code
+// are tests of the suite "run".
 func WriteJUnit(w io.Writer, r *Report) error {
 	all := junitSuites{Name: "conformance", Time: seconds(time.Duration(r.Duration))}
 	index := map[string]int{}
@@ -86,16 +86,16 @@ func WriteJUnit(w io.Writer, r *Report) error {
 		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
 	}
 	for _, text := range r.Failed {
-		add(junitRun, junitCase{Name: "the client works where nothing is scripted to fail", Failure: &junitText{Type: "failed", Message: truncate(stripControls(text), 400), Text: stripControls(text)}}, 0)
+		add(junitRun, junitCase{Name: "the client works without faults", Failure: &junitText{Type: "failed", Message: truncate(stripControls(text), 400), Text: stripControls(text)}}, 0)
 	}
 	if r.Preflight == "" && r.Judged() == 0 {
 		add(junitRun, junitCase{Name: "something is judged", Error: &junitText{Type: "not judged", Message: "no clause was judged"}}, 0)
 	}
 	for _, text := range r.Stale {
-		add(junitRun, junitCase{Name: "the list of known deviations is true", Failure: &junitText{Type: "stale", Message: text}}, 0)
+		add(junitRun, junitCase{Name: "the list of known deviations is up to date", Failure: &junitText{Type: "stale", Message: text}}, 0)
 	}
 	for _, text := range r.Leaked {
-		add(junitRun, junitCase{Name: "all that the suite made is taken down: " + text, Error: &junitText{Type: "left", Message: "left: " + text + "; conformance sweep takes it down"}}, 0)
+		add(junitRun, junitCase{Name: "all objects of the suite are deleted: " + text, Error: &junitText{Type: "left", Message: "not deleted: " + text + "; run conformance sweep"}}, 0)
 	}
 	for _, x := range r.Results {
 		add(x.Area, junitOf(x), time.Duration(x.Duration))
@@ -119,14 +119,14 @@ func WriteJUnit(w io.Writer, r *Report) error {
 
 func junitOf(x Result) junitCase {
 	c := junitCase{Name: x.Clause + ": " + x.Statement}
-	say := func() *junitText { return &junitText{Type: string(x.Verdict), Message: oneLine(x), Text: Text(x)} }
+	describe := func() *junitText { return &junitText{Type: string(x.Verdict), Message: oneLine(x), Text: Text(x)} }
 	switch x.Verdict {
 	case Fail, Unexpected:
-		c.Failure = say()
+		c.Failure = describe()
 	case Error, Inconclusive:
-		c.Error = say()
+		c.Error = describe()
 	case Skip, Blocked, Known:
-		c.Skipped = say()
+		c.Skipped = describe()
 		c.Skipped.Text = ""
 		if x.Verdict == Known {
 			c.Out = Text(x)
@@ -141,7 +141,7 @@ func junitOf(x Result) junitCase {
 	return c
 }
 
-// junitProperties say what was judged and how, so that a run can be repeated.
+// junitProperties describe the run, so that it can be repeated.
 func junitProperties(r *Report) (list []junitProperty) {
 	reruns := ""
 	if r.Reruns != nil {
@@ -173,17 +173,17 @@ func oneLine(x Result) string {
 	case x.Verdict == Blocked && x.By != "":
 		text = "by " + x.By + ": " + x.Reason
 	case x.Verdict == Unexpected && text == "":
-		text = "it is kept, and listed as a known deviation"
+		text = "it is kept, but listed as a known deviation"
 	case x.Failure != nil && x.Verdict != Known && x.Verdict != Unexpected:
 		text = x.Failure.Actual
 		if len(x.Failure.Accepted) > 0 {
-			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; came: " + text
+			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; got: " + text
 		}
 	}
 	return truncate(stripControls(strings.Join(strings.Fields(text), " ")), 400)
 }
 
-// truncate cuts a text to n runes.
+// truncate shortens a text to n runes.
 func truncate(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// GitHub limits a job summary to a megabyte, so each part is bounded.
+// Bounds of the summary, since GitHub accepts at most a megabyte.
 const (
 	markdownResults = 100
 	markdownText    = 12_000 // runes of one result
 	markdownBytes   = 800_000
 )
 
-// WriteMarkdown writes a summary for a CI job: the verdict, the sums by level,
-// and the results that need attention.
+// WriteMarkdown writes the summary of a CI job: the verdict, the sums by level, and the
+// results that need attention.
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMark(r), conclusion(r))
@@ -43,7 +43,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, "> %s\n\n", markdownPlain(note))
 	}
 	for _, leak := range r.Leaked {
-		fmt.Fprintf(&b, "> **Left:** %s\n\n", markdownPlain(leak))
+		fmt.Fprintf(&b, "> **Not deleted:** %s\n\n", markdownPlain(leak))
 	}
 	for _, text := range r.Failed {
 		fmt.Fprintf(&b, "**Failed:**\n\n%s\n\n", markdownFence(truncate(stripControls(text), markdownText)))
@@ -65,7 +65,7 @@ func markdownMark(r *Report) string {
 	return "⚠️"
 }
 
-// markdownSums is a table of levels and verdicts, without empty columns.
+// markdownSums writes a table of levels and verdicts, without empty columns.
 func markdownSums(b *strings.Builder, r *Report) {
 	sums := r.Sums()
 	var heads []Verdict
@@ -99,11 +99,11 @@ func formatCount(n int) string {
 	return fmt.Sprint(n)
 }
 
-// markdownGaps names the clauses that were not judged, or not fully; blocked ones are
-// named above.
+// markdownGaps lists the clauses that were not judged, or only partly. Blocked clauses are
+// also listed above.
 func markdownGaps(b *strings.Builder, r *Report) {
-	writeMarkdownGaps(b, r.gaps(), fmt.Sprintf("%d clauses were not judged, and are not counted as kept", len(r.NotJudged)))
-	writeMarkdownGaps(b, r.partGaps(), fmt.Sprintf("%d clauses were judged partly, since some cases did not run", len(r.PartlyJudged)))
+	writeMarkdownGaps(b, r.gaps(), fmt.Sprintf("%d clauses were not judged, and don't count as kept", len(r.NotJudged)))
+	writeMarkdownGaps(b, r.partGaps(), fmt.Sprintf("%d clauses were partly judged, since some cases did not run", len(r.PartlyJudged)))
 }
 
 func writeMarkdownGaps(b *strings.Builder, gaps []gap, title string) {
@@ -131,16 +131,16 @@ func markdownAttention(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, "\n… and %d more.\n\n", len(list)-i)
 			break
 		}
-		// The text is HTML: Markdown from the target must not be rendered.
+		// HTML, so that Markdown from the target isn't rendered.
 		fmt.Fprintf(b, "<details%s><summary><b>%s</b> %s (%s): %s</summary>\n\n%s\n\n</details>\n",
 			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, markdownLink(x), x.Level, markdownPlain(x.Statement), markdownFence(truncate(Text(x), markdownText)))
 	}
 	if len(blocked) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "<details><summary><b>%s</b> %d clauses that stand on others</summary>\n\n", Blocked, len(blocked))
+	fmt.Fprintf(b, "<details><summary><b>%s</b> %d clauses, by others</summary>\n\n", Blocked, len(blocked))
 	for _, x := range blocked {
-		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(orElse(x.By, "another")), markdownPlain(x.Statement))
+		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(orElse(x.By, "another clause")), markdownPlain(x.Statement))
 	}
 	b.WriteString("\n</details>\n")
 }
@@ -150,10 +150,9 @@ var markdownEscapes = strings.NewReplacer(
 	"|", "&#124;", "~", "&#126;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "://", "&#58;//", "\r", " ", "\n", " ",
 )
 
-// markdownPlain escapes a text for one line without markup.
+// markdownPlain escapes a text that must not contain markup, for use in one line.
 func markdownPlain(text string) string { return markdownEscapes.Replace(truncate(text, markdownText)) }
 
-// markdownLink is a link to a clause.
 func markdownLink(x Result) string {
 	if x.Link == "" {
 		return x.Clause

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// gap is a reason for which clauses were not judged, or not fully.
+// gap is a reason why clauses were not judged, or only partly.
 type gap struct {
-	why     string
+	reason  string
 	clauses []string
 }
 
-func (g gap) String() string { return g.why + ": " + strings.Join(g.clauses, ", ") }
+func (g gap) String() string { return g.reason + ": " + strings.Join(g.clauses, ", ") }
 
-// gaps groups the clauses that were not judged by the reason.
+// gaps groups the clauses that were not judged by reason.
 func (r *Report) gaps() (list []gap) {
 	for _, x := range r.Results {
 		if !x.notJudged() {
 			continue
 		}
-		why := x.Reason
+		reason := x.Reason
 		switch {
 		case x.Code == SkipReason:
-			why = "no case can judge it, conformance explain says why"
+			reason = "no case can judge it, see conformance explain"
 		case x.Verdict == Blocked:
-			why = "stands on " + orElse(x.By, "another clause") + ", which is not kept"
+			reason = "blocked by " + orElse(x.By, "another clause")
 		}
-		list = addGap(list, why, x.Clause)
+		list = addGap(list, reason, x.Clause)
 	}
 	return list
 }
 
-// partGaps groups the clauses that were judged partly by the reasons.
+// partGaps groups the partly judged clauses by reason.
 func (r *Report) partGaps() (list []gap) {
 	for _, x := range r.Results {
 		if x.partlyJudged() {
@@ -43,12 +43,12 @@ func (r *Report) partGaps() (list []gap) {
 	return list
 }
 
-func addGap(list []gap, why, clause string) []gap {
-	why = orElse(strings.TrimSpace(stripControls(why)), "for no stated reason")
-	i := slices.IndexFunc(list, func(g gap) bool { return g.why == why })
+func addGap(list []gap, reason, clause string) []gap {
+	reason = orElse(strings.TrimSpace(stripControls(reason)), "without a reason")
+	i := slices.IndexFunc(list, func(g gap) bool { return g.reason == reason })
 	if i < 0 {
 		i = len(list)
-		list = append(list, gap{why: why})
+		list = append(list, gap{reason: reason})
 	}
 	if !slices.Contains(list[i].clauses, clause) {
 		list[i].clauses = append(list[i].clauses, clause)
@@ -56,7 +56,8 @@ func addGap(list []gap, why, clause string) []gap {
 	return list
 }
 
-// partsLeftOut says in a line what of a partly judged clause was left out, "" of another.
+// partsLeftOut returns, in one line, the parts that were left out of a partly judged
+// clause, or "".
 func (x *Result) partsLeftOut() string {
 	if !x.partlyJudged() {
 		return ""

@@ -11,22 +11,22 @@ import (
 	"slices"
 )
 
-// Implementation is what was judged, as its maker calls it.
+// Implementation names what was judged.
 type Implementation struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Contact string `json:"contact,omitempty"` // a URL or an address
 }
 
-// Document is one of the documents whose clauses are judged.
+// Document is a document that clauses come from.
 type Document struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	Date    string `json:"date,omitempty"` // of the copy: 2026-08, or 2026-08-18
+	Date    string `json:"date,omitempty"` // of our copy: 2026-08 or 2026-08-18
 }
 
-// Sign returns the Ed25519 signature of a file, by a private key in PEM (PKCS #8, as of
-// openssl genpkey -algorithm ed25519).
+// Sign returns the Ed25519 signature of a file. The private key is PEM (PKCS #8, for
+// example of openssl genpkey -algorithm ed25519).
 func Sign(file, key []byte) ([]byte, error) {
 	der, err := pemBlock(key, "PRIVATE KEY")
 	if err != nil {
@@ -35,12 +35,13 @@ func Sign(file, key []byte) ([]byte, error) {
 	parsed, err := x509.ParsePKCS8PrivateKey(der)
 	private, ok := parsed.(ed25519.PrivateKey)
 	if err != nil || !ok {
-		return nil, errors.New("the key is not an Ed25519 key: make one with openssl genpkey -algorithm ed25519")
+		return nil, errors.New("the key is not an Ed25519 key: create one with openssl genpkey -algorithm ed25519")
 	}
 	return ed25519.Sign(private, file), nil
 }
 
-// Verify checks the signature of a file by a public key in PEM (as of openssl pkey -pubout).
+// Verify checks the signature of a file. The public key is PEM (for example of openssl pkey
+// -pubout).
 func Verify(file, signature, key []byte) error {
 	der, err := pemBlock(key, "PUBLIC KEY")
 	if err != nil {
@@ -88,8 +89,9 @@ func WriteComparison(w io.Writer, reports []*Report) error {
 			rows[at].Cells[column].Result = x
 		}
 	}
-	for i, one := range rows {
-		rows[i].Differ = slices.ContainsFunc(one.Cells, func(c cell) bool { return verdictText(c.Result) != verdictText(one.Cells[0].Result) })
+	for i := range rows {
+		cells := rows[i].Cells
+		rows[i].Differ = slices.ContainsFunc(cells, func(c cell) bool { return verdictText(c.Result) != verdictText(cells[0].Result) })
 	}
 	return comparisonTemplate.Execute(w, map[string]any{
 		"Reports": reports, "Rows": rows, "Style": template.CSS(pageStyle + comparisonStyle), "Policy": "default-src 'none'; style-src '" + contentHash(pageStyle+comparisonStyle) + "'; img-src data:",
@@ -113,7 +115,7 @@ var comparisonTemplate = template.Must(template.New("comparison").Funcs(template
 </tbody></table></body></html>
 `))
 
-// Title is the name of what was judged, or its address.
+// Title returns the name of the implementation, or the target's address.
 func (r *Report) Title() string {
 	if i := r.Implementation; i != nil {
 		return i.Name + map[bool]string{true: " " + i.Version}[i.Version != ""]

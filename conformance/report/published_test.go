@@ -11,25 +11,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// keyPair returns a pair of keys in PEM.
+// keyPair returns a key pair in PEM.
 func keyPair(t *testing.T) (private, public []byte) {
 	t.Helper()
-	open, secret, err := ed25519.GenerateKey(nil)
+	publicKey, privateKey, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secretDER, err := x509.MarshalPKCS8PrivateKey(secret)
+	privateDER, err := x509.MarshalPKCS8PrivateKey(privateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	openDER, err := x509.MarshalPKIXPublicKey(open)
+	publicDER, err := x509.MarshalPKIXPublicKey(publicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secretDER}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: openDER})
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privateDER}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER})
 }
 
-// A signature belongs to one report and one key.
+// A signature is valid for one report and one key.
 func TestSignature(t *testing.T) {
 	private, public := keyPair(t)
 	_, other := keyPair(t)
@@ -61,15 +61,15 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A comparison has a column for each report, says what differs, and lets nothing of the
-// target's be markup.
+// A comparison has a column for each report, marks differences, and escapes texts of the
+// target.
 func TestComparison(t *testing.T) {
-	one, other := sample(), sample()
-	one.Implementation = &report.Implementation{Name: "one " + hostile, Version: "3.4"}
+	first, other := sample(), sample()
+	first.Implementation = &report.Implementation{Name: "one " + hostile, Version: "3.4"}
 	other.Results = other.Results[1:]
 	other.Results[0].Verdict, other.Results[0].Failure = report.Pass, nil
 	var b strings.Builder
-	if err := report.WriteComparison(&b, []*report.Report{one, other}); err != nil {
+	if err := report.WriteComparison(&b, []*report.Report{first, other}); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
@@ -79,7 +79,7 @@ func TestComparison(t *testing.T) {
 		}
 	}
 	if n := strings.Count(page, `<tr class="differ">`); n != 2 || strings.Contains(page, "<script>") || strings.Contains(page, "<img") {
-		t.Errorf("%d rows differ, or the target has markup:\n%s", n, page)
+		t.Errorf("%d rows differ, or the page has markup of the target:\n%s", n, page)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package report has the results of a run, and the forms in which they are written.
+// Package report has the report of a run and the forms in which it is written.
 package report
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON form. It is
-// increased with each change that readers of an older version would misread.
+// Schema is the version of the JSON form. It changes if readers of an older version would
+// misread the report.
 const Schema = "gpucloud-conformance/1"
 
 // Verdict is the verdict about a clause.
@@ -17,80 +17,79 @@ type Verdict string
 // Verdicts.
 const (
 	Pass         Verdict = "PASS"
-	Fail         Verdict = "FAIL"            // of a MUST
-	Warn         Verdict = "WARN"            // the same of a SHOULD or a MAY
-	Observed     Verdict = "OBSERVED"        // of what the description leaves open
-	Known        Verdict = "KNOWN"           // a listed deviation that is still there
-	Unexpected   Verdict = "UNEXPECTED-PASS" // a listed deviation that is not there any more
+	Fail         Verdict = "FAIL"            // a MUST is violated
+	Warn         Verdict = "WARN"            // a SHOULD or a MAY is violated
+	Observed     Verdict = "OBSERVED"        // the description leaves the behaviour open
+	Known        Verdict = "KNOWN"           // a listed deviation
+	Unexpected   Verdict = "UNEXPECTED-PASS" // a listed deviation whose clause passes
 	Skip         Verdict = "SKIP"            // not judged, for the reason in Code
-	Blocked      Verdict = "BLOCKED"         // not judged: what it stands on failed
-	Inconclusive Verdict = "INCONCLUSIVE"    // can't be told: time or network
-	Error        Verdict = "ERROR"           // of the suite itself
+	Blocked      Verdict = "BLOCKED"         // not judged, since the clause By failed
+	Inconclusive Verdict = "INCONCLUSIVE"    // not enough evidence, because of time or the network
+	Error        Verdict = "ERROR"           // the suite itself failed
 )
 
-// Verdicts are all verdicts, the most urgent first.
+// Verdicts has all verdicts, most urgent first.
 var Verdicts = []Verdict{Fail, Unexpected, Error, Inconclusive, Warn, Known, Blocked, Observed, Skip, Pass}
 
 // Codes of a SKIP.
 const (
-	SkipFeature  = "feature" // the target has not what the case needs
-	SkipAllow    = "safety"  // --allow does not allow it
-	SkipProfile  = "profile" // it was not chosen, or is only for other targets
-	SkipBudget   = "budget"  // it takes too long, or costs too much
+	SkipFeature  = "feature" // the target lacks what the case needs
+	SkipAllow    = "safety"  // --allow doesn't permit the case
+	SkipProfile  = "profile" // the profile excludes the case
+	SkipBudget   = "budget"  // the case takes too long or costs too much
 	SkipUnserved = "unserved"
-	SkipReason   = "untestable" // no case: the registry says why
-	SkipDeferred = "deferred"   // goes on with resume
+	SkipReason   = "untestable" // no case can judge the clause
+	SkipDeferred = "deferred"   // resumes with conformance resume
 )
 
-// Report is the report of a run. All texts are free of secrets.
+// Report is the report of a run. It contains no secrets.
 type Report struct {
 	Schema  string `json:"schema"`
 	Version string `json:"version"` // of the suite
-	// Implementation is what was judged; nil where the run does not name it.
+	// Implementation is nil if the run doesn't name what was judged.
 	Implementation *Implementation `json:"implementation,omitempty"`
 	Documents      []Document      `json:"documents,omitempty"`
 	Target         Target          `json:"target"`
 	Started        time.Time       `json:"started"`
-	// Duration is the time on the wall, Passed that of the target.
+	// Duration is real time, TargetTime the target's.
 	Duration   Duration `json:"took_ms"`
 	TargetTime Duration `json:"target_time_ms"`
 	Dialect    string   `json:"dialect"`
 	Seed       uint64   `json:"seed"`
 	Requests   int64    `json:"requests"`
 	Jobs       int64    `json:"jobs"`
-	// Reruns is the usage of reruns of failed cases, which Duration, TargetTime,
-	// Requests and Jobs exclude; nil without any.
+	// Reruns is the usage of reruns of failed cases, which Duration, TargetTime, Requests
+	// and Jobs exclude. It is nil without reruns.
 	Reruns *Reruns         `json:"reruns,omitempty"`
 	Counts map[Verdict]int `json:"counts"`
 	Exit   int             `json:"exit"`
-	// NotJudged are the clauses that were not judged and do not count as passed; the
-	// result of each has the reason.
+	// NotJudged are the clauses that were not judged. The result of each has the reason.
 	NotJudged []string `json:"not_judged"`
-	// PartlyJudged are the clauses of which some cases, or parts of a case, did not run;
-	// LeftOut of each result says which and why.
+	// PartlyJudged are the clauses of which a case, or a part of a case, did not run.
+	// LeftOut of each result has the reasons.
 	PartlyJudged []string `json:"partly_judged"`
-	// Preflight is the line that says why nothing was judged, "" where it was.
+	// Preflight is the reason why nothing could be judged, or "".
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
-	// Failed are failures that belong to no clause, such as a client that fails in the
-	// scenario without faults.
+	// Failed are failures that belong to no clause, such as those of a client without
+	// faults.
 	Failed []string `json:"failed,omitempty"`
-	// Leaked are objects that the suite created and could not delete.
+	// Leaked are objects that the suite created, but couldn't delete.
 	Leaked  []string `json:"leaked,omitempty"`
-	Stale   []string `json:"stale,omitempty"` // what is wrong with the list of known failures
+	Stale   []string `json:"stale,omitempty"` // stale entries of the list of known deviations
 	Results []Result `json:"results"`
 }
 
 // Reruns is the usage of reruns of failed cases.
 type Reruns struct {
-	Cases      int      `json:"cases"` // one that is run again twice is two
+	Cases      int      `json:"cases"` // a case with two reruns counts twice
 	Duration   Duration `json:"took_ms"`
 	TargetTime Duration `json:"target_time_ms"`
 	Requests   int64    `json:"requests"`
 	Jobs       int64    `json:"jobs"`
 }
 
-// Add adds the reruns of another run; nil stands for none.
+// Add returns the sum of two usages, which may be nil.
 func (r *Reruns) Add(more *Reruns) *Reruns {
 	switch {
 	case more == nil:
@@ -103,7 +102,6 @@ func (r *Reruns) Add(more *Reruns) *Reruns {
 	}
 }
 
-// String says it in words.
 func (r *Reruns) String() string {
 	cases := "1 case"
 	if r.Cases != 1 {
@@ -112,7 +110,7 @@ func (r *Reruns) String() string {
 	return fmt.Sprintf("%s in %s, %d requests, %d jobs", cases, time.Duration(r.Duration).Round(time.Millisecond), r.Requests, r.Jobs)
 }
 
-// Target is what was judged.
+// Target has the addresses of the deployment that was judged.
 type Target struct {
 	BaseURL   string `json:"base_url,omitempty"`
 	BaseURLV1 string `json:"base_url_v1,omitempty"`
@@ -128,35 +126,35 @@ type Result struct {
 	Level     string  `json:"level"`
 	Source    string  `json:"source"`
 	Statement string  `json:"statement"`
-	Link      string  `json:"link,omitempty"` // opens the clause, with its source
+	Link      string  `json:"link,omitempty"` // the page of the clause
 	Case      string  `json:"case,omitempty"`
 	Verdict   Verdict `json:"verdict"`
 	Code      string  `json:"code,omitempty"`   // of a SKIP
-	By        string  `json:"by,omitempty"`     // of a BLOCKED: the clause that failed
-	Reason    string  `json:"reason,omitempty"` // in words, of all but PASS
+	By        string  `json:"by,omitempty"`     // of a BLOCKED: the clause that failed, or "preflight"
+	Reason    string  `json:"reason,omitempty"` // empty for PASS
 	Observed  string  `json:"observed,omitempty"`
-	// LeftOut is what was not judged although the clause was.
+	// LeftOut has the parts of the clause that were not judged.
 	LeftOut []Omission `json:"left_out,omitempty"`
 	Failure *Failure   `json:"failure,omitempty"`
-	// Repeats is how many reruns failed again, "3/3"; "" without reruns.
+	// Repeats is how many runs of the case failed, such as "3/3", or "" without reruns.
 	Repeats  string   `json:"repeats,omitempty"`
 	Duration Duration `json:"took_ms"`
-	// Requests are those of the case, without its fixtures.
+	// Requests is the number of requests without those for fixtures.
 	Requests int        `json:"requests,omitempty"`
-	Trace    []Exchange `json:"trace,omitempty"` // of all but PASS and SKIP
+	Trace    []Exchange `json:"trace,omitempty"` // empty for PASS and SKIP
 }
 
-// Omission is a case, or a part of one, that did not run.
+// Omission is a case, or a part of a case, that did not run.
 type Omission struct {
 	Case   string `json:"case"`
-	Code   string `json:"code"` // as of a SKIP
+	Code   string `json:"code"` // as for a SKIP
 	Reason string `json:"reason"`
 }
 
 // Failure describes how a clause was violated.
 type Failure struct {
 	Steps     string   `json:"did"`
-	Statement string   `json:"says"` // the contract, and where
+	Statement string   `json:"says"` // the clause's statement and source
 	Accepted  []string `json:"accepted"`
 	Actual    string   `json:"came"`
 	Curl      string   `json:"curl,omitempty"`
@@ -164,7 +162,7 @@ type Failure struct {
 
 // Exchange is a request and its answer.
 type Exchange struct {
-	At       Duration            `json:"at_ms"` // since the case began, of the target's time
+	At       Duration            `json:"at_ms"` // since the case began, in the target's time
 	Took     Duration            `json:"took_ms"`
 	Method   string              `json:"method"`
 	URL      string              `json:"url"`
@@ -179,7 +177,7 @@ type Exchange struct {
 	Size     int                 `json:"response_body_size"`
 }
 
-// Duration is written in milliseconds.
+// Duration is encoded in milliseconds.
 type Duration time.Duration
 
 // MarshalJSON implements json.Marshaler.
@@ -195,7 +193,7 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Count recounts the verdicts.
+// Count sets Counts, NotJudged and PartlyJudged from Results.
 func (r *Report) Count() {
 	r.Counts, r.NotJudged, r.PartlyJudged = map[Verdict]int{}, []string{}, []string{}
 	for _, x := range r.Results {
@@ -208,10 +206,9 @@ func (r *Report) Count() {
 	}
 }
 
-// notJudged tells whether the clause was not judged.
 func (x *Result) notJudged() bool { return x.Verdict == Skip || x.Verdict == Blocked }
 
-// partlyJudged tells whether the clause was judged by a part of its cases only.
+// partlyJudged tells whether only some cases of the clause ran, or only parts of them.
 func (x *Result) partlyJudged() bool { return !x.notJudged() && len(x.LeftOut) > 0 }
 
 // Judged returns how many clauses were judged.

@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// hostile is what a target may answer to whoever reads a report of it.
+// hostile is an answer of a target that attacks the readers of a report.
 const hostile = "</script></style>]]>\"'`<script>document.title='owned'</script><img src=\"http://127.0.0.2/x\" onerror=\"document.title='owned'\">{{.}}\x01\x1b[31m\u2028|*_[a](http://127.0.0.2)\n```\n# no"
 
 // sample is a report with every verdict and every level, of a hostile target.
@@ -24,7 +24,7 @@ func sample() *report.Report {
 	return r
 }
 
-// written is a report in a form.
+// written returns a report in a form.
 func written(name string, r *report.Report) string {
 	for _, f := range report.Forms {
 		if f.Name == name {
@@ -35,5 +35,5 @@ func written(name string, r *report.Report) string {
 			return b.String()
 		}
 	}
-	return "there is no form " + name
+	return "the form " + name + " doesn't exist"
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Every form for people and CI servers tells what reruns took, beside the figures
-// of the run.
-func TestRerunsAreToldApart(t *testing.T) {
+// Every form shows the usage of reruns separately from that of the run.
+func TestRerunsAreSeparate(t *testing.T) {
 	r := sample()
 	var terminal strings.Builder
 	report.Terminal(&terminal, r, false)
@@ -41,25 +40,25 @@ func TestRerunsAreToldApart(t *testing.T) {
 	}
 }
 
-// Runs that go on later add up, with or without reruns.
+// The usages of two runs can be added, with or without reruns.
 func TestRerunsAddUp(t *testing.T) {
-	one := &report.Reruns{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
+	some := &report.Reruns{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
 	var none *report.Reruns
-	if got := none.Add(one); *got != *one {
+	if got := none.Add(some); *got != *some {
 		t.Errorf("%+v", got)
 	}
-	if got := one.Add(none); got != one {
+	if got := some.Add(none); got != some {
 		t.Errorf("%+v", got)
 	}
-	if got := one.Add(one); got.Cases != 2 || got.Requests != 20 || got.Jobs != 4 || time.Duration(got.Duration) != 2*time.Second || got.TargetTime != 2 {
+	if got := some.Add(some); got.Cases != 2 || got.Requests != 20 || got.Jobs != 4 || time.Duration(got.Duration) != 2*time.Second || got.TargetTime != 2 {
 		t.Errorf("%+v", got)
 	}
 	if none.Add(nil) != nil {
-		t.Error("reruns of nothing")
+		t.Error("the sum of no reruns isn't nil")
 	}
 }
 
-// Each failure has its whole script and a link in every form that tells of it.
+// Every form that shows failures has their whole script and a link.
 func TestFailuresCanBeRepeated(t *testing.T) {
 	r := sample()
 	var terminal strings.Builder

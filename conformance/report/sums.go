@@ -2,7 +2,7 @@ package report
 
 import "slices"
 
-// Where returns the address of the target, for people.
+// Where returns an address of the target.
 func (t Target) Where() string {
 	for _, address := range []string{t.BaseURL, t.QueueURL, t.BaseURLV1} {
 		if address != "" {
@@ -19,7 +19,7 @@ type Sum struct {
 	Counts map[Verdict]int
 }
 
-// Sums returns the sums by level, the strongest first.
+// Sums returns the sums by level, strongest first.
 func (r *Report) Sums() (list []Sum) {
 	for _, level := range []string{"MUST", "SHOULD", "MAY", "UNSPEC"} {
 		s := Sum{Level: level, Counts: map[Verdict]int{}}
@@ -36,7 +36,7 @@ func (r *Report) Sums() (list []Sum) {
 	return list
 }
 
-// Attention returns the results that need attention, the worst first.
+// Attention returns the results that need attention, worst first.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
 		switch x.Verdict {

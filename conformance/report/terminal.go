@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// Terminal writes the report for people: what needs their attention, then the
-// sums.
+// Terminal writes the report as text: first the results that need attention, then the sums.
 func Terminal(w io.Writer, r *Report, colours bool) {
 	p := colourizer(colours)
 	if r.Preflight != "" {
@@ -27,7 +26,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		}
 	}
 	for _, leak := range r.Leaked {
-		fmt.Fprintln(w, p.paint(red, "LEFT ")+stripControls(leak))
+		fmt.Fprintln(w, p.paint(red, "NOT DELETED ")+stripControls(leak))
 	}
 	for _, text := range r.Failed {
 		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
@@ -35,7 +34,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	for _, x := range []struct {
 		title string
 		gaps  []gap
-	}{{"Not judged, and not counted as kept:", r.gaps()}, {"Partly judged, since some cases did not run:", r.partGaps()}} {
+	}{{"Not judged, so not counted as kept:", r.gaps()}, {"Partly judged, since some cases did not run:", r.partGaps()}} {
 		if len(x.gaps) > 0 {
 			fmt.Fprintln(w, p.paint(grey, x.title))
 		}
@@ -73,7 +72,7 @@ func conclusion(r *Report) string {
 		case r.Counts[Fail] > 0:
 			return "not conformant"
 		case len(r.Failed) > 0:
-			return "not conformant: the client fails although nothing is scripted to fail"
+			return "not conformant: the client fails without faults"
 		}
 		return "the list of known deviations is stale"
 	case 3:
@@ -82,12 +81,12 @@ func conclusion(r *Report) string {
 		}
 		return "inconclusive"
 	case 4:
-		return "something that the suite made is left: conformance sweep takes it down"
+		return "an object of the suite was not deleted: run conformance sweep"
 	}
 	return "interrupted"
 }
 
-// scope says for which clauses the target is conformant.
+// scope describes the clauses for which the target is conformant.
 func (r *Report) scope() string {
 	text := "conformant"
 	if n := r.Counts[Known]; n > 0 {
@@ -108,7 +107,7 @@ func (r *Report) scope() string {
 	return text + r.resumable()
 }
 
-// resumable says how many clauses are deferred, for resume.
+// resumable returns how many clauses are deferred, as text.
 func (r *Report) resumable() string {
 	n := 0
 	for _, x := range r.Results {
@@ -119,10 +118,10 @@ func (r *Report) resumable() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d go on later", n)
+	return fmt.Sprintf("; %d deferred", n)
 }
 
-// Text describes a result for people, in a few lines.
+// Text describes a result in a few lines.
 func Text(x Result) string {
 	var b strings.Builder
 	writeResult(&b, false, x)
@@ -148,19 +147,19 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 		return
 	}
 	if x.By != "" {
-		line("stands on", x.By)
+		line("by", x.By)
 	}
 	line("did", f.Steps)
 	line("contract", f.Statement)
 	line("source", x.Link)
 	line("accepted", strings.Join(f.Accepted, ", or "))
-	line("came", f.Actual)
+	line("got", f.Actual)
 	line("repeat", f.Curl)
 	line("more", "conformance explain "+x.Clause)
 }
 
-// stripControls makes control characters visible, which in a target's answer could
-// move the cursor of a terminal or colour it.
+// stripControls escapes control characters, which in a target's answer could move the
+// terminal's cursor or change its colours.
 func stripControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -173,7 +172,7 @@ func stripControls(text string) string {
 	return b.String()
 }
 
-// colourizer adds colours where they are enabled.
+// colourizer adds colours if it is true.
 type colourizer bool
 
 // SGR codes.

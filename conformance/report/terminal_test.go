@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// An answer can't move the reader's cursor.
+// Answers can't move the terminal's cursor.
 func TestTerminalIsHarmless(t *testing.T) {
 	r := sample()
 	var b strings.Builder
@@ -17,7 +17,7 @@ func TestTerminalIsHarmless(t *testing.T) {
 	}
 }
 
-// A conclusion says no more than was found.
+// A conclusion claims no more than the results show.
 func TestConclusion(t *testing.T) {
 	for want, c := range map[string]struct {
 		exit     int
@@ -28,11 +28,11 @@ func TestConclusion(t *testing.T) {
 		"conformant as far as it was judged: 1 of 3 clauses":                   {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
 		"conformant but for known deviations (1); 1 weaker clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
 		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
-		"not conformant: the client fails although nothing is scripted to fail":  {1, []string{"it failed"}, []report.Verdict{report.Pass}},
-		"the list of known deviations is stale":                                  {1, nil, []report.Verdict{report.Unexpected}},
-		"inconclusive":                                                           {3, nil, []report.Verdict{report.Pass, report.Inconclusive}},
-		"inconclusive: nothing was judged":                                       {3, nil, []report.Verdict{report.Skip, report.Inconclusive}},
-		"something that the suite made is left: conformance sweep takes it down": {4, nil, []report.Verdict{report.Pass}},
+		"not conformant: the client fails without faults":               {1, []string{"it failed"}, []report.Verdict{report.Pass}},
+		"the list of known deviations is stale":                         {1, nil, []report.Verdict{report.Unexpected}},
+		"inconclusive":                                                  {3, nil, []report.Verdict{report.Pass, report.Inconclusive}},
+		"inconclusive: nothing was judged":                              {3, nil, []report.Verdict{report.Skip, report.Inconclusive}},
+		"an object of the suite was not deleted: run conformance sweep": {4, nil, []report.Verdict{report.Pass}},
 		"interrupted": {130, nil, []report.Verdict{report.Pass}},
 	} {
 		r := &report.Report{Exit: c.exit, Failed: c.failed}

@@ -15,13 +15,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Answer is an answer of the target. Methods that expect something end the case
-// where it is not so. Members are named by their path: jobs.inQueue, 0.output.
+// Answer is an answer of the target. Methods that expect something end the case if the
+// answer doesn't meet the expectation. Members are named by their path: jobs.inQueue,
+// 0.output.
 type Answer struct {
 	Code   int
 	Header http.Header
 	Body   []byte
-	// Sent and Received are the target's time around the request.
+	// Sent and Received are the target's times before and after the request.
 	Sent, Received time.Time
 
 	c        *C
@@ -34,7 +35,7 @@ type Answer struct {
 func newAnswer(c *C, x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
 	a.json, a.parseErr = x.JSON()
-	x.Forget() // the answer has it now, and goes with the case
+	x.Forget() // the exchange outlives the case and its answers
 	return a
 }
 
@@ -45,15 +46,15 @@ func (a *Answer) fail(accepted ...string) {
 	a.c.failWith(a.exchange, a.c.describeAnswer(a.exchange), accepted...)
 }
 
-// Before limits the expectations to a time: where an answer received later does
-// not meet them, the case is inconclusive and does not fail.
+// Before sets a deadline for the following expectations. If an answer that arrived later
+// fails one, the case is inconclusive.
 func (a *Answer) Before(t time.Time) *Answer {
 	a.deadline = t
 	return a
 }
 
-// Is expects one of the status codes. 200 stands for every 2xx, because the
-// description rarely names one; where it does, use Exactly.
+// Is expects one of the status codes. 200 stands for every 2xx, because the description
+// rarely names one. If it does, use Exactly.
 func (a *Answer) Is(codes ...int) *Answer {
 	if slices.Contains(codes, http.StatusOK) && a.Code/100 == 2 {
 		return a
@@ -61,7 +62,7 @@ func (a *Answer) Is(codes ...int) *Answer {
 	return a.Exactly(codes...)
 }
 
-// Exactly expects one of the status codes, and no other success than 200.
+// Exactly expects one of the status codes. 200 stands only for itself.
 func (a *Answer) Exactly(codes ...int) *Answer {
 	if !slices.Contains(codes, a.Code) {
 		var accepted []string
@@ -81,8 +82,8 @@ func (a *Answer) Success() *Answer {
 	return a
 }
 
-// IsRefusal tells whether the request was refused for its content: any 4xx but
-// those about the key (401, 403) and the rate (429).
+// IsRefusal tells whether the request was refused for its content: any 4xx except 401 and
+// 403, which are about the key, and 429, which is about the rate.
 func (a *Answer) IsRefusal() bool {
 	return a.Code/100 == 4 && a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden && a.Code != http.StatusTooManyRequests
 }
@@ -167,7 +168,7 @@ func (a *Answer) Int(path string) int64 {
 	}
 	n, err := number.Int64()
 	if f, bad := number.Float64(); err != nil && bad == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		n, err = int64(f), nil // 1e3, 5.0: integers as JSON sees them
+		n, err = int64(f), nil // 1e3, 5.0: JSON knows only one kind of number
 	}
 	if err != nil {
 		a.fail(path + ": an integer")
@@ -227,7 +228,7 @@ func (a *Answer) Equal(path string, want any) *Answer {
 	return a
 }
 
-// EqualIfShown is Equal for a member that the answer may leave out.
+// EqualIfShown is Equal for a member that may be missing or null.
 func (a *Answer) EqualIfShown(path string, want any) *Answer {
 	if v, ok := a.Find(path); !ok || v == nil {
 		return a
@@ -243,7 +244,7 @@ func (a *Answer) Absent(path string) *Answer {
 	return a
 }
 
-// NotContains expects neither body nor header to contain a text.
+// NotContains expects that neither the body nor the header contains a text.
 func (a *Answer) NotContains(text string) *Answer {
 	if a.Contains(text) {
 		a.fail("an answer without " + a.c.env.Secrets.Redact(text))
@@ -251,12 +252,12 @@ func (a *Answer) NotContains(text string) *Answer {
 	return a
 }
 
-// Contains tells whether body or header contains a text.
+// Contains tells whether the body or the header contains a text.
 func (a *Answer) Contains(text string) bool {
 	return bytes.Contains(a.Body, []byte(text)) || strings.Contains(fmt.Sprint(a.Header), text)
 }
 
-// JSONText is a value in JSON.
+// JSONText returns a value as JSON.
 func JSONText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -265,8 +266,8 @@ func JSONText(v any) string {
 	return string(text)
 }
 
-// Shape describes the structure of the answer's JSON without its values: the
-// members of an object with their types, sorted by name.
+// Shape describes the structure of the answer's JSON: the members of objects, sorted by
+// name, with their types. Of the values it shows only a status.
 func (a *Answer) Shape() string {
 	if a.parseErr != nil {
 		if len(a.Body) == 0 {
@@ -284,7 +285,7 @@ func shape(v any) string {
 		for i, name := range names {
 			names[i] = name + " " + shape(x[name])
 			if name == "status" {
-				names[i] = "status " + JSONText(x[name]) // a status is part of the shape
+				names[i] = "status " + JSONText(x[name])
 			}
 		}
 		return "{" + strings.Join(names, ", ") + "}"

@@ -13,26 +13,26 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Attempt is one run of a case.
+// Attempt is testCase run of a case.
 type Attempt struct {
 	Outcome
 	Started  time.Time // by the target's clock
 	Duration time.Duration
 	Trace    []*wire.Exchange
 	Leaks    []string
-	// Script is a shell script of all that the case sent, as far as an exchange.
+	// Script returns a shell script with the requests of the case, up to an exchange.
 	Script func(last *wire.Exchange) string
-	// Requests are those of the case, without its fixtures.
+	// Requests is the number of requests without those for fixtures.
 	Requests int
 }
 
-// Try runs a case once and deletes the objects that it created. unspec says that
-// the description leaves the clause open: the outcome is then an observation, and
-// fails only where an answer is a server error.
+// Try runs a case once and deletes the objects that it created. unspec says that the
+// description leaves the clause open: the outcome is an observation, and fails only if an
+// answer is a server error.
 //
-// With a journal, a case that would wait for too long is deferred, and its objects
-// stay; given the journal of a deferred run, the case resumes.
-func Try(ctx context.Context, e *env.Env, one *Case, unspec bool, journal *Journal) (a Attempt) {
+// With a journal, a case that would wait for too long is deferred and its objects stay.
+// With the journal of a deferred case, it resumes.
+func Try(ctx context.Context, e *env.Env, testCase *Case, unspec bool, journal *Journal) (a Attempt) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := e.Clock.Begin(ctx); err != nil {
@@ -40,22 +40,22 @@ func Try(ctx context.Context, e *env.Env, one *Case, unspec bool, journal *Journ
 		return a
 	}
 	defer e.Clock.End()
-	c := &C{Case: one, ctx: ctx, env: e, startedAt: e.Clock.Now(), journal: journal}
+	c := &C{Case: testCase, ctx: ctx, env: e, startedAt: e.Clock.Now(), journal: journal}
 	start := time.Now()
 	a.Outcome = c.run(unspec)
 	a.LeftOut = c.leftOut
 	a.Started, a.Duration, a.Trace = c.startedAt, time.Since(start), c.exchanges()
 	a.Requests = c.exchangesBegun - c.fixtureExchanges
 	cancel() // cancels requests that are still in flight
-	made := c.env.Ledger.Remaining(one.ID)
-	a.Script = func(last *wire.Exchange) string { return c.scriptTo(last, made) }
+	created := c.env.Ledger.Remaining(testCase.ID)
+	a.Script = func(last *wire.Exchange) string { return c.scriptTo(last, created) }
 	if a.Code == report.SkipDeferred {
 		return a
 	}
 	// Objects are deleted whatever the outcome.
 	cleanupCtx, cancelCleanup := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancelCleanup()
-	if err := e.DeleteCreated(cleanupCtx, one.ID); err != nil {
+	if err := e.DeleteCreated(cleanupCtx, testCase.ID); err != nil {
 		a.Leaks = strings.Split(err.Error(), "\n")
 	}
 	return a
@@ -89,8 +89,8 @@ func (c *C) run(unspec bool) (o Outcome) {
 	return o
 }
 
-// expectNoServerError expects what holds for every answer, also where the
-// description leaves it open.
+// expectNoServerError fails if an answer is a server error, which is wrong even if the
+// description leaves the answer open.
 func (c *C) expectNoServerError() {
 	for _, x := range c.exchanges() {
 		if x.Status > http.StatusInternalServerError || x.Status == http.StatusInternalServerError && !c.crashAllowed {

@@ -23,8 +23,8 @@ import (
 // M is a JSON object.
 type M = map[string]any
 
-// C is the context of a running case. Its methods may only be called from the
-// goroutine of the case; requests begun with Start run concurrently.
+// C is the context of a running case. Only the goroutine of the case may call its methods.
+// Requests of Start run concurrently.
 type C struct {
 	Case *Case
 	// Endpoint and SecondEndpoint are the ids of the endpoints that the case needs.
@@ -37,24 +37,24 @@ type C struct {
 	observed         string
 	leftOut          []string
 	crashAllowed     bool     // see AllowCrash
-	fixtureExchanges int      // exchanges of the trace that made the fixtures
-	journal          *Journal // nil: the case is not deferred
+	fixtureExchanges int      // exchanges of the trace that created fixtures
+	journal          *Journal // nil if the case isn't deferrable
 
 	mu             sync.Mutex
 	trace          []*wire.Exchange
 	steps          []*step // in the order in which they began
-	exchangesBegun int     // exchanges that began
+	exchangesBegun int
 
-	unsent []<-chan struct{} // of Start: each closed when its request was written
+	unsent []<-chan struct{} // by Start; each is closed when its request is written
 }
 
-// Now is the target's time.
+// Now returns the target's time.
 func (c *C) Now() time.Time { return c.targetTime() }
 
-// Sleep waits, in the target's time. Other cases run meanwhile.
+// Sleep waits in the target's time. Other cases run meanwhile.
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
 
-// Until waits until a time of the target.
+// Until waits until the target's time t.
 func (c *C) Until(t time.Time) {
 	if c.deferUntil(t) {
 		return
@@ -69,7 +69,7 @@ func (c *C) clockStopped(err error) {
 	c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 }
 
-// Local tells whether the target is for tests alone.
+// Local tells whether the target only serves tests.
 func (c *C) Local() bool { return c.env.Target.Local }
 
 // Serves tells whether the target has a version of the management API, "v1" or "v2".
@@ -78,24 +78,23 @@ func (c *C) Serves(version string) bool {
 }
 
 // HasV1 and HasV2 tell whether a version of the management API is judged. If it isn't, the
-// clause is partly judged.
+// report says that the clause is partly judged.
 func (c *C) HasV1() bool {
 	if !c.Serves("v1") {
-		c.leaveOut("version 1 of the management API is not to be judged")
+		c.leaveOut("version 1 of the management API isn't judged")
 	}
 	return c.Serves("v1")
 }
 
 func (c *C) HasV2() bool {
 	if !c.Serves("v2") {
-		c.leaveOut("version 2 of the management API is not to be judged")
+		c.leaveOut("version 2 of the management API isn't judged")
 	}
 	return c.Serves("v2")
 }
 
-// AllowCrash accepts 500, which the description names for a worker that crashes.
-// In other cases, a 500 is a failure even where the description leaves the answer
-// open.
+// AllowCrash accepts a 500, which the description names for a crashing worker. In other
+// cases a 500 fails even if the description leaves the answer open.
 func (c *C) AllowCrash() { c.crashAllowed = true }
 
 // Live tells whether the dialect of the public SDKs is judged.
@@ -111,31 +110,29 @@ func (c *C) Nonce() string {
 	return c.randomWord(func() string { return strings.ToLower(crypto.Text()) })
 }
 
-// Random returns a source of random values, which is the same in each run with
-// the same seed.
+// Random returns a source of random values. It is the same in each run with the same seed.
 func (c *C) Random() *rand.Rand {
-	seed := c.randomWord(func() string { return strconv.FormatUint(c.env.Seed, 10) }) // recorded: a resumed case keeps the seed of its first run
+	seed := c.randomWord(func() string { return strconv.FormatUint(c.env.Seed, 10) }) // recorded, so that a resumed case keeps its seed
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, seed+c.Case.ID) // a hash takes everything
+	_, _ = io.WriteString(h, seed+c.Case.ID) // a hash never fails
 	return rand.New(rand.NewPCG(h.Sum64(), 0))
 }
 
-// Secret returns a unique word that no answer may show.
+// Secret returns a unique word that no output shows.
 func (c *C) Secret(name string) string {
 	secret := "planted-" + c.Nonce()
 	c.env.Secrets.Add(name, secret)
 	return secret
 }
 
-// Keys of the target: Key has access to everything, OtherKey is valid and has
-// access to nothing that the suite uses, UserKey is another user's and has access
-// to everything.
+// Keys of the target. Key has access to everything. OtherKey is valid, but has no access to
+// what the suite uses. UserKey belongs to another user and has access to everything.
 func (c *C) Key() string      { return c.env.Target.Key }
 func (c *C) OtherKey() string { return c.env.Target.OtherKey }
 func (c *C) UserKey() string  { return c.env.Target.UserKey }
 
-// Request is what options change. Before they do, it has the key as bearer token
-// and the content type of a JSON body.
+// Request is changed by options. By default it has Key as bearer token and the content type
+// of a JSON body.
 type Request = wire.Request
 
 // Option changes a request.
@@ -146,7 +143,7 @@ func With(name, value string) Option {
 	return func(r *Request) { r.Header.Set(name, value) }
 }
 
-// As sends another key as bearer token.
+// As replaces the bearer token.
 func As(key string) Option { return With("Authorization", "Bearer "+key) }
 
 // WithoutKey sends no key.
@@ -154,7 +151,7 @@ func WithoutKey() Option {
 	return func(r *Request) { r.Header.Del("Authorization") }
 }
 
-// Raw sends a body unencoded.
+// Raw sends a body that isn't encoded as JSON.
 func Raw[T string | []byte](body T) Option {
 	return func(r *Request) { r.Body = []byte(body) }
 }
@@ -162,21 +159,21 @@ func Raw[T string | []byte](body T) Option {
 // Chunked sends the body without Content-Length.
 func Chunked() Option { return func(r *Request) { r.Chunked = true } }
 
-// Stalled announces a body and never sends it.
+// Stalled announces a body, but never sends it.
 func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 
 // Unread reads only the beginning of the body of a 200.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
-// SkipBody reads the status and the header only, since the body may never end. If a proxy
-// waits for its end, the answer has the code 0.
+// SkipBody reads only the status and the header, for a body that may never end. If a proxy
+// waits for the end, the answer has code 0.
 func SkipBody() Option { return func(r *Request) { r.SkipBody = true } }
 
-// MayHangUp accepts that the target closes the connection while the body is sent:
-// the answer then has the code 0.
+// MayHangUp accepts that the target closes the connection while the body is sent. The
+// answer then has code 0.
 func MayHangUp() Option { return func(r *Request) { r.MayHangUp = true } }
 
-// Quiet keeps a request out of the trace, for cases that send hundreds.
+// Quiet keeps a request out of the trace, for cases that send hundreds of requests.
 func Quiet() Option { return func(r *Request) { r.Quiet = true } }
 
 // Get and Post send a request to the job API of the case's endpoint.
@@ -190,7 +187,7 @@ func (c *C) Job(method, endpoint, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.Queue()+"/v2/"+endpoint+path, body, o...)
 }
 
-// V1 and V2 send a request to the management API; path is what follows the version.
+// V1 and V2 send a request to the management API. path follows the version.
 func (c *C) V1(method, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.V1()+"/v1"+path, body, o...)
 }
@@ -199,7 +196,7 @@ func (c *C) V2(method, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.V2()+"/v2"+path, body, o...)
 }
 
-// Do sends a request to any address. A body that is not nil is sent as JSON.
+// Do sends a request to any address. body is sent as JSON unless it is nil.
 func (c *C) Do(method, url string, body any, o ...Option) *Answer {
 	return c.send(c.request(method, url, body, o))
 }
@@ -213,8 +210,8 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 		}
 		r.Body = text
 	}
-	for _, change := range o {
-		change(&r)
+	for _, option := range o {
+		option(&r)
 	}
 	if (r.Body != nil || r.Stalled) && r.Header["Content-Type"] == nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -237,7 +234,7 @@ func (c *C) send(r Request) *Answer {
 	return c.answer(x)
 }
 
-// sendInTime waits for the answer, for requestTimeout at most.
+// sendInTime waits for the answer, at most for requestTimeout.
 func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	if r.SkipBody {
 		ctx, cancel := context.WithTimeout(c.ctx, streamPatience)
@@ -257,7 +254,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	for wait, held := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, held = time.Second, min(2*held, time.Minute) {
 		select {
 		case x := <-done:
-			// The clock was advanced before the answer was read: it came by now at the latest.
+			// The clock was advanced before the answer was read, so this is its latest time of arrival.
 			if now := c.env.Clock.Now(); now.After(x.Received) {
 				x.Received = now
 			}
@@ -268,21 +265,21 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			cancel()
 			return <-done, true
 		}
-		c.Sleep(held) // the target may hold the request: let its time pass
+		c.Sleep(held) // the target may hold the request until its time has passed
 	}
 }
 
-// requestTimeout is how long an answer may take, in real time, so that a target that
-// holds every request does not block the run. /runsync waits for five minutes at most.
+// requestTimeout is how long, in real time, an answer may take. A target that holds every
+// request doesn't block the run. /runsync waits for five minutes at most.
 func requestTimeout(r Request) time.Duration {
 	path, _, _ := strings.Cut(r.URL, "?")
 	if strings.HasSuffix(path, "/runsync") {
 		return 330 * time.Second
 	}
-	return time.Minute + time.Duration(len(r.Body))*10*time.Microsecond // 100 kB a second
+	return time.Minute + time.Duration(len(r.Body))*10*time.Microsecond // 100 kB/s
 }
 
-// streamPatience is how long, in real time, the header of a stream may take.
+// streamPatience is how long, in real time, a stream may take to begin.
 const streamPatience = 5 * time.Second
 
 // isHeldStream tells whether a stream did not begin in time.
@@ -290,16 +287,16 @@ func isHeldStream(x *wire.Exchange) bool {
 	return x.Request.SkipBody && x.Status == 0 && errors.Is(x.Err, context.DeadlineExceeded)
 }
 
-// answerPatience is how long, in real time, an answer may take before the target's
-// clock is advanced while the request is pending. It is long, because an advance makes a
-// case that is merely slow judge too late; requests that the target holds begin with Start.
+// answerPatience is how long, in real time, an answer may take before the target's clock is
+// advanced while the request is pending. It is long, because an advance makes a slow case
+// judge too late. Requests that the target holds are sent with Start.
 const answerPatience = 15 * time.Second
 
-// patiencePerByte is added for each byte of a body: 4 s for 20 MB, enough on a busy
-// machine, so that the target does not see its read time-out pass.
+// patiencePerByte is added for each byte of a body. 20 MB get 4 s more, enough on a busy
+// machine, so that an advance doesn't exceed the target's read time-out.
 const patiencePerByte = 200 * time.Nanosecond
 
-// answer ends the case where there is no answer at all.
+// answer ends the case if no answer came.
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := newAnswer(c, x)
 	switch {
@@ -326,8 +323,8 @@ func (c *C) exchange(ctx context.Context, index int, r Request) *wire.Exchange {
 	return x
 }
 
-// latest is the latest time at which an answer that is there now may have arrived. A
-// resumed case has the time that it recorded.
+// latest is the latest time at which an answer may have arrived. A resumed case uses the
+// recorded time.
 func (c *C) latest(x *wire.Exchange) time.Time {
 	if c.journal != nil {
 		return x.Received
@@ -342,8 +339,8 @@ func (c *C) exchanges() []*wire.Exchange {
 	return c.trace[:len(c.trace):len(c.trace)]
 }
 
-// Box opens a receiver that the target can call. It answers with these status codes
-// in turn, without any with 200.
+// Box opens a receiver that the target can call. It answers with the status codes in turn,
+// or with 200 if there are none.
 func (c *C) Box(answers ...int) *env.Box {
 	b, err := c.env.NewBox(answers...)
 	if err != nil {
@@ -352,7 +349,7 @@ func (c *C) Box(answers ...int) *env.Box {
 	return b
 }
 
-// Calls waits a moment for n calls of a receiver, and returns those that came.
+// Calls waits a short time for n calls of a receiver, and returns those that arrived.
 func (c *C) Calls(b *env.Box, n int) []env.Call {
 	wait := patience
 	if !c.Local() {
@@ -364,11 +361,11 @@ func (c *C) Calls(b *env.Box, n int) []env.Call {
 // QueueURL returns the address of the job API, without /v2.
 func (c *C) QueueURL() string { return c.env.Target.Queue() }
 
-// HasOwnEndpoint tells whether no other case uses the endpoint.
+// HasOwnEndpoint tells whether only this case uses the endpoint.
 func (c *C) HasOwnEndpoint() bool { return c.Endpoint != c.env.Target.Endpoint }
 
-// ExpectBefore makes the case inconclusive where an answer came after a time, from
-// which on another answer would be correct, too.
+// ExpectBefore makes the case inconclusive if the answer arrived at t or later, when
+// another answer would be correct, too.
 func (c *C) ExpectBefore(a *Answer, t time.Time) {
 	if !a.Received.Before(t) {
 		c.Inconclusive("%s was answered %s too late to judge", c.describeRequest(a.exchange), a.Received.Sub(t).Round(time.Millisecond))

@@ -1,4 +1,5 @@
-// Package suite is what a case of the conformance suite is made of.
+// Package suite has the building blocks of cases: Case, its context C, answers, jobs and
+// fixtures.
 package suite
 
 import (
@@ -13,110 +14,110 @@ type Level string
 
 // Levels, from the strongest to none.
 const (
-	Must   Level = "MUST"   // stated flatly: a failure is a FAIL
-	Should Level = "SHOULD" // said so, or following from two statements: a WARN
-	May    Level = "MAY"    // optional: a WARN
+	Must   Level = "MUST"   // required: a failure is a FAIL
+	Should Level = "SHOULD" // recommended, or implied by two statements: a failure is a WARN
+	May    Level = "MAY"    // optional: a failure is a WARN
 	Unspec Level = "UNSPEC" // left open: the behaviour is recorded as OBSERVED
 )
 
-// Levels are all of them, strongest first.
+// Levels has all levels, strongest first.
 var Levels = []Level{Must, Should, May, Unspec}
 
-// Dialect is the level of a clause in the dialect of the public SDKs, and why.
+// Dialect is the level of a clause in the dialect of the public SDKs, with the reason.
 type Dialect struct {
 	Level Level
 	Why   string
 }
 
-// Case judges a clause. It is one short function that sends its requests through C,
-// whose helpers end it where the clause does not accept the answer.
+// Case judges a clause. Run is a short function that sends requests through C, whose
+// helpers end the case if the clause doesn't accept an answer.
 //
-// The case whose ID is that of the clause states it: Level, Source, Statement,
-// Note and Live. Further cases of the clause leave these out, and follow it.
+// The case whose ID is that of the clause declares the clause: Level, Source, Statement,
+// Note and Live. Further cases of the clause follow it without these fields.
 type Case struct {
-	// ID is the clause's ID, followed by a word in further cases: SUB-20-above.
+	// ID is the clause's ID. Further cases append a word: SUB-20-above.
 	ID        string
 	Level     Level
 	Source    string // section and row of the description
 	Statement string // in our own words
 	Note      string
-	Live      Dialect // where the dialect of the public SDKs differs
-	// Clauses are further clauses that the case judges, all by the same verdict.
+	Live      Dialect // if the dialect of the public SDKs differs
+	// Clauses are further clauses that get the same verdict.
 	Clauses []string
-	// GivenClauses are clauses that the case judges on its way, by Given: where one is not
-	// kept, it fails, and the case is blocked by it.
+	// GivenClauses are clauses that the case judges by Given. If one is violated, it fails,
+	// and the case is blocked by it.
 	GivenClauses []string
 	Needs        Needs
 	Allow        Allow
-	// WaitTime is how long the case waits in the target's time: with a clock that
-	// nobody can advance, longer ones are left to --defer.
+	// WaitTime is how long the case waits in the target's time. If the clock can't be
+	// advanced, cases that wait for longer than --max-wait are skipped or deferred.
 	WaitTime time.Duration
-	// Requests, Jobs and Seconds are what it costs at most: requests (0: 15, or 3
-	// where it only reads), jobs, and seconds for which a worker is busy.
+	// Requests, Jobs and Seconds are the most that the case costs: requests (0 is 15, or 3
+	// if it only reads), jobs, and seconds of worker time.
 	Requests, Jobs int
 	Seconds        float64
-	// Operations are the operations that the clause is about, "GET /v2/pods", where
-	// not every deployment may serve them yet.
+	// Operations are the operations that the clause is about, such as "GET /v2/pods", if
+	// some deployments don't serve them yet.
 	Operations []string
-	// Supplementary says that other cases judge the clause, too: where this one is skipped,
-	// they alone do.
+	// Supplementary says that other cases also judge the clause. If this case is skipped,
+	// their verdict is complete.
 	Supplementary bool
-	// Decides says that the case judges by an effect: where it passes, an inconclusive case
-	// of its clause does not count. Where it is skipped, it leaves out nothing.
+	// Decides says that the case judges by an effect. If it passes, an inconclusive case of
+	// the clause doesn't count. If it is skipped, the clause isn't partly judged.
 	Decides bool
-	// Watch is told of every exchange of the run, and says what is wrong with it,
-	// "" for nothing. Run makes some exchanges to watch, and passes where nothing
-	// else fails.
+	// Watch is called with every exchange of the run. It returns what is wrong with the
+	// exchange, or "". Run sends requests to watch, and passes unless something else fails.
 	Watch func(*Watched) string
 	Run   func(c *C)
 }
 
-// Watched is an exchange of any case, for those that watch all.
+// Watched is an exchange of any case, for Watch.
 type Watched struct {
 	*wire.Exchange
-	// API is the one that was asked: "v1", "v2", "jobs", or "" for another.
+	// API is the API that the request was sent to: "v1", "v2", "jobs", or "" for another
+	// address.
 	API string
-	// Path is the one after the endpoint (/status/x) of the job API, after the
-	// version (/templates) of the management API.
+	// Path is the path after the endpoint (/status/x) for the job API, and after the
+	// version (/templates) for the management API.
 	Path string
-	// Job is the endpoint and the id of the job that the exchange is about, and
-	// Status the one that it tells.
+	// Job is the endpoint and the id of the job that the exchange is about. Status is the
+	// job's status in the answer.
 	Job, Status string
-	// PreviousStatus is the status of the job that was seen before, "" for none, and Retried
-	// says that it was asked to be retried since.
+	// PreviousStatus is the job's status that was last seen before, or "". RetriedSince
+	// says that /retry has been sent since then.
 	PreviousStatus string
 	RetriedSince   bool
 }
 
-// Needs are what a case requires of the target; where one is missing, the case is
+// Needs are what a case requires of the target. If something is missing, the case is
 // skipped.
 type Needs uint
 
-// Locally each case gets endpoints of its own.
+// Needs of a case. On a local target each case gets endpoints of its own.
 const (
-	AnyEndpoint      Needs = 1 << iota // with our handler; other cases may use it, too
-	OwnEndpoint                        // with our handler and one worker at most, for this case alone
-	IdleEndpoint                       // for this case alone, with no worker ever
-	WideEndpoint                       // for this case alone, with five workers at most
+	AnyEndpoint      Needs = 1 << iota // with our handler; other cases may use the endpoint, too
+	OwnEndpoint                        // with our handler and at most one worker, for this case only
+	IdleEndpoint                       // without workers, for this case only
+	WideEndpoint                       // with at most five workers, for this case only
 	SecondEndpoint                     // a second endpoint, C.SecondEndpoint
 	OtherKey                           // a valid key without access
 	UserKey                            // a key of another user, with access
 	Webhooks                           // the target can call the suite
 	V1                                 // version 1 of the management API
 	V2                                 // version 2 of the management API
-	LocalOnly                          // a target for tests: elsewhere the case costs, takes or breaks too much
+	LocalOnly                          // a test deployment: elsewhere the case would be too expensive, slow or harmful
 	Advanced                           // a clock that can be advanced
 	DescribedDialect                   // the dialect of the description
 	LiveDialect                        // the dialect of the public SDKs
 )
 
-// Has tells whether the needs include all of some.
-func (n Needs) Has(some Needs) bool { return n&some == some }
+// Has tells whether the needs include all of others.
+func (n Needs) Has(others Needs) bool { return n&others == others }
 
 // Allow is what a case does to the target, beyond reading.
 type Allow uint
 
-// What a case may do, each asked for by a word of --allow.
+// What a case does. Each is allowed by a word of --allow.
 const (
 	Create Allow = 1 << iota // creates objects of its own, and deletes them
 	Queue                    // runs small jobs
@@ -124,7 +125,7 @@ const (
 	Spend                    // costs more than a few cents
 )
 
-// Allows names what a case may do.
+// Allows has the names and descriptions of all Allow values.
 var Allows = []struct {
 	Allow
 	Name, Words string
@@ -135,7 +136,7 @@ var Allows = []struct {
 	{Spend, "spend", "cost more than a few cents"},
 }
 
-// String lists the words of --allow.
+// String returns the value of --allow.
 func (a Allow) String() string {
 	text := ""
 	for _, x := range Allows {
@@ -149,17 +150,16 @@ func (a Allow) String() string {
 	return text
 }
 
-// AllClauses are the clauses that the case judges.
+// AllClauses returns the clauses that the case judges.
 func (c *Case) AllClauses() []string { return slices.Concat(c.judgedClauses(), c.GivenClauses) }
 
-// Judges tells whether the verdict of the case is about a clause, which it does not
-// only judge on its way.
+// Judges tells whether the case's verdict is about a clause, as opposed to Given.
 func (c *Case) Judges(clause string) bool { return slices.Contains(c.judgedClauses(), clause) }
 
-// judgedClauses are those that the verdict of the case is about.
+// judgedClauses returns the clauses that the case's verdict is about.
 func (c *Case) judgedClauses() []string { return append([]string{c.Clause()}, c.Clauses...) }
 
-// Clause returns JOB-01 for JOB-01 and for JOB-01-word.
+// Clause returns the clause's ID: JOB-01 for JOB-01 and JOB-01-word.
 func (c *Case) Clause() string {
 	dashes := 0
 	for i, r := range c.ID {
@@ -172,8 +172,7 @@ func (c *Case) Clause() string {
 	return c.ID
 }
 
-// Cost is what the case asks of the target, with the requests that its fixtures
-// take.
+// Cost returns the most that the case costs, without its fixtures.
 func (c *Case) Cost() (requests, jobs int, seconds float64) {
 	requests = c.Requests
 	switch {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// IDs are the ids in a list of the catalog, whose shape the description does not
-// show: a list, or lists in an object, of ids or of objects that have them.
+// IDs returns the ids in a list of the catalog. The description doesn't show its shape: a
+// list, or an object of lists, of ids or of objects with ids.
 func (a *Answer) IDs() []string { return idsIn(a.JSON()) }
 
 func idsIn(v any) (ids []string) {
 	switch x := v.(type) {
 	case []any:
-		for _, one := range x {
-			switch item := one.(type) {
+		for _, element := range x {
+			switch item := element.(type) {
 			case string:
 				ids = append(ids, item)
 			case M:
@@ -31,7 +31,7 @@ func idsIn(v any) (ids []string) {
 				return ids
 			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(x)) { // objects by their ids
+		for _, name := range slices.Sorted(maps.Keys(x)) { // objects keyed by id
 			if _, ok := x[name].(M); ok {
 				ids = append(ids, name)
 			}
@@ -40,25 +40,25 @@ func idsIn(v any) (ids []string) {
 	return ids
 }
 
-// idOf is the id of a thing: its member id, else one that ends with it, else
-// its name.
-func idOf(thing M) string {
-	id, _ := thing["id"].(string)
-	for _, name := range slices.Sorted(maps.Keys(thing)) {
-		if text, ok := thing[name].(string); ok && id == "" && strings.HasSuffix(strings.ToLower(name), "id") {
+// idOf returns the id of an object: its member id, or else a member whose name ends with
+// id, or else its key, code or name.
+func idOf(object M) string {
+	id, _ := object["id"].(string)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if text, ok := object[name].(string); ok && id == "" && strings.HasSuffix(strings.ToLower(name), "id") {
 			id = text
 		}
 	}
 	for _, name := range []string{"key", "code", "name"} {
-		if text, ok := thing[name].(string); ok && id == "" {
+		if text, ok := object[name].(string); ok && id == "" {
 			id = text
 		}
 	}
 	return id
 }
 
-// Catalog returns the ids of a kind in the target's catalog: gpus, cpus or
-// datacenters; nil where the target does not show them.
+// Catalog returns the ids of a list in the target's catalog (gpus, cpus or datacenters), or
+// nil if the target doesn't show it.
 func (c *C) Catalog(kind string) []string {
 	if !c.env.Target.HasV2() {
 		return nil
@@ -70,7 +70,7 @@ func (c *C) Catalog(kind string) []string {
 	return a.IDs()
 }
 
-// GPUs are types of the target's, the first n of its catalog.
+// GPUs returns n GPU types of the target, starting with those of EndpointBody.
 func (c *C) GPUs(n int) []any {
 	ids := c.Catalog("gpus")
 	if given := c.env.Target.EndpointBody["gpuTypeIds"]; given != nil {
@@ -89,8 +89,8 @@ func (c *C) GPUs(n int) []any {
 	return list
 }
 
-// GPU is what an endpoint of version 2 may ask for: what the target's own body of
-// an endpoint has, else a pool of its catalog.
+// GPU returns the member gpu of an endpoint of version 2: that of EndpointBody, or else the
+// first pool of the catalog.
 func (c *C) GPU() (gpu any) {
 	if given := c.env.Target.EndpointBody["gpu"]; given != nil {
 		return given
@@ -99,8 +99,8 @@ func (c *C) GPU() (gpu any) {
 	a := c.V2("GET", "/catalog/gpus", nil)
 	for _, member := range slices.Sorted(maps.Keys(objectOf(a))) {
 		list, _ := objectOf(a)[member].([]any)
-		for _, one := range list {
-			item, _ := one.(M)
+		for _, element := range list {
+			item, _ := element.(M)
 			if text, ok := item["pool"].(string); ok && text != "" {
 				return M{"pools": []any{text}, "count": 1}
 			}
@@ -117,8 +117,8 @@ func objectOf(a *Answer) M {
 // PathSegment escapes an id for use as a segment of a path.
 func PathSegment(id string) string { return url.PathEscape(id) }
 
-// SimilarID returns an unused id in the form of an existing one: an id in another
-// form may be refused for its form.
+// SimilarID returns an unused id in the form of an existing id. An id in another form might
+// be refused for its form.
 func SimilarID(id string) string {
 	begin, end := longestAlphanumericRun(id)
 	b := []byte(id)
@@ -139,7 +139,6 @@ func SimilarID(id string) string {
 	return string(b)
 }
 
-// longestAlphanumericRun finds the longest run of letters and digits.
 func longestAlphanumericRun(id string) (begin, end int) {
 	for i := 0; i < len(id); {
 		j := i
@@ -160,14 +159,14 @@ var v1EndpointMembers = []string{
 	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
 }
 
-// requestsCPUs tells whether a body asks for an endpoint with CPUs.
+// requestsCPUs tells whether a body requests an endpoint with CPUs.
 func requestsCPUs(body M) bool {
 	return body["cpu"] != nil || body["computeType"] == "CPU" || body["cpuFlavorIds"] != nil
 }
 
-// EndpointBody returns a body that creates an endpoint: what the target requires for
-// each (--endpoint-body), overridden by members. Version 1 gets no nested members,
-// version 2 none of version 1, and an endpoint with CPUs no GPUs.
+// EndpointBody returns a body that creates an endpoint: the members of --endpoint-body,
+// overridden by members. Version 1 gets no nested members, version 2 no members of version
+// 1, and an endpoint with CPUs no GPUs.
 func (c *C) EndpointBody(version string, members M) M {
 	body := M{}
 	for name, value := range c.env.Target.EndpointBody {

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Unserved tells whether the target is known not to serve an operation, "GET
+// Unserved tells whether the target is known not to serve an operation, such as "GET
 // /v2/pods".
 func (c *C) Unserved(operation string) bool {
 	return slices.Contains(c.env.Target.Unserved, operation)
 }
 
-// FromProxy tells whether the answer comes from a proxy in front of the deployment,
-// in the proxy's own form.
+// FromProxy tells whether the answer comes from a proxy in front of the deployment: a
+// proxy's status code without a JSON body.
 func (a *Answer) FromProxy() bool { return FromProxy(a.Code) && a.parseErr != nil }
 
-// FromProxy tells whether a status code is one that a proxy in front of the
-// deployment answers by itself.
+// FromProxy tells whether a proxy in front of the deployment may send the status code by
+// itself.
 func FromProxy(code int) bool {
 	return code == 413 || code == 431 || code == 502 || code == 503 || code == 504
 }
 
-// HideSecret redacts a text that is derived from a secret in all output.
+// HideSecret redacts a text that is derived from a secret.
 func (c *C) HideSecret(name, text string) string {
 	c.env.Secrets.Add(name, text)
 	return text
 }
 
-// ContentType expects a media type; for application/json also one that ends with
-// +json.
+// ContentType expects a media type. For application/json, types that end with +json match,
+// too.
 func (a *Answer) ContentType(want string) *Answer {
 	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if err != nil || kind != want && (want != "application/json" || !strings.HasSuffix(kind, "+json")) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// DefaultImage is the image whose workers run our handler.
+// DefaultImage is the image with our handler.
 const DefaultImage = "builtin/conformance"
 
 // Image returns the image of endpoints that the suite creates.
@@ -20,19 +20,19 @@ func (c *C) Image() string {
 	return DefaultImage
 }
 
-// NoteObject records an object of the case in the ledger, to be deleted at its end
-// by DELETE of path below /v1 or /v2.
+// NoteObject records an object in the ledger. The end of the case deletes it with DELETE
+// {path}/{id} of the version, "v1" or "v2".
 func (c *C) NoteObject(kind, version, path, id string) {
 	base := map[string]string{"v1": c.env.Target.V1() + "/v1", "v2": c.env.Target.V2() + "/v2"}
 	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: base[version] + path + "/" + id}
 	for _, paths := range managementPaths {
-		own := map[string]string{"v1": paths[0], "v2": paths[1]}
-		if own[version] != path {
+		byVersion := map[string]string{"v1": paths[0], "v2": paths[1]}
+		if byVersion[version] != path {
 			continue
 		}
 		for _, v := range []string{"v1", "v2"} {
-			if own[v] != "" && c.Serves(v) {
-				m.Reads = append(m.Reads, base[v]+own[v]+"/"+id+map[string]string{"/templates": boundToo}[own[v]])
+			if byVersion[v] != "" && c.Serves(v) {
+				m.Reads = append(m.Reads, base[v]+byVersion[v]+"/"+id+map[string]string{"/templates": includeBound}[byVersion[v]])
 			}
 		}
 	}
@@ -45,8 +45,8 @@ var managementPaths = [][2]string{
 	{"", "/clusters"}, {"", "/registries/delegations"}, {"", "/account/secrets"}, {"", "/global-volumes"},
 }
 
-// boundToo makes version 1 show the templates that endpoints use, too.
-const boundToo = "?includeEndpointBoundTemplates=true"
+// includeBound makes version 1 also show templates that endpoints use.
+const includeBound = "?includeEndpointBoundTemplates=true"
 
 func (c *C) addToLedger(m env.Object) {
 	m.Case, m.At = c.Case.ID, c.env.Clock.Now()
@@ -58,8 +58,8 @@ func (c *C) addToLedger(m env.Object) {
 	}
 }
 
-// NoteJob records a job in the ledger, to be cancelled at the end of the case where
-// other cases use the endpoint.
+// NoteJob records a job in the ledger if other cases use the endpoint. The end of the case
+// cancels it.
 func (c *C) NoteJob(endpoint, id string) {
 	c.env.CountJob()
 	if endpoint == c.env.Target.Endpoint {
@@ -67,8 +67,8 @@ func (c *C) NoteJob(endpoint, id string) {
 	}
 }
 
-// Create creates an object with a POST and records it in the ledger, also where the
-// request should have been refused. version is "v1" or "v2", path the kind's:
+// Create creates an object with a POST and records it in the ledger, even if the request
+// should have been refused. version is "v1" or "v2", path that of the kind, such as
 // /templates.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	var a *Answer
@@ -85,8 +85,8 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	return a
 }
 
-// NewEndpoint makes an endpoint of our handler with so many workers at most, as
-// a fixture. more has further members of the body.
+// NewEndpoint creates an endpoint of our handler with at most workersMax workers, as a
+// fixture. more has additional members of the body.
 func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 	if !c.env.Target.HasV2() {
 		return c.newEndpointV1(workersMax)
@@ -116,8 +116,7 @@ func (c *C) newEndpointV1(workersMax int) (id string) {
 	return id
 }
 
-// NewTemplate makes a template by version 1 or 2, as a fixture, and returns its
-// answer.
+// NewTemplate creates a template with version 1 or 2 as a fixture, and returns the answer.
 func (c *C) NewTemplate(version string, more ...M) (a *Answer) {
 	body, clause := M{"name": c.Name(), "imageName": c.Image()}, "T-01"
 	if version == "v2" {
@@ -135,7 +134,7 @@ func (c *C) NewTemplate(version string, more ...M) (a *Answer) {
 	return a
 }
 
-// NewVolume makes a network volume, as a fixture.
+// NewVolume creates a network volume as a fixture, and returns the answer.
 func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 	path, body := "/networkvolumes", M{"name": c.Name(), "size": size, "dataCenterId": c.DataCenter()}
 	if version == "v2" {
@@ -153,7 +152,7 @@ func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 	return a
 }
 
-// DataCenters returns the ids of the target's data centers, at least one.
+// DataCenters returns the ids of the target's data centers, of which there must be one.
 func (c *C) DataCenters() (ids []string) {
 	if !c.env.Target.HasV2() {
 		return []string{"EU-RO-1"}
@@ -167,11 +166,9 @@ func (c *C) DataCenters() (ids []string) {
 }
 
 // DataCenter returns the id of a data center.
-func (c *C) DataCenter() string {
-	return c.DataCenters()[0]
-}
+func (c *C) DataCenter() string { return c.DataCenters()[0] }
 
-// prepare makes the fixtures that the case asks for.
+// prepare creates the fixtures that the case needs.
 func (c *C) prepare() {
 	n := c.Case.Needs
 	switch {

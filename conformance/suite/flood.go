@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// parallelRequests is how many of n requests are in flight at a time: fewer than
-// any operation allows. Operations with a low rate allow few.
+// parallelRequests returns how many of n requests are in flight at a time: fewer than any
+// operation allows. Operations with a low rate limit allow few.
 func parallelRequests(n int) int {
 	switch {
 	case n < 100:
@@ -23,10 +23,9 @@ func parallelRequests(n int) int {
 	return 48
 }
 
-// Flood sends as many requests as the limit allows, none of which may be
-// answered 429, and then more, of which the first must be; where time passes
-// meanwhile, one of so many as a bucket would have given back by then. The
-// requests are those of Post and Get.
+// Flood sends as many requests as the limit allows, none of which may be answered 429, and
+// then one more, which must be. If time passes meanwhile, a token bucket has refilled, and
+// may accept as many more. The requests are those of Post and Get.
 func (c *C) Flood(limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Given("RAT-09", func() { c.Burst(limit, method, path, body) })
@@ -41,16 +40,16 @@ func (c *C) Flood(limit int, method, path string, body any) {
 	}
 }
 
-// JudgeWindow expects of a limit that a Flood has used up, which began at a time, that
-// the window is 10 seconds. How a window moves on, or a bucket is filled again,
-// is open: so as many requests as the limit allows are sent a little more often
-// than each 10 seconds, until one is refused.
+// JudgeWindow expects that the window of a limit is 10 seconds. begin is when a Flood used
+// up the limit. The description doesn't say whether a window is fixed or slides, or whether
+// a bucket refills. So JudgeWindow sends as many requests as the limit allows a little more
+// often than every 10 seconds, until one is refused.
 func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body any) {
-	interval, bursts := 9*time.Second, 11 // so many windows of 10 s, however they lie, have fewer
+	interval, bursts := 9*time.Second, 11 // 11 intervals span fewer windows of 10 s
 	if c.Exact() {
 		interval, bursts = 9600*time.Millisecond, 26
 	}
-	lastAccepted, bucketEmptied := c.Now(), false // when the last request was accepted
+	lastAccepted, bucketEmptied := c.Now(), false // of the last accepted request
 	for n := 1; ; n++ {
 		c.Until(begin.Add(time.Duration(n) * interval))
 		accepted := 0
@@ -65,7 +64,7 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 			c.Inconclusive("%d requests took %s too long to judge the limit", limit, late)
 		}
 		if accepted < limit {
-			bucketEmptied = accepted > 0 // of a bucket
+			bucketEmptied = accepted > 0
 			break
 		}
 		if n == bursts {
@@ -78,10 +77,10 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 	}
 	next := 1
 	switch {
-	case limit > 100: // it takes as many requests again
+	case limit > 100: // as many requests again would take too long
 	case bucketEmptied:
 		next = limit
-	default: // where refusals count, too, fewer are accepted now
+	default: // if refusals count, too, fewer requests are accepted now
 		c.expectAccepted(1, method, path, body)
 		c.Sleep(rateWindow + c.Grace()/4)
 		next = limit
@@ -89,7 +88,7 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 	c.expectAccepted(next, method, path, body)
 }
 
-// expectAccepted expects that n requests are not answered 429, 10 s after others.
+// expectAccepted sends n requests, 10 s after others, and expects no 429.
 func (c *C) expectAccepted(n int, method, path string, body any) {
 	for i := range n {
 		if a := c.Job(method, c.Endpoint, path, body, Quiet()); a.Code == http.StatusTooManyRequests {
@@ -98,8 +97,7 @@ func (c *C) expectAccepted(n int, method, path string, body any) {
 	}
 }
 
-// Burst sends so many requests within a window, none of which may be answered
-// 429.
+// Burst sends n requests within a window and expects no 429.
 func (c *C) Burst(n int, method, path string, body any) {
 	begin := c.Now()
 	r := c.request(method, c.QueueURL()+"/v2/"+c.Endpoint+path, body, []Option{Quiet()})
@@ -126,21 +124,21 @@ func (c *C) Burst(n int, method, path string, body any) {
 	}
 }
 
-// SendSimultaneously sends requests to these paths at the same moment, and counts
-// those that are not answered 429. overlapped tells that all had been sent for a
-// while before the first of these was answered.
+// SendSimultaneously sends requests to the paths at the same moment, and counts those that
+// aren't answered 429. overlapped says that all had been sent for minimumOverlap before the
+// first of these was answered.
 func (c *C) SendSimultaneously(method string, paths []string) (accepted int, overlapped bool) {
 	var mu sync.Mutex
-	var sent, answered time.Time // the last on its way; the first that was accepted
-	// Each has its connection before any is sent: to open one takes the sender
-	// longer than an answer takes the target.
+	var lastSent, firstAnswered time.Time // firstAnswered is about accepted requests
+	// All connections are open before a request is sent, because opening one may take longer than
+	// an answer.
 	var connecting, group sync.WaitGroup
 	connecting.Add(len(paths))
 	for _, path := range paths {
 		r := c.request(method, c.QueueURL()+"/v2/"+c.Endpoint+path, nil, []Option{Quiet()})
 		group.Go(func() {
 			connected := sync.OnceFunc(connecting.Done)
-			defer connected() // also without a connection
+			defer connected() // in case the connection fails
 			var wrote, first time.Time
 			ctx := httptrace.WithClientTrace(c.ctx, &httptrace.ClientTrace{
 				GotConn: func(httptrace.GotConnInfo) {
@@ -153,25 +151,25 @@ func (c *C) SendSimultaneously(method string, paths []string) (accepted int, ove
 			x := c.exchange(ctx, c.nextExchange(), r)
 			mu.Lock()
 			defer mu.Unlock()
-			if wrote.After(sent) {
-				sent = wrote
+			if wrote.After(lastSent) {
+				lastSent = wrote
 			}
 			if x.Status == http.StatusTooManyRequests {
 				return
 			}
 			accepted++
-			if answered.IsZero() || first.Before(answered) {
-				answered = first
+			if firstAnswered.IsZero() || first.Before(firstAnswered) {
+				firstAnswered = first
 			}
 		})
 	}
 	group.Wait()
-	return accepted, answered.Sub(sent) > minimumOverlap
+	return accepted, firstAnswered.Sub(lastSent) > minimumOverlap
 }
 
-// minimumOverlap is that while: a deployment that answers sooner may have had few
-// requests in flight at a time.
+// minimumOverlap is how long all requests must be in flight together. If a deployment
+// answers sooner, it may have had only some of them in flight.
 const minimumOverlap = 10 * time.Millisecond
 
-// rateWindow is the window of the rate limits (Limits).
+// rateWindow is the window of the rate limits (section Limits of the description).
 const rateWindow = 10 * time.Second

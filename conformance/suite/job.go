@@ -9,53 +9,53 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// The inputs of jobs that our handler knows.
-
-// Echo has the job return its input.
+// Echo returns the input of a job that returns its input. Like the inputs below, our handler
+// implements it.
 func Echo(more ...M) M { return handlerInput("echo", more) }
 
-// Sleep has it run for some time, and return output where more has one.
+// Sleep is the input of a job that runs for some time, and returns the member output of
+// more.
 func Sleep(d time.Duration, more ...M) M {
 	return handlerInput("sleep", more, M{"ms": d.Milliseconds()})
 }
 
-// Fail has it fail, with message where more has one, or a text of so many bytes.
-// With times it echoes after so many failures.
+// Fail is the input of a job that fails, with the text message, or a text of the length
+// bytes. With times, it fails that often and then returns its input.
 func Fail(more ...M) M { return handlerInput("fail", more) }
 
-// Crash has it take its worker down. With times it echoes after so many.
+// Crash is the input of a job that terminates its worker. With times, it does so that often
+// and then returns its input.
 func Crash(more ...M) M { return handlerInput("crash", more) }
 
-// Stream has it yield n chunks, {"n": 0} and so on, with a pause before each.
-// With bytes they are texts of that length.
+// Stream is the input of a job that yields n chunks, {"n": 0} and so on, with a pause
+// before each. With bytes, they are texts of that length.
 func Stream(n int, pause time.Duration, more ...M) M {
 	return handlerInput("stream", more, M{"n": n, "ms": pause.Milliseconds()})
 }
 
-// Yield has it yield these values as chunks.
+// Yield is the input of a job that yields values as chunks.
 func Yield(values ...any) M {
 	return handlerInput("stream", nil, M{"n": len(values), "outputs": values})
 }
 
-// Bytes has it return a text of n characters.
+// Bytes is the input of a job that returns a text of n characters.
 func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
-// Beacon has it call a box when it begins, and then every so often for as long
-// as it runs.
-func Beacon(b *env.Box, every, lasts time.Duration, more ...M) M {
-	return handlerInput("beacon", more, M{"url": b.URL, "every": every.Milliseconds(), "ms": lasts.Milliseconds()})
+// Beacon is the input of a job that calls a box when it begins, and then at intervals while
+// it runs.
+func Beacon(b *env.Box, interval, duration time.Duration, more ...M) M {
+	return handlerInput("beacon", more, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
 
-func handlerInput(op string, more []M, own ...M) M {
-	o := M{"op": op}
-	for _, m := range slices.Concat(own, more) {
-		maps.Copy(o, m)
+func handlerInput(op string, more []M, members ...M) M {
+	input := M{"op": op}
+	for _, m := range slices.Concat(members, more) {
+		maps.Copy(input, m)
 	}
-	return o
+	return input
 }
 
-// Submission is the body that submits an input; more has webhook, policy and
-// s3Config.
+// Submission returns the body that submits an input. more has webhook, policy and s3Config.
 func Submission(input any, more ...M) M {
 	body := M{"input": input}
 	for _, m := range more {
@@ -64,33 +64,33 @@ func Submission(input any, more ...M) M {
 	return body
 }
 
-// Policy is a policy, as a part of a submission.
+// Policy returns the policy of a Submission.
 func Policy(members M) M { return M{"policy": members} }
 
-// TTL is a policy with a time to live.
+// TTL returns a policy with a time to live.
 func TTL(d time.Duration) M { return Policy(M{"ttl": d.Milliseconds()}) }
 
-// ExecutionTimeout is a policy with a bound of the execution.
+// ExecutionTimeout returns a policy with an execution time-out.
 func ExecutionTimeout(d time.Duration) M { return Policy(M{"executionTimeout": d.Milliseconds()}) }
 
 // Job is a job that a case submitted.
 type Job struct {
 	ID string
-	// Answer is that to the submission.
+	// Answer is the answer to the submission.
 	Answer *Answer
-	// StartedAfter and StartedBefore are the times between which the job began to
-	// run, once Await saw it running.
+	// StartedAfter and StartedBefore are the times between which the job began to run.
+	// Await sets them.
 	StartedAfter, StartedBefore time.Time
 
 	c         *C
 	endpoint  string
-	changedAt time.Time // when it was last cancelled or retried with success
+	changedAt time.Time // of the last successful /cancel or /retry
 }
 
-// Run submits a job with POST /run, which the case does not judge.
+// Run submits a job with POST /run, as a fixture.
 func (c *C) Run(input any, more ...M) *Job { return c.RunAt(c.Endpoint, input, more...) }
 
-// RunAt submits it at another endpoint.
+// RunAt is Run for another endpoint.
 func (c *C) RunAt(endpoint string, input any, more ...M) *Job {
 	j := &Job{c: c, endpoint: endpoint}
 	c.Given("JOB-11", func() {
@@ -102,8 +102,8 @@ func (c *C) RunAt(endpoint string, input any, more ...M) *Job {
 	return j
 }
 
-// RunSync submits a job with POST /runsync, which the case does not judge, and
-// expects its result: for those that need no time of the target.
+// RunSync submits a job with POST /runsync as a fixture, and expects its result. The job
+// must need no time of the target.
 func (c *C) RunSync(input any, more ...M) *Job {
 	j := &Job{c: c, endpoint: c.Endpoint}
 	c.Given("JOB-14", func() {
@@ -114,17 +114,17 @@ func (c *C) RunSync(input any, more ...M) *Job {
 	return j
 }
 
-// JobOf is the job that an answer to /run or /runsync is about.
+// JobOf returns the job of an answer to /run or /runsync.
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
 	c.NoteJob(c.Endpoint, j.ID)
 	return j
 }
 
-// Status asks for the job's status.
+// Status requests the job's status.
 func (j *Job) Status() *Answer { return j.c.Job("GET", j.endpoint, "/status/"+j.ID, nil) }
 
-// Cancel, Retry and Stream send the request of that name.
+// Cancel, Retry and Stream send the request with that name.
 func (j *Job) Cancel() *Answer { return j.change("/cancel/") }
 func (j *Job) Retry() *Answer  { return j.change("/retry/") }
 func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, "/stream/"+j.ID, nil) }
@@ -147,7 +147,7 @@ const (
 	TimedOut   = "TIMED_OUT"
 )
 
-// Statuses are all of them.
+// Statuses has all statuses.
 var Statuses = []string{InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
 
 // IsFinal tells whether a job with the status has ended.
@@ -155,8 +155,8 @@ func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }
 
-// InQueue, Running, Completed, Failed and TimedOut wait for a status that the case
-// needs and does not judge.
+// InQueue, Running, Completed, Failed and TimedOut wait for a status that the case needs,
+// but doesn't judge.
 func (j *Job) InQueue() *Answer   { return j.awaitGiven("JOB-02", InQueue) }
 func (j *Job) Running() *Answer   { return j.awaitGiven("JOB-15", InProgress) }
 func (j *Job) Completed() *Answer { return j.awaitGiven("JOB-16", Completed) }
@@ -168,14 +168,14 @@ func (j *Job) awaitGiven(clause, status string) (a *Answer) {
 	return a
 }
 
-// Await waits for a status, for a moment of the target's time. Where the job has
-// ended with another status, or does not exist, the case fails.
+// Await waits a short time for one of the statuses. If the job ends with another status or
+// doesn't exist, the case fails.
 func (j *Job) Await(statuses ...string) *Answer {
 	c := j.c
 	accepted := "status = " + strings.Join(statuses, " or ")
-	limit, wall := 10*time.Second, patience
+	limit, realLimit := 10*time.Second, patience
 	if !c.Local() {
-		limit, wall = c.env.StartPatience(), 0 // a worker may have to be started first
+		limit, realLimit = c.env.StartPatience(), 0 // a worker may have to start first
 	}
 	start, began := c.Now(), time.Now()
 	for n := 0; ; n++ {
@@ -186,10 +186,10 @@ func (j *Job) Await(statuses ...string) *Answer {
 		switch {
 		case a.Code/100 == 2 && slices.Contains(statuses, text):
 			return a
-		case IsFinal(text) && c.Now().Before(j.changedAt.Add(c.Grace())): // a read may come from before the change
+		case IsFinal(text) && c.Now().Before(j.changedAt.Add(c.Grace())): // the read may be older than the change
 		case a.Code/100 != 2, text == "", IsFinal(text):
 			a.fail(accepted)
-		case c.Now().Sub(start) > limit && time.Since(began) > wall:
+		case c.Now().Sub(start) > limit && time.Since(began) > realLimit:
 			c.env.NoteStart(text != InQueue)
 			a.fail(accepted)
 		}
@@ -197,7 +197,7 @@ func (j *Job) Await(statuses ...string) *Answer {
 	}
 }
 
-// noteStart narrows the interval in which the job began to run.
+// noteStart narrows StartedAfter and StartedBefore.
 func (j *Job) noteStart(a *Answer, status string) {
 	switch {
 	case status == InQueue:
@@ -211,8 +211,8 @@ func (j *Job) noteStart(a *Answer, status string) {
 	}
 }
 
-// pauseBetweenPolls is that between two looks: what needs no time of the target is soon
-// done, so the first ones are short and on the wall.
+// pauseBetweenPolls pauses after the nth poll. At a local target, effects that need no time
+// of the target come soon, so the first pauses are short and in real time.
 func (c *C) pauseBetweenPolls(n int) {
 	switch {
 	case !c.Local():
@@ -225,16 +225,15 @@ func (c *C) pauseBetweenPolls(n int) {
 	}
 }
 
-// Blocker fills the one worker of the case's own endpoint for some time, and is
-// running when Blocker returns: what is submitted after it waits.
+// Blocker runs a job that occupies the single worker of the case's own endpoint for some
+// time. Later jobs wait in the queue.
 func (c *C) Blocker(d time.Duration) *Job {
 	j := c.Run(Sleep(d))
 	j.Running()
 	return j
 }
 
-// BusyWorker fills the one worker of the case's own endpoint for longer than the
-// case takes.
+// BusyWorker is Blocker for longer than the case takes.
 func (c *C) BusyWorker() *Job {
 	j := c.Run(Sleep(busyJobDuration), Policy(M{"executionTimeout": (busyJobDuration + time.Hour).Milliseconds()}))
 	j.Running()

@@ -11,21 +11,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Journal records what a deferred case has seen. The case resumes in another
-// process, hours later, by running again from its start: up to where it stopped,
-// times, random words and answers are replayed from the journal. So a case that
-// waits for half an hour needs no code of its own for that.
+// Journal records what a deferred case has seen. The case resumes hours later, in another
+// process, by running again from its start. Up to the point where it stopped, times, random
+// words and answers are replayed from the journal. So a case that waits for half an hour
+// needs no code for it.
 //
-// Answers are recorded and requests are not, so the journal holds no key.
+// The journal records answers, but no requests, so it contains no key.
 type Journal struct {
 	Case string `json:"case"`
 	// Due is when the case resumes.
 	Due       time.Time        `json:"due"`
-	Slept     int              `json:"slept"` // waits that are over
+	Slept     int              `json:"slept"` // finished waits
 	Times     []time.Time      `json:"times"`
 	Words     []string         `json:"words"`
 	Exchanges []RecordedAnswer `json:"exchanges"`
-	// Longest is the longest wait for which the case is not deferred.
+	// Longest is the longest wait that doesn't defer the case.
 	Longest time.Duration `json:"-"`
 
 	timesReplayed, wordsReplayed, waitsReplayed int // how many of each were replayed
@@ -42,7 +42,7 @@ type RecordedAnswer struct {
 	Received time.Time   `json:"received"`
 }
 
-// replayOrRecord is the next of what was seen before, or else what is seen now.
+// replayOrRecord returns the next recorded value, or else records the current one.
 func replayOrRecord[T any](recorded *[]T, cursor *int, current func() T) T {
 	if *cursor == len(*recorded) {
 		*recorded = append(*recorded, current())
@@ -51,7 +51,6 @@ func replayOrRecord[T any](recorded *[]T, cursor *int, current func() T) T {
 	return (*recorded)[*cursor-1]
 }
 
-// targetTime returns the target's time.
 func (c *C) targetTime() time.Time {
 	if c.journal == nil {
 		return c.env.Clock.Now()
@@ -59,7 +58,7 @@ func (c *C) targetTime() time.Time {
 	return replayOrRecord(&c.journal.Times, &c.journal.timesReplayed, c.env.Clock.Now)
 }
 
-// randomWord returns a new random word.
+// randomWord returns a new random word, or replays a recorded one.
 func (c *C) randomWord(draw func() string) string {
 	if c.journal == nil {
 		return draw()
@@ -67,9 +66,9 @@ func (c *C) randomWord(draw func() string) string {
 	return replayOrRecord(&c.journal.Words, &c.journal.wordsReplayed, draw)
 }
 
-// deferUntil ends a case that would wait for too long; it resumes later. over tells
-// that the wait was over in an earlier run.
-func (c *C) deferUntil(t time.Time) (over bool) {
+// deferUntil ends the case if the wait is too long; the case resumes later. waited says
+// that an earlier run has already waited.
+func (c *C) deferUntil(t time.Time) (waited bool) {
 	j := c.journal
 	if j == nil {
 		return false
@@ -97,7 +96,7 @@ func (c *C) nextExchange() int {
 	return c.exchangesBegun - 1
 }
 
-// replayOrSend finds an exchange in the journal, or sends the request.
+// replayOrSend replays an exchange from the journal, or sends the request.
 func (c *C) replayOrSend(ctx context.Context, index int, r Request) *wire.Exchange {
 	if c.journal == nil {
 		return c.env.Do(ctx, r)
@@ -115,7 +114,7 @@ func (c *C) replayOrSend(ctx context.Context, index int, r Request) *wire.Exchan
 		}
 		return x
 	default:
-		return &wire.Exchange{Request: r, Err: fmt.Errorf("the resumed case sent another request than before: expected %s, got %s", recorded.Request, requestLine)}
+		return &wire.Exchange{Request: r, Err: fmt.Errorf("the resumed case sent a different request: expected %s, got %s", recorded.Request, requestLine)}
 	}
 	x := c.env.Do(ctx, r)
 	if ctx.Err() != nil {

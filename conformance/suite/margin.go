@@ -7,21 +7,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Exact tells whether the target's time passes only when the suite lets it: then
-// a limit is judged to the second.
+// Exact tells whether only the suite advances the target's clock. Limits are then judged to
+// the second.
 func (c *C) Exact() bool {
 	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0
 }
 
 const (
-	exactEarly = 400 * time.Millisecond // nothing ends before its time
-	exactLate  = 900 * time.Millisecond // a deployment may check its jobs' limits once a second
-	// maxSweepDelay is how late a deployment may check its jobs' limits, where no
-	// other lateness is granted.
+	exactEarly = 400 * time.Millisecond // how long before a limit nothing may end
+	exactLate  = 900 * time.Millisecond // a deployment may check the limits of jobs once a second
+	// maxSweepDelay is how late a deployment may check the limits of jobs, unless
+	// Target.Lateness is set.
 	maxSweepDelay = 5 * time.Second
 )
 
-// Grace is how late something that has a time may come.
+// Grace is how late a timed effect may come.
 func (c *C) Grace() time.Duration {
 	if c.Exact() {
 		return exactLate
@@ -29,8 +29,8 @@ func (c *C) Grace() time.Duration {
 	return c.env.Target.Grace()
 }
 
-// LateMargin is Grace where time is exact, and elsewhere what is given: how long after a
-// limit the target must have kept it.
+// LateMargin is how long after a limit the effect must have happened: Grace if time is
+// exact, and wide otherwise.
 func (c *C) LateMargin(wide time.Duration) time.Duration {
 	if c.Exact() {
 		return exactLate
@@ -38,7 +38,7 @@ func (c *C) LateMargin(wide time.Duration) time.Duration {
 	return wide
 }
 
-// EarlyMargin is how long before a limit the target must not have reached it.
+// EarlyMargin is how long before a limit the effect must not have happened.
 func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 	if c.Exact() {
 		return exactEarly
@@ -46,8 +46,8 @@ func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 	return wide
 }
 
-// sweepMargin is how long after its limit a job may still exist or run: a deployment
-// may check limits only now and then.
+// sweepMargin is how long after its limit a job may still exist or run, since a deployment
+// may check limits periodically.
 func (c *C) sweepMargin() time.Duration {
 	switch {
 	case c.Exact():
@@ -58,13 +58,13 @@ func (c *C) sweepMargin() time.Duration {
 	return maxSweepDelay + c.env.Target.Grace()
 }
 
-// UntilEffective waits until a ttl, a retention or an execution time-out that ends
-// at a limit must have taken effect.
+// UntilEffective waits until a ttl, a retention or an execution time-out must have taken
+// effect.
 func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())) }
 
-// JudgeBy judges the effect of a ttl, a retention or an execution time-out that ends
-// at a limit. check changes nothing. Where time is exact, a late effect is a
-// warning, and one later than sweepMargin a failure.
+// JudgeBy judges the effect of a ttl, a retention or an execution time-out. check only
+// reads. If time is exact, a late effect is a warning, and an effect later than sweepMargin
+// is a failure.
 func (c *C) JudgeBy(limit time.Time, check func()) {
 	if c.Exact() {
 		c.Until(limit.Add(exactLate))
@@ -79,7 +79,7 @@ func (c *C) JudgeBy(limit time.Time, check func()) {
 	check()
 }
 
-// catchFailure returns the failure of a function, nil where it passes.
+// catchFailure returns the failure of a function, or nil if it passes.
 func catchFailure(do func()) (failed *Outcome) {
 	defer func() {
 		r := recover()
@@ -93,7 +93,7 @@ func catchFailure(do func()) (failed *Outcome) {
 	return nil
 }
 
-// keepWarning keeps the first failure of a SHOULD.
+// keepWarning stores the first failure of a SHOULD.
 func (c *C) keepWarning(failed Outcome) {
 	if c.warning == nil {
 		failed.Verdict = report.Warn

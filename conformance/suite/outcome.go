@@ -9,30 +9,30 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Outcome is how one run of a case ended.
+// Outcome is the result of one run of a case.
 type Outcome struct {
 	Verdict  report.Verdict // Pass, Fail, Warn, Observed, Skip, Blocked, Inconclusive or Error
-	Code     string         // the reason's code, where Verdict is Skip
-	By       string         // the clause, where Verdict is Blocked
+	Code     string         // of the reason, if Verdict is Skip
+	By       string         // the clause, if Verdict is Blocked
 	Reason   string
 	Observed string
-	LeftOut  []string // what the case did not judge, and why
+	LeftOut  []string // reasons why parts weren't judged
 	Failure  *report.Failure
 }
 
-// stop ends a case from within.
+// stop is the panic value that ends a case.
 type stop struct{ Outcome }
 
 func (c *C) stop(o Outcome) { panic(stop{o}) }
 
-// failWith fails the case: the actual behaviour is not among the accepted ones.
+// failWith fails the case. x is the failed exchange, or nil for the last one.
 func (c *C) failWith(x *wire.Exchange, actual string, accepted ...string) {
 	f := &report.Failure{Accepted: accepted, Actual: actual, Steps: c.describeSteps(x), Curl: c.scriptSoFar(x)}
 	f.Actual = c.env.Secrets.Redact(f.Actual)
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
 }
 
-// describeSteps lists the last requests of the case, up to an exchange.
+// describeSteps lists the last requests of the case, up to x.
 func (c *C) describeSteps(x *wire.Exchange) string {
 	trace := c.exchanges()[c.fixtureExchanges:]
 	if x == nil {
@@ -71,7 +71,6 @@ func (c *C) describeRequest(x *wire.Exchange) string {
 	return text
 }
 
-// describeAnswer shows the code and the body of an answer.
 func (c *C) describeAnswer(x *wire.Exchange) string {
 	if x.Status == 0 {
 		return fmt.Sprintf("no answer: %v", x.Err)
@@ -90,7 +89,7 @@ func (c *C) describeAnswer(x *wire.Exchange) string {
 	return text
 }
 
-// Given runs what the case needs and does not judge: where that fails, the case is
+// Given runs a step that the case needs, but doesn't judge. If it fails, the case is
 // BLOCKED by the clause that judges it.
 func (c *C) Given(clause string, do func()) {
 	if slices.Contains(c.Case.judgedClauses(), clause) {
@@ -110,14 +109,14 @@ func (c *C) Given(clause string, do func()) {
 	do()
 }
 
-// Should judges a SHOULD within the case: a failure is a WARN, and the case goes on.
+// Should judges a SHOULD within the case. A failure is a WARN, and the case continues.
 func (c *C) Should(do func()) {
 	if failed := catchFailure(do); failed != nil {
 		c.keepWarning(*failed)
 	}
 }
 
-// Fail fails the case with the actual behaviour and the accepted ones.
+// Fail fails the case with the actual behaviour and the accepted alternatives.
 func (c *C) Fail(actual string, accepted ...string) { c.failWith(nil, actual, accepted...) }
 
 // Expect fails the case unless ok.
@@ -132,15 +131,15 @@ func (c *C) Skip(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// leaveOut notes what the case does not judge at this target.
+// leaveOut records a reason why the case judges only a part of the clause.
 func (c *C) leaveOut(reason string) {
 	if !slices.Contains(c.leftOut, reason) {
 		c.leftOut = append(c.leftOut, reason)
 	}
 }
 
-// Thorough tells whether the case may do what costs or loads too much where others use
-// the target. If it may not, the clause is partly judged: the report has what was left out.
+// Thorough tells whether the case may do something that costs or loads too much at a shared
+// target. If it may not, the report says that the clause is partly judged.
 func (c *C) Thorough(what string) bool {
 	if !c.Local() {
 		c.leaveOut("only a local target gets " + what)
@@ -148,13 +147,13 @@ func (c *C) Thorough(what string) bool {
 	return c.Local()
 }
 
-// Inconclusive ends a case whose evidence does not suffice.
+// Inconclusive ends a case whose evidence doesn't suffice.
 func (c *C) Inconclusive(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Inconclusive, Reason: c.env.Secrets.Redact(fmt.Sprintf(reason, args...))})
 }
 
-// Observe records what the target does where the description leaves it open, in
-// a form that can be compared with another target's: no ids, no times.
+// Observe records what the target does if the description leaves it open. The text must
+// have no ids and times, so that it can be compared with that of another target.
 func (c *C) Observe(format string, args ...any) {
 	if c.observed != "" {
 		c.observed += "; "

@@ -16,11 +16,11 @@ type Pending struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	exchange *wire.Exchange
-	arrived  time.Time // of the answer, at the latest
+	arrived  time.Time // the latest time of the answer's arrival
 }
 
-// Start sends a request to the job API and does not wait for the answer. The clock
-// is advanced only once the request was written.
+// Start sends a request to the job API without waiting for the answer. The clock isn't
+// advanced before the request is written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
@@ -43,36 +43,35 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 // WaitUntilSent waits until the requests of Start were written.
 func (c *C) WaitUntilSent() { c.waitUntilSent() }
 
-// waitUntilSent waits until the requests of Start were written or have failed, so
-// that no advance of the clock overtakes them.
+// waitUntilSent waits until the requests of Start are written or have failed, so that no
+// advance of the clock overtakes them.
 func (c *C) waitUntilSent() {
-	late := time.After(patience)
+	timeout := time.After(patience)
 	for _, sent := range c.unsent {
 		select {
 		case <-sent:
-		case <-late:
+		case <-timeout:
 			return
 		}
 	}
 	c.unsent = nil
 }
 
-// patience is how long, in real time, something may take that needs no time of the
-// target.
+// patience is how long, in real time, an effect may take that needs no time of the target.
 const patience = 3 * time.Second
 
-// Unanswered tells whether the request has no answer yet.
+// Unanswered tells whether no answer has arrived yet.
 func (p *Pending) Unanswered() bool {
 	select {
 	case <-p.done:
 		return false
-	case <-time.After(5 * time.Millisecond): // lets an answer that was sent by now arrive
+	case <-time.After(5 * time.Millisecond): // for an answer that is on its way
 		return true
 	}
 }
 
-// Until waits until a time of the target, or until the answer is there. Other cases
-// run meanwhile.
+// Until waits until the target's time t, or until the answer arrives. Other cases run
+// meanwhile.
 func (p *Pending) Until(t time.Time) {
 	c := p.c
 	if c.deferUntil(t) {
@@ -98,10 +97,10 @@ func (p *Pending) Until(t time.Time) {
 	}
 }
 
-// Sleep is Until for a time from now on.
+// Sleep waits for a time of the target, or until the answer arrives.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
-// Answered tells whether the answer is there.
+// Answered tells whether the answer has arrived.
 func (p *Pending) Answered() bool {
 	select {
 	case <-p.done:
@@ -111,7 +110,7 @@ func (p *Pending) Answered() bool {
 	}
 }
 
-// ExpectHeld expects that no answer came before a time, which must have passed.
+// ExpectHeld expects that no answer arrived before a time in the past.
 func (p *Pending) ExpectHeld(until time.Time) {
 	if p.Unanswered() || !p.arrived.Before(until) {
 		return
@@ -120,9 +119,9 @@ func (p *Pending) ExpectHeld(until time.Time) {
 	p.c.failWith(p.exchange, fmt.Sprintf("an answer after %s: %s", took, p.c.describeAnswer(p.exchange)), fmt.Sprintf("no answer within %s", until.Sub(p.exchange.Sent).Round(time.Second)))
 }
 
-// Answer returns the answer, which should be there by now.
+// Answer returns the answer, which should have arrived by now.
 func (p *Pending) Answer() *Answer {
-	wait := 10 * time.Second // a busy machine needs some
+	wait := 10 * time.Second // on a busy machine
 	if !p.c.Local() {
 		wait = 30 * time.Second
 	}

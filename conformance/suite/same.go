@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// Same compares two values as JSON: 1 is 1.0, members have no order, strings are
-// equal character by character.
+// Same compares two values as JSON: 1 equals 1.0, the order of members is irrelevant, and
+// strings are compared character by character.
 func Same(a, b any) bool { return Difference(a, b) == "" }
 
-// Difference names the first place at which a value is not the wanted one, with
-// what is there; "" for none.
+// Difference names the first place at which got differs from want, with both values. It is
+// "" if they are the same.
 func Difference(want, got any) string {
 	w, err := normalize(want)
 	if err != nil {
@@ -30,7 +30,7 @@ func Difference(want, got any) string {
 	return difference("", w, g)
 }
 
-// normalize returns the value as decoded JSON, with exact numbers.
+// normalize converts a value to decoded JSON with exact numbers.
 func normalize(v any) (out any, err error) {
 	switch v.(type) { // decoded JSON already
 	case nil, string, bool, json.Number:
@@ -50,8 +50,7 @@ func Decode(text []byte) (v any, err error) {
 	return v, d.Decode(&v)
 }
 
-// EqualExact is Equal for a value that may be long: the failure names the first
-// place at which the two differ.
+// EqualExact is Equal for a value that may be long. The failure names the first difference.
 func (a *Answer) EqualExact(path string, want any) *Answer {
 	v, ok := a.Find(path)
 	if !ok {
@@ -118,8 +117,8 @@ func describePlace(path string) string {
 	return excerpt(path, 0)
 }
 
-// describeDifference shows two values that are not the same, of long texts the part around
-// the first character that differs.
+// describeDifference shows two values, or for long texts the part around the first
+// difference.
 func describeDifference(path string, want, got any) string {
 	from := 0
 	if w, ok := want.(string); ok {
@@ -139,13 +138,13 @@ func describeDifference(path string, want, got any) string {
 
 func excerptOf(v any, from int) string {
 	if s, ok := v.(string); ok {
-		// Escaped, so that characters that look alike can be told apart.
+		// Escaped, so that similar characters can be distinguished.
 		return strconv.QuoteToASCII(excerpt(s, from))
 	}
 	return excerpt(JSONText(v), 0)
 }
 
-// excerpt is the part of a text that begins a little before a byte.
+// excerpt returns the part of a text that begins shortly before byte from.
 func excerpt(s string, from int) string {
 	const most, before = 100, 20
 	if from > before {
@@ -165,9 +164,9 @@ func excerpt(s string, from int) string {
 	return s[:end] + "…"
 }
 
-// sameNumber compares two numbers of JSON exactly: 2^53 and 2^53+1 are two. What
-// several programs print of one double is the same: its shortest form, 17 digits,
-// or all of its digits.
+// sameNumber compares two JSON numbers exactly: 2^53 and 2^53+1 differ. The different texts
+// that programs print for one double are the same: its shortest form, 17 digits, or all
+// digits.
 func sameNumber(a, b string) bool {
 	x, y := decimalOf(a), decimalOf(b)
 	if x == y {
@@ -178,8 +177,8 @@ func sameNumber(a, b string) bool {
 	return err == nil && bad == nil && f == g && x.isPrintedAs(f) && y.isPrintedAs(f)
 }
 
-// decimal is 0.digits × 10^exponent, in the one form that it has: digits begin
-// and end with none that is 0; zero has none.
+// decimal is 0.digits × 10^exponent in normal form: digits neither begins nor ends with 0,
+// and is empty for zero.
 type decimal struct {
 	negative bool
 	digits   string
@@ -210,7 +209,7 @@ func decimalOf(number string) (d decimal) {
 	return d
 }
 
-// isPrintedAs tells whether a program may print a double as this decimal.
+// isPrintedAs tells whether a program may print f as this decimal.
 func (d decimal) isPrintedAs(f float64) bool {
 	const all = 770 // digits of any double
 	for _, digits := range []int{-1, 16, all} {

@@ -9,14 +9,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// step is one request of a case, or many equal ones, for the script that repeats
-// the case.
+// step is a request of a case, or several equal ones, in the script that repeats the case.
 type step struct {
 	request           Request
 	sent              time.Time
 	count, unanswered int
 	first             *wire.Exchange
-	received          time.Time // of the last
+	received          time.Time // of the last answer
 }
 
 func (c *C) beginStep(r Request) *step {
@@ -48,20 +47,20 @@ func (c *C) endStep(s *step, x *wire.Exchange) {
 	}
 }
 
-// scriptSoFar returns a shell script that repeats the case so far and deletes what
-// it created. failed is the exchange whose answer was not accepted, nil where the
-// failure is not about a single one.
+// scriptSoFar returns a shell script that repeats the case up to now and deletes the
+// objects that it created. failed is the exchange to mark, or nil if the failure isn't
+// about a single one.
 func (c *C) scriptSoFar(failed *wire.Exchange) string {
 	return c.writeScript(c.stepsSoFar(), failed, c.env.Ledger.Remaining(c.Case.ID))
 }
 
-// scriptTo returns the script of a finished case up to an exchange, "" where that
+// scriptTo returns the script of a finished case up to an exchange, or "" if the exchange
 // belongs to another case.
-func (c *C) scriptTo(last *wire.Exchange, made []env.Object) string {
+func (c *C) scriptTo(last *wire.Exchange, created []env.Object) string {
 	steps := c.stepsSoFar()
 	for i := range steps {
 		if steps[i].Exchange == last {
-			return c.writeScript(steps[:i+1], last, made)
+			return c.writeScript(steps[:i+1], last, created)
 		}
 	}
 	return ""
@@ -75,7 +74,7 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 		switch {
 		case x == nil:
 			x = &wire.Exchange{Request: s.request, Sent: s.sent}
-		case s.count > 1: // from the first to the last
+		case s.count > 1: // spans the first and the last request
 			x = &wire.Exchange{Request: s.request, Status: x.Status, Sent: x.Sent, Received: s.received, Err: x.Err}
 		}
 		list = append(list, wire.Step{Exchange: x, Count: s.count, Unanswered: s.unanswered > 0})
@@ -83,9 +82,9 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 	return list
 }
 
-func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, made []env.Object) string {
+func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, created []env.Object) string {
 	var cleanup []Request
-	for _, m := range made {
+	for _, m := range created {
 		cleanup = append(cleanup, Request{Method: m.Method, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + c.env.Target.Key}}})
 	}
 	return wire.Script(steps, failed, cleanup, c.env.Secrets)

@@ -1,6 +1,5 @@
-// Package variants lists deployments that differ from the jobrunner where the
-// contract leaves a choice: the proof that the suite does not fail a deployment for
-// being different.
+// Package variants lists deployments that differ from the jobrunner where the contract
+// leaves a choice. The suite must not fail them.
 package variants
 
 import (
@@ -10,30 +9,30 @@ import (
 	"sync"
 )
 
-// Variant is a deployment that keeps the contract in another way.
+// Variant is a deployment that conforms to the contract, but differs from the jobrunner.
 type Variant struct {
 	ID string
-	// MayWarn are the SHOULDs that the variant does not keep: only these may warn.
+	// MayWarn are the SHOULDs that the variant violates. No other clause may warn.
 	MayWarn []string
 	// Choice is the statement of the description that leaves the choice.
 	Choice      string
-	Description string // the difference, for people
-	Fault       string // the difference as GPUCLOUD_FAULT tells the jobrunner, one or a list
-	// EndpointBody is JSON with members that the variant requires in a body that
-	// creates an endpoint.
+	Description string // of the difference
+	Fault       string // the difference as the value of GPUCLOUD_FAULT, one or a list
+	// EndpointBody is a JSON object with the members that the variant requires in the body
+	// that creates an endpoint.
 	EndpointBody string
-	// Exact says that the suite controls the variant's clock and grants it no
-	// lateness. Then a clause of any level may warn that an effect is late.
+	// Exact says that the suite controls the variant's clock and grants it no lateness.
+	// Clauses of any level may then warn that an effect is late.
 	Exact bool
 }
 
-// files have a variant on each line; those of blind.tsv were written from the
-// contract alone, without a look at the cases.
+// files have a variant on each line. The variants of blind.tsv were written from the contract,
+// without knowledge of the cases.
 //
 //go:embed *.tsv
 var files embed.FS
 
-// All are the variants in the order of the files' names, and of their lines.
+// All returns the variants in the order of their files and lines.
 var All = sync.OnceValue(func() (all []Variant) {
 	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid
 	for _, name := range names {

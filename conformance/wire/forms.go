@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// slashRedirect returns where a redirect leads that adds or removes a slash at the
-// end of the path; "" for every other answer. Other redirects are not followed.
+// slashRedirect returns the target of a redirect that only adds or removes a trailing slash
+// of the path, or "". Other redirects aren't followed.
 func slashRedirect(resp *http.Response, req *http.Request) string {
 	if resp == nil {
 		return ""
 	}
-	kept := resp.StatusCode == http.StatusPermanentRedirect || resp.StatusCode == http.StatusTemporaryRedirect
-	moved := resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusFound
-	if !kept && (!moved || req.Method != http.MethodGet) {
+	keepsMethod := resp.StatusCode == http.StatusPermanentRedirect || resp.StatusCode == http.StatusTemporaryRedirect
+	mayChangeMethod := resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusFound
+	if !keepsMethod && (!mayChangeMethod || req.Method != http.MethodGet) {
 		return ""
 	}
 	to, err := resp.Location()
@@ -28,7 +28,8 @@ func slashRedirect(resp *http.Response, req *http.Request) string {
 	return to.String()
 }
 
-// decompress decodes a compressed body: a client without Accept-Encoding may get one.
+// decompress decodes a gzip body, which a server may send although the request has no
+// Accept-Encoding.
 func decompress(resp *http.Response) {
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return
@@ -36,8 +37,7 @@ func decompress(resp *http.Response) {
 	resp.Body = &gzipBody{raw: resp.Body}
 }
 
-// gzipBody decompresses a body on its first read: an answer without a body has no gzip
-// header.
+// gzipBody decompresses on the first read, since an empty body has no gzip header.
 type gzipBody struct {
 	raw io.ReadCloser
 	z   *gzip.Reader
@@ -46,7 +46,7 @@ type gzipBody struct {
 func (u *gzipBody) Read(p []byte) (n int, err error) {
 	if u.z == nil {
 		if u.z, err = gzip.NewReader(u.raw); err != nil {
-			return 0, err // io.EOF where there is no body
+			return 0, err // io.EOF if there is no body
 		}
 	}
 	return u.z.Read(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Wherever and however the key comes, no text and no command of a report has it.
+// However a text contains the key, no text and no command of a report does.
 func FuzzSecrets(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, key, before, after string, cut int) {
 		const shown = "$GPUCLOUD_API_KEY=any-secret-of-your-own"
@@ -26,7 +26,7 @@ func FuzzSecrets(f *testing.F) {
 			cut := int(uint(cut) % uint(len(text)+1))
 			r := wire.Request{Method: "POST", URL: "http://deployment/x?" + url.QueryEscape(key), Header: http.Header{"Authorization": {"Bearer " + key}, "X-Odd": {text}}, Body: []byte(text)}
 			for what, got := range map[string]string{"redacted": s.Redact(text), "cut": s.Cut([]byte(text), cut), "curl": r.Curl(&s)} {
-				// The text around the key may make another one with what is shown in its place.
+				// The surrounding text and the placeholder may form the key again.
 				if strings.Contains(got, form) && !strings.Contains(before+after, form) && strings.Count(text, form) == 1 && !strings.Contains(before+"$GPUCLOUD_API_KEY"+after, form) {
 					t.Errorf("%s: %q with the key %q as %s: %q", what, text, key, name, got)
 				}
@@ -35,10 +35,10 @@ func FuzzSecrets(f *testing.F) {
 	}, fuzz.Seed{"the-secret-key", "x ", " y", 7}, fuzz.Seed{`a"b/c+d<e>&f`, `{"k":"`, `"}`, 3}, fuzz.Seed{"schlüssel\\\u2028x", "'", "`$(x)", 20}, fuzz.Seed{`"""""""""`, "", "", 0})
 }
 
-// forms are the ways in which texts have a key.
+// forms returns the encodings of a key in texts.
 func forms(key string) map[string]string {
 	inner := func(text []byte) string { return string(text[1 : len(text)-1]) }
-	escaped, _ := json.Marshal(key) // a string always can be
+	escaped, _ := json.Marshal(key) // can't fail for a string
 	var plain strings.Builder
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)

@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// A large body that is refused is not sent, so that the refusal is read however
-// slow this machine is; one that is taken is.
+// A large body isn't sent if the target refuses it, so that the refusal can be read on a
+// slow machine. An accepted body is sent.
 func TestLargeBodyWaitsForARefusal(t *testing.T) {
 	var read int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,16 +17,15 @@ type Step struct {
 	*Exchange
 	// Count is how many equal requests were sent, concurrently or one by one; 0 is 1.
 	Count int
-	// Unanswered says that there is no answer yet when the script ends.
+	// Unanswered says that the script ends before the answer arrives.
 	Unanswered bool
 
 	failed bool
 }
 
-// Script returns a shell script that repeats the requests, in order and with the waits
-// between them. It expects the keys in the variables that Secrets names, and takes
-// ids from the new answers. failed is the exchange that is marked, nil for none;
-// cleanup are the requests at the end.
+// Script returns a shell script that sends the same requests, in order and with the same
+// pauses. It expects the keys in the variables that Secrets names, and reads ids from the
+// new answers. failed is the exchange to mark, or nil. cleanup are the requests at the end.
 func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) string {
 	s := scriptWriter{hide: hide, names: map[string]bool{}}
 	steps = slices.Clone(steps)
@@ -36,7 +35,7 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 	steps = mergeRepeats(steps)
 	var later []Request
 	later = append(later, cleanup...)
-	uses := make([][]Request, len(steps)) // what comes after each step
+	uses := make([][]Request, len(steps)) // the requests after each step
 	for i, step := range slices.Backward(steps) {
 		uses[i] = slices.Clone(later)
 		later = append(later, step.Request)
@@ -51,12 +50,12 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 		if gap := step.Sent.Sub(last).Round(time.Second); !last.IsZero() && gap >= time.Second {
 			s.line(fmt.Sprintf("sleep %d", int(gap.Seconds())))
 		}
-		beside := step.Unanswered || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
+		concurrent := step.Unanswered || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
 		if step.failed {
-			s.line("# The answer to this one was not accepted:")
+			s.line("# The answer to this request was not accepted:")
 		}
-		s.step(step, beside, uses[i])
-		if beside {
+		s.step(step, concurrent, uses[i])
+		if concurrent {
 			open = append(open, step)
 			last = step.Sent
 		} else {
@@ -67,7 +66,7 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 		s.line("wait")
 	}
 	if len(cleanup) > 0 {
-		s.line("# What was made is taken down:")
+		s.line("# Delete the created objects:")
 	}
 	for _, r := range cleanup {
 		s.line(s.curl(r, "-i", ""))
@@ -75,7 +74,7 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 	return strings.Join(append(s.settings, s.lines...), "\n")
 }
 
-// mergeRepeats joins equal steps that follow each other.
+// mergeRepeats merges consecutive equal steps.
 func mergeRepeats(steps []Step) (list []Step) {
 	for _, step := range steps {
 		step.Count = max(step.Count, 1)
@@ -93,10 +92,9 @@ func sameRequest(a, b Request) bool {
 	return a.Method == http.MethodGet && b.Method == a.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body) && fmt.Sprint(a.Header) == fmt.Sprint(b.Header)
 }
 
-// scriptWriter writes a script.
 type scriptWriter struct {
 	hide     *Secrets
-	ids      []secret        // values that are in variables of the script by now
+	ids      []secret        // ids that variables of the script hold
 	names    map[string]bool // variables of the script
 	settings []string        // the first lines
 	lines    []string
@@ -104,34 +102,34 @@ type scriptWriter struct {
 
 func (s *scriptWriter) line(text string) { s.lines = append(s.lines, text) }
 
-// step writes one step. beside says that others are sent before its answer; later are
-// the requests after it.
-func (s *scriptWriter) step(step Step, beside bool, later []Request) {
+// step writes one step. concurrent says that the script doesn't wait for its answer. later
+// are the requests after it.
+func (s *scriptWriter) step(step Step, concurrent bool, later []Request) {
 	limit := ""
-	if step.Status == 0 && step.Err != nil { // it was broken off, or had no answer
+	if step.Status == 0 && step.Err != nil { // it was cancelled or had no answer
 		limit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
 	}
 	end := ""
-	if beside {
+	if concurrent {
 		end = " &"
 	}
 	if step.Count > 1 {
 		pause, shown := "", `-w ' %{http_code}\n'`
-		if step.Request.Quiet { // of a load, nobody wants to read the bodies
+		if step.Request.Quiet { // the bodies of a load test aren't interesting
 			shown = `-o /dev/null -w '%{http_code}\n'`
 		}
-		if gap := step.Received.Sub(step.Sent) / time.Duration(step.Count); gap >= 500*time.Millisecond && !beside {
+		if gap := step.Received.Sub(step.Sent) / time.Duration(step.Count); gap >= 500*time.Millisecond && !concurrent {
 			pause = fmt.Sprintf("; sleep %d", int(gap.Round(time.Second).Seconds()))
 		}
 		text := s.curl(step.Request, shown+limit, "")
-		if beside {
+		if concurrent {
 			s.line(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Count, text))
 			return
 		}
 		s.line(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Count, text, pause))
 		return
 	}
-	if id, ok := capturableID(step.Exchange); ok && !beside && s.substituteIDs(id) == "" && slices.ContainsFunc(later, func(r Request) bool { return mentionsID(r, id) }) {
+	if id, ok := capturableID(step.Exchange); ok && !concurrent && s.variableOf(id) == "" && slices.ContainsFunc(later, func(r Request) bool { return mentionsID(r, id) }) {
 		name := s.variableName(step.Request)
 		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
@@ -146,8 +144,7 @@ const extractID = ` | tee /dev/stderr | grep -o '"id" *: *"[^"]*"' | head -n 1 |
 
 var firstID = regexp.MustCompile(`"id" *: *"([^"]*)"`)
 
-// capturableID returns the id that extractID finds in an answer, where that is the id
-// of the answer's object.
+// capturableID returns the id of the answer's object, if it is the id that extractID finds.
 func capturableID(x *Exchange) (id string, ok bool) {
 	if x.Status/100 != 2 {
 		return "", false
@@ -164,7 +161,8 @@ func mentionsID(r Request, id string) bool {
 	return strings.Contains(r.URL, id) || bytes.Contains(r.Body, []byte(id))
 }
 
-func (s *scriptWriter) substituteIDs(id string) string {
+// variableOf returns the variable that holds an id, or "".
+func (s *scriptWriter) variableOf(id string) string {
 	for _, known := range s.ids {
 		if known.value == id {
 			return known.shown
@@ -173,8 +171,8 @@ func (s *scriptWriter) substituteIDs(id string) string {
 	return ""
 }
 
-// variableName returns a new variable's name for the id of a created object, by the
-// last word of the path.
+// variableName returns an unused variable name for the id of a created object, made of the
+// last segment of the path.
 func (s *scriptWriter) variableName(r Request) string {
 	path, _, _ := strings.Cut(r.URL, "?")
 	word := strings.Map(func(c rune) rune {
@@ -194,8 +192,8 @@ func (s *scriptWriter) variableName(r Request) string {
 	return name
 }
 
-// curl returns a command that sends a request.
-func (s *scriptWriter) curl(r Request, options, after string) string {
+// curl returns a command that sends a request. suffix is appended, such as a pipe.
+func (s *scriptWriter) curl(r Request, options, suffix string) string {
 	var b strings.Builder
 	feed := ""
 	b.WriteString("curl -sS " + options)
@@ -217,25 +215,25 @@ func (s *scriptWriter) curl(r Request, options, after string) string {
 	}
 	switch {
 	case r.Stalled:
-		feed = "sleep 60 | " // a body that does not come
+		feed = "sleep 60 | " // the body never arrives
 		b.WriteString(" -T -")
 	case len(r.Body) > maxShownBytes:
-		if before, run, behind := longestRun(r.Body); len(before)+len(behind) <= maxShownBytes {
-			feed = fmt.Sprintf("{ printf %%s %s; head -c %d /dev/zero | tr '\\0' %c; printf %%s %s; } | ", s.quote(string(before)), len(run), run[0], s.quote(string(behind)))
+		if before, run, after := longestRun(r.Body); len(before)+len(after) <= maxShownBytes {
+			feed = fmt.Sprintf("{ printf %%s %s; head -c %d /dev/zero | tr '\\0' %c; printf %%s %s; } | ", s.quote(string(before)), len(run), run[0], s.quote(string(after)))
 			b.WriteString(" --data-binary @-")
 			break
 		}
 		b.WriteString(" --data-binary @body")
-		after += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(s.hide.Cut(r.Body, 80)))
+		suffix += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(s.hide.Cut(r.Body, 80)))
 	case r.Body != nil:
 		b.WriteString(" --data-binary " + s.quote(string(r.Body)))
 	}
-	return feed + b.String() + " " + s.quote(r.URL) + after
+	return feed + b.String() + " " + s.quote(r.URL) + suffix
 }
 
-// longestRun returns the longest run of one letter in a body, what precedes it, and
-// what follows.
-func longestRun(body []byte) (before, run, behind []byte) {
+// longestRun returns the longest run of one letter in a body, and the parts before and
+// after it.
+func longestRun(body []byte) (before, run, after []byte) {
 	from, length := 0, 0
 	for i := 0; i < len(body); {
 		end := i + 1
@@ -250,11 +248,11 @@ func longestRun(body []byte) (before, run, behind []byte) {
 	return body[:from], body[from : from+length], body[from+length:]
 }
 
-// quote quotes a text for a POSIX shell. Secrets and ids in it are variables,
-// which the shell fills in.
+// quote quotes a text for a POSIX shell. Secrets and ids become variables that the shell
+// expands.
 func (s *scriptWriter) quote(text string) string {
 	var literal strings.Builder
-	var out, plain strings.Builder // with each part quoted for itself; within one pair of quotes
+	var out, plain strings.Builder // each part quoted by itself; the text within one pair of quotes
 	simple, variables := true, false
 	flush := func() {
 		if literal.Len() == 0 {
@@ -297,11 +295,11 @@ next:
 
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
 
-// withoutBraces removes braces that no variable name needs.
+// withoutBraces removes the braces of variables that are unambiguous without them.
 func withoutBraces(text string) string { return braces.ReplaceAllString(text, "$$$1$2") }
 
-// setVariable sets a variable other than the user's keys: a password that a case
-// generated, for which any value will do.
+// setVariable assigns any value to the variable of a secret, unless it is one of the user's
+// keys.
 func (s *scriptWriter) setVariable(v secret) {
 	name := v.shown[1:]
 	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
@@ -311,7 +309,6 @@ func (s *scriptWriter) setVariable(v secret) {
 	s.settings = append(s.settings, name+"=any-secret-of-your-own")
 }
 
-// quote quotes for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Curl returns a shell command that repeats the request.
@@ -321,4 +318,5 @@ func (r Request) Curl(hide *Secrets) string {
 	return strings.Join(append(s.settings, line), "\n")
 }
 
-const maxShownBytes = 2000 // bytes of a body
+// maxShownBytes is the longest body, in bytes, that a command contains.
+const maxShownBytes = 2000

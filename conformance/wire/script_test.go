@@ -17,39 +17,39 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// maker gives what is POSTed an id, a new one each time, and keeps what came.
-type maker struct {
-	mu    sync.Mutex
-	came  []string
-	count int
+// recorder answers each request with a new id and records the requests.
+type recorder struct {
+	mu       sync.Mutex
+	requests []string
+	count    int
 }
 
-func (m *maker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.came = append(m.came, fmt.Sprintf("%s %s %s %s", r.Method, r.URL, r.Header.Get("Authorization"), body))
+	m.requests = append(m.requests, fmt.Sprintf("%s %s %s %s", r.Method, r.URL, r.Header.Get("Authorization"), body))
 	m.count++
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"status": "there", "id": "thing-number-%03d", "gpu": {"id": "L40S"}}`, m.count)
 }
 
-func (m *maker) take() []string {
+func (m *recorder) take() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer func() { m.came = nil }()
-	return m.came
+	defer func() { m.requests = nil }()
+	return m.requests
 }
 
-// A script says what the suite said, in its order, to what is made anew, and
-// shows no secret.
+// A script sends the requests of the suite in the same order, with the ids of the new
+// objects, and contains no secret.
 func TestScriptRepeats(t *testing.T) {
 	for _, program := range []string{"curl", "grep", "sed", "seq"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip(program + " isn't installed")
 		}
 	}
-	m := &maker{}
+	m := &recorder{}
 	server := httptest.NewServer(m)
 	defer server.Close()
 	var hide wire.Secrets
@@ -85,7 +85,7 @@ func TestScriptRepeats(t *testing.T) {
 			t.Errorf("%s is in\n%s", secret, text)
 		}
 	}
-	if len(text) > 5000 || !strings.Contains(text, "# The answer to this one was not accepted:\ncurl -sS -i -X PATCH") || !strings.Contains(text, "\"Authorization: Bearer $GPUCLOUD_API_KEY\"") {
+	if len(text) > 5000 || !strings.Contains(text, "# The answer to this request was not accepted:\ncurl -sS -i -X PATCH") || !strings.Contains(text, "\"Authorization: Bearer $GPUCLOUD_API_KEY\"") {
 		t.Errorf("the script is\n%s", text)
 	}
 
@@ -112,8 +112,8 @@ func TestScriptRepeats(t *testing.T) {
 	}
 }
 
-// What was open at the same time is sent side by side; the waits between are
-// kept.
+// Requests that were open at the same time are sent concurrently, and the pauses between
+// requests are kept.
 func TestScriptKeepsTime(t *testing.T) {
 	var hide wire.Secrets
 	start := time.Now()
@@ -124,18 +124,18 @@ func TestScriptKeepsTime(t *testing.T) {
 			Sent: start.Add(time.Duration(sent * second)), Received: start.Add(time.Duration(received * second)),
 		}}
 	}
-	many, stays, broken := at("/many", 70, 71), at("/stays", 72, 0), at("/broken", 60, 64.2)
+	many, unanswered, broken := at("/many", 70, 71), at("/unanswered", 72, 0), at("/broken", 60, 64.2)
 	many.Count, many.Request.Quiet = 2000, true
-	stays.Unanswered = true
-	broken.Status, broken.Err = 0, errors.New("broken off")
+	unanswered.Unanswered = true
+	broken.Status, broken.Err = 0, errors.New("cancelled")
 	steps := []wire.Step{
-		at("/held", 0, 30), at("/look", 9, 9.1), at("/after", 31, 31.1), at("/poll", 40, 40.1), at("/poll", 41, 41.1), at("/poll", 42.1, 42.2), broken, many, stays,
+		at("/held", 0, 30), at("/look", 9, 9.1), at("/after", 31, 31.1), at("/poll", 40, 40.1), at("/poll", 41, 41.1), at("/poll", 42.1, 42.2), broken, many, unanswered,
 		at("/last", 73, 73),
 	}
 	want := strings.Join([]string{
 		"curl -sS -i 'http://x/held' &", "sleep 9", "curl -sS -i 'http://x/look'", "wait", "sleep 22", "curl -sS -i 'http://x/after'", "sleep 9",
 		`for n in $(seq 3); do curl -sS -w ' %{http_code}\n' 'http://x/poll'; sleep 1; done`, "sleep 18", "curl -sS -i -m 5 'http://x/broken'", "sleep 6",
-		`for n in $(seq 2000); do curl -sS -o /dev/null -w '%{http_code}\n' 'http://x/many'; done`, "sleep 1", "curl -sS -i 'http://x/stays' &", "sleep 1",
+		`for n in $(seq 2000); do curl -sS -o /dev/null -w '%{http_code}\n' 'http://x/many'; done`, "sleep 1", "curl -sS -i 'http://x/unanswered' &", "sleep 1",
 		"curl -sS -i 'http://x/last'", "wait",
 	}, "\n")
 	if got := wire.Script(steps, nil, nil, &hide); got != want {

@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// Secrets are values that no output may contain. They are replaced by value, so that
-// no pattern has to guess what a secret looks like. The zero Secrets has none.
+// Secrets are values that no output may contain. They are replaced by value, so no pattern
+// has to guess how a secret looks. The zero Secrets is empty.
 type Secrets struct {
 	mu     sync.RWMutex
-	values []secret // longest first, so that one that holds another goes first
+	values []secret // longest first, since one may contain another
 }
 
 type secret struct{ value, shown string }
 
-// Add makes a value secret; name is what is shown in its place, as $name.
-// Values of fewer than four characters would blank out half of every text.
+// Add makes a value secret. Output shows $name instead. Values shorter than four characters
+// are ignored, since they would occur everywhere.
 func (s *Secrets) Add(name, value string) {
 	if len(value) < 4 {
 		return
 	}
 	var quoted, plain strings.Builder // JSON with and without the escapes for HTML
 	e := json.NewEncoder(&quoted)
-	_ = e.Encode(value) // a string always can be
+	_ = e.Encode(value) // can't fail for a string
 	e = json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(value)
@@ -40,8 +40,8 @@ func (s *Secrets) Add(name, value string) {
 	slices.SortStableFunc(s.values, func(a, b secret) int { return len(b.value) - len(a.value) })
 }
 
-// Cut returns the first n bytes of a text, redacted; a secret across the end is
-// redacted as a whole, where a cut before redaction would show half of it.
+// Cut returns the first n bytes of a text, redacted. A secret across the end is redacted as
+// a whole; a cut before redaction would show half of it.
 func (s *Secrets) Cut(text []byte, n int) string {
 	n = min(n, len(text))
 	s.mu.RLock()
@@ -62,7 +62,7 @@ next:
 	return strings.ToValidUTF8(b.String(), "")
 }
 
-// Redact returns a text without the secrets.
+// Redact replaces the secrets in a text.
 func (s *Secrets) Redact(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -1,5 +1,5 @@
-// Package wire sends the requests of the suite and records the exchanges. It knows
-// HTTP and nothing of the API.
+// Package wire sends the requests of the suite and records the exchanges. It knows HTTP,
+// but not the API.
 package wire
 
 import (
@@ -13,47 +13,47 @@ import (
 	"time"
 )
 
-// Request is one request, as it is sent.
+// Request is an HTTP request.
 type Request struct {
 	Method string
 	URL    string
-	Header http.Header // Authorization is here too
+	Header http.Header // including Authorization
 	Body   []byte
-	// Chunked sends the body without its length.
+	// Chunked sends the body without Content-Length.
 	Chunked bool
-	// Stalled announces a body and never sends it: the request stays open until
-	// it is cancelled, or answered without its body.
+	// Stalled announces a body and never sends it. The request stays open until it is
+	// cancelled or answered.
 	Stalled bool
-	// Unread leaves all but the beginning of the answer's body unread until the request
-	// is cancelled: a long body keeps the request in flight, and a short one does not.
+	// Unread reads only the beginning of the answer's body until the request is cancelled.
+	// A long body keeps the request in flight, and a short one doesn't.
 	Unread bool
-	// SkipBody reads no body of a 2xx.
+	// SkipBody doesn't read the body of a 2xx.
 	SkipBody bool
-	// MayHangUp says that the target may close the connection instead of answering, since
-	// the body is too large.
+	// MayHangUp says that the target may close the connection without an answer, since the
+	// body is too large.
 	MayHangUp bool
-	// Quiet keeps the exchange out of traces, for loads of hundreds of requests.
+	// Quiet keeps the exchange out of traces, for load tests with hundreds of requests.
 	Quiet bool
 }
 
-// unreadPrefix is how many bytes of an Unread body are read: much less than a connection
+// unreadPrefix is how many bytes of an Unread body are read, far fewer than a connection
 // buffers.
 const unreadPrefix = 4 << 10
 
-// Exchange is a request and its answer, or the error.
+// Exchange is a request with its answer or error.
 type Exchange struct {
 	Request Request
-	Status  int // 0 where no answer came
+	Status  int // 0 if no answer came
 	Header  http.Header
 	Body    []byte
-	Err     error // why there is no answer, or only a part of one
-	// Sent and Received bracket the exchange, by the target's clock.
+	Err     error // why the answer is missing or incomplete
+	// Sent and Received are the target's times before and after the exchange.
 	Sent, Received time.Time
 
-	mu     sync.Mutex
-	parsed bool
-	json   any
-	bad    error
+	mu      sync.Mutex
+	parsed  bool
+	json    any
+	jsonErr error
 }
 
 // JSON returns the body's value, with numbers as json.Number. It is cached until Forget
@@ -62,38 +62,38 @@ func (x *Exchange) JSON() (any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.parsed {
-		return x.json, x.bad
+		return x.json, x.jsonErr
 	}
 	x.parsed = true
 	d := json.NewDecoder(bytes.NewReader(x.Body))
 	d.UseNumber()
-	if x.bad = d.Decode(&x.json); x.bad == nil {
+	if x.jsonErr = d.Decode(&x.json); x.jsonErr == nil {
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			x.json, x.bad = nil, errors.New("more than one JSON value")
+			x.json, x.jsonErr = nil, errors.New("more than one JSON value")
 		}
 	}
-	return x.json, x.bad
+	return x.json, x.jsonErr
 }
 
-// Forget drops what JSON parsed: exchanges are kept to the end of a run.
+// Forget drops the value that JSON cached, since exchanges are kept until the end of a run.
 func (x *Exchange) Forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.parsed, x.json, x.bad = false, nil, nil
+	x.parsed, x.json, x.jsonErr = false, nil, nil
 }
 
-// largeBody is the size, in bytes, above which a request is sent with Expect: 100-continue,
-// as curl does: a target that refuses a body half way may close the connection before its
-// answer is read.
+// largeBody is the size in bytes above which a request has the header Expect: 100-continue,
+// as with curl. Otherwise a target that refuses the body may close the connection before
+// its answer is read.
 const largeBody = 1 << 20
 
-// MaxBody bounds the bytes that are read of an answer.
+// MaxBody is how many bytes of an answer are read.
 const MaxBody = 64 << 20
 
 // ErrTooLong says that an answer was longer than MaxBody.
 var ErrTooLong = errors.New("the answer is longer than 64 MiB")
 
-// Do sends a request. now is the clock that brackets it.
+// Do sends a request. now is the clock for Sent and Received.
 func Do(ctx context.Context, client *http.Client, r Request, now func() time.Time) *Exchange {
 	x := &Exchange{Request: r}
 	var body io.Reader
@@ -101,7 +101,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	case r.Stalled:
 		body = stalledBody{ctx}
 	case r.Chunked:
-		body = io.MultiReader(bytes.NewReader(r.Body)) // of a kind whose length net/http does not know
+		body = io.MultiReader(bytes.NewReader(r.Body)) // net/http doesn't know its length
 	case r.Body != nil:
 		body = bytes.NewReader(r.Body)
 	}
@@ -123,26 +123,25 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	resp, err := client.Do(req)
 	if next := slashRedirect(resp, req); err == nil && next != "" && !r.Stalled {
 		resp.Body.Close()
-		again := r
-		again.URL = next
-		y := Do(ctx, client, again, now)
-		x.Status, x.Header, x.Body, x.Received, x.Err = y.Status, y.Header, y.Body, y.Received, y.Err
+		r.URL = next
+		redirected := Do(ctx, client, r, now)
+		x.Status, x.Header, x.Body, x.Received, x.Err = redirected.Status, redirected.Header, redirected.Body, redirected.Received, redirected.Err
 		return x
 	}
 	if err == nil {
 		defer resp.Body.Close()
 		decompress(resp)
 		x.Status, x.Header = resp.StatusCode, resp.Header
-		most := int64(MaxBody + 1)
+		limit := int64(MaxBody + 1)
 		switch {
 		case x.Status/100 != 2:
 		case r.SkipBody:
-			most = 0
+			limit = 0
 		case r.Unread:
-			most = unreadPrefix
+			limit = unreadPrefix
 		}
-		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, most))
-		if err == nil && most == unreadPrefix && len(x.Body) == unreadPrefix {
+		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, limit))
+		if err == nil && limit == unreadPrefix && len(x.Body) == unreadPrefix {
 			<-ctx.Done()
 			err = ctx.Err()
 		}

@@ -28,9 +28,9 @@ func TestSecretsAreHiddenByValue(t *testing.T) {
 	}
 }
 
-// A text that is cut shows no half of a secret, wherever it is cut, and nothing
-// that is hidden lets more of it in.
-func TestCutHidesFirst(t *testing.T) {
+// A cut text contains no part of a secret, wherever it is cut, and n counts the bytes
+// before redaction.
+func TestCutRedactsFirst(t *testing.T) {
 	const secret, whole = "the-secret-that-is-long", "$KEY é $KEY and $KEY"
 	var s wire.Secrets
 	s.Add("KEY", secret)
@@ -48,11 +48,11 @@ func TestCutHidesFirst(t *testing.T) {
 	}
 }
 
-// The command of a failure says what the suite said.
+// The command of a failure sends the request of the suite.
 func TestCurlRepeats(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		t.Skip("there is no curl")
+		t.Skip("curl isn't installed")
 	}
 	got := make(chan string, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func TestCurlRepeats(t *testing.T) {
 	}
 }
 
-func TestChunkedSaysNoLength(t *testing.T) {
+func TestChunkedHasNoContentLength(t *testing.T) {
 	length := int64(0)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { length = r.ContentLength }))
 	defer server.Close()

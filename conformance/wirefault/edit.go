@@ -11,33 +11,34 @@ import (
 	"strings"
 )
 
-// Edit is a list of changes to a request or an answer. Members are named by path:
-// jobs.inQueue, 0.password; * stands for every member.
+// Edit changes a request or an answer. Members are named by path: jobs.inQueue, 0.password.
+// The name * stands for every member.
 type Edit struct {
 	Status  int               `json:"status"`
-	Path    [2]string         `json:"path"` // a regular expression, and its replacement
+	Path    [2]string         `json:"path"` // a regular expression and its replacement
 	Method  string            `json:"method"`
-	Header  map[string]string `json:"header"` // "" deletes it; $KEY is the deployment's key, $SENT the client's
+	Header  map[string]string `json:"header"` // "" deletes a header; $KEY is the deployment's key, $SENT the client's
 	Body    *string           `json:"body"`   // replaces the whole body
 	Set     map[string]any    `json:"set"`
-	Default map[string]any    `json:"default"` // are set where they are absent
+	Default map[string]any    `json:"default"` // set if they are absent
 	Delete  []string          `json:"delete"`
-	Text    []string          `json:"text"`   // members that become strings of their JSON
-	Rename  map[string]string `json:"rename"` // by path: the new name of the member
-	Recode  map[string]string `json:"recode"` // by path ("": the whole body): see recode.go
-	Wrap    string            `json:"wrap"`   // the body becomes this member of an object
+	Text    []string          `json:"text"`   // members whose JSON is encoded as a string
+	Rename  map[string]string `json:"rename"` // new names, by path
+	Recode  map[string]string `json:"recode"` // names of recodings, by path; "" is the whole body
+	Wrap    string            `json:"wrap"`   // wraps the body in an object, as this member
 
-	Query   [2]string            `json:"query"`   // a regular expression, and its replacement
-	Affix   map[string][2]string `json:"affix"`   // by path: a prefix and a suffix for a string, with the placeholders of Header
-	Raw     [][2]string          `json:"raw"`     // regular expressions and their replacements, in the undecoded body
-	Form    string               `json:"form"`    // "ornate": the same JSON with other white space, order of members and escapes
+	Query   [2]string            `json:"query"`   // a regular expression and its replacement
+	Affix   map[string][2]string `json:"affix"`   // prefix and suffix of a string, by path; placeholders as in Header
+	Raw     [][2]string          `json:"raw"`     // regular expressions and their replacements in the encoded body
+	Form    string               `json:"form"`    // "ornate" is equivalent JSON with other white space, order of members and escapes
 	Reverse bool                 `json:"reverse"` // reverses a list, or the lists in an object
-	Page    int                  `json:"page"`    // the size of a page: a list is cut to one, with a link to the next
-	Gzip    bool                 `json:"gzip"`    // sends the body compressed
+	Page    int                  `json:"page"`    // page size: splits a list into pages with links
+	Gzip    bool                 `json:"gzip"`    // compresses the body
 	Chunked bool                 `json:"chunked"` // sends the body without Content-Length
 }
 
-// applyToRequest edits a request; its body is edited when the deployment reads it.
+// applyToRequest edits a request. Its body is edited when the deployment reads it, because
+// the client may never send the body.
 func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Path[0] != "" {
 		r.URL.Path = pattern(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])
@@ -59,12 +60,11 @@ func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 			r.Header.Set(name, placeholders.Replace(value))
 		}
 	}
-	// The client may never send the body, so that only the deployment may wait for it.
 	r.Body = &lazyBody{raw: r.Body, apply: func(body []byte) []byte { return e.apply(body, http.Header{}, placeholders) }}
 	r.ContentLength = -1
 }
 
-// lazyBody is a body that is edited when it is read.
+// lazyBody edits a body when it is read.
 type lazyBody struct {
 	raw   io.ReadCloser
 	apply func([]byte) []byte
@@ -136,12 +136,14 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 			return nil, false
 		})
 	}
-	for path, as := range e.Recode {
+	for path, coding := range e.Recode {
 		if path == "" {
-			tree = recode(tree, as)
+			tree = recode(tree, coding)
 			continue
 		}
-		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) { return recode(old, as), !isDropped(old, as) })
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+			return recode(old, coding), !isDropped(old, coding)
+		})
 	}
 	for path, affix := range e.Affix {
 		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
@@ -167,7 +169,7 @@ func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Repla
 	return edited
 }
 
-// hasMembers tells whether a body has these members with these values.
+// hasMembers tells whether a body has the members with the same values.
 func hasMembers(body []byte, members map[string]any) bool {
 	var tree map[string]any
 	if len(members) > 0 && json.Unmarshal(body, &tree) != nil {
@@ -181,8 +183,8 @@ func hasMembers(body []byte, members map[string]any) bool {
 	return true
 }
 
-// editAt replaces the value at a path by the result of replace, or deletes it where
-// replace returns false. With create, replace is called for an absent member, too.
+// editAt replaces the value at a path by the result of replace, or deletes it if replace
+// returns false. With create, replace is also called for an absent member.
 func editAt(tree any, path []string, create bool, replace func(node map[string]any, name string, old any) (any, bool)) any {
 	first, rest := path[0], path[1:]
 	switch node := tree.(type) {

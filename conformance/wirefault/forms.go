@@ -15,7 +15,7 @@ import (
 	"unicode/utf16"
 )
 
-// writeAnswer sends an answer in the form of the edit: compressed, chunked.
+// writeAnswer sends an answer, compressed or chunked if the edit says so.
 func (e Edit) writeAnswer(out http.ResponseWriter, status int, header http.Header, body []byte) {
 	for name, values := range header {
 		out.Header()[name] = values
@@ -24,7 +24,7 @@ func (e Edit) writeAnswer(out http.ResponseWriter, status int, header http.Heade
 	if e.Gzip && len(body) > 0 {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
-		_, _ = z.Write(body) // to memory
+		_, _ = z.Write(body) // writes to memory don't fail
 		_ = z.Close()
 		body = b.Bytes()
 		out.Header().Set("Content-Encoding", "gzip")
@@ -36,8 +36,7 @@ func (e Edit) writeAnswer(out http.ResponseWriter, status int, header http.Heade
 	_, _ = out.Write(body)
 }
 
-// decompress undoes the compression by another fault, so that this one can edit
-// the body.
+// decompress undoes the compression of another fault, so that the body can be edited.
 func (a *storedAnswer) decompress() {
 	if a.header.Get("Content-Encoding") != "gzip" {
 		return
@@ -52,13 +51,13 @@ func (a *storedAnswer) decompress() {
 	}
 }
 
-// paginate returns one page of a list, and adds a link to the next one.
+// paginate returns one page of a list, and adds a link to the next page.
 func (e Edit) paginate(body []byte, header http.Header, requestURL *url.URL) []byte {
 	var list []json.RawMessage
 	if e.Page == 0 || json.Unmarshal(body, &list) != nil {
 		return body
 	}
-	from, _ := strconv.Atoi(requestURL.Query().Get("from")) // the first page: 0
+	from, _ := strconv.Atoi(requestURL.Query().Get("from")) // 0 for the first page
 	from = min(max(from, 0), len(list))
 	to := min(from+e.Page, len(list))
 	if to < len(list) {
@@ -86,8 +85,8 @@ func reverseLists(tree any) any {
 	return tree
 }
 
-// ornate encodes JSON with white space everywhere, members in descending order,
-// and all characters escaped that may be. Each line begins with the text line.
+// ornate encodes JSON with much white space, members in descending order, and all permitted
+// escapes. line is the line break with the current indent.
 func ornate(b []byte, tree any, line string) []byte {
 	inner := line + "\t"
 	switch node := tree.(type) {
@@ -117,8 +116,8 @@ func ornate(b []byte, tree any, line string) []byte {
 	return append(b, text...)
 }
 
-// escapedString encodes a string with escapes for slashes and all that is not
-// ASCII.
+// escapedString encodes a string, with escapes for slashes and for all characters that
+// aren't ASCII.
 func escapedString(s string) string {
 	text, _ := json.Marshal(s)
 	var b strings.Builder

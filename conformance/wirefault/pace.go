@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// hasLine tells whether a line of a request matches.
+// hasLine tells whether the request line or a header matches.
 func hasLine(r *http.Request, line *regexp.Regexp) bool {
 	if line.String() == "" || line.MatchString(r.Method+" "+r.URL.RequestURI()) || r.ContentLength < 0 && line.MatchString("Transfer-Encoding: chunked") {
 		return true
@@ -21,10 +21,10 @@ func hasLine(r *http.Request, line *regexp.Regexp) bool {
 	return false
 }
 
-// interrupt holds a request or drops its connection at a moment.
+// interrupt holds a request or drops its connection at a moment, see Drop and Hold.
 func (f *Fault) interrupt(moment string, r *http.Request) {
 	if f.Hold == moment {
-		_ = readBody(r) // until then, net/http doesn't notice that the client has gone
+		_ = readBody(r) // net/http notices a disconnected client only after the body is read
 		if f.Held != nil {
 			f.Held <- struct{}{}
 		}
@@ -40,8 +40,8 @@ func (f *Fault) interrupt(moment string, r *http.Request) {
 	}
 }
 
-// slowly waits for Delay, and returns a writer that sends a body as the fault says.
-func (f *Fault) slowly(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
+// delayed waits for Delay, and returns a writer that applies Drip, Cut and Stall.
+func (f *Fault) delayed(out http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	pause(r, f.Delay)
 	if f.Drip == 0 && f.Cut == 0 && f.Stall == 0 {
 		return out
@@ -49,7 +49,7 @@ func (f *Fault) slowly(out http.ResponseWriter, r *http.Request) http.ResponseWr
 	return &slowWriter{out, r, f}
 }
 
-// pause waits for seconds, at most until the client has gone.
+// pause waits, and aborts the request if the client disconnects.
 func pause(r *http.Request, seconds float64) {
 	if seconds == 0 {
 		return
@@ -69,7 +69,7 @@ type slowWriter struct {
 	f *Fault
 }
 
-// Write sends a whole body.
+// Write sends the whole body.
 func (w *slowWriter) Write(body []byte) (int, error) {
 	flusher := http.NewResponseController(w.ResponseWriter)
 	sent, end := 0, len(body)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// recodings are changes that programs make to JSON that they should pass on
-// unchanged. Each is applied to every value, from the innermost to the outermost.
+// recodings are changes that a program makes by mistake to JSON that it should preserve.
+// Each is applied to every value, innermost values first.
 var recodings = map[string]func(v any) any{
 	"double": recodeNumbers(func(f float64) string {
 		text, err := json.Marshal(f)
@@ -59,9 +59,9 @@ var recodings = map[string]func(v any) any{
 	"no-dollars":    recodeObjects(dropMembers(func(name string, _ any) bool { return strings.HasPrefix(name, "$") })),
 	"no-prototypes": recodeObjects(dropMembers(func(name string, _ any) bool { return name == "__proto__" || name == "constructor" })),
 	"no-empty-name": recodeObjects(dropMembers(func(name string, _ any) bool { return name == "" })),
-	"seconds": recodeObjects(func(name string, v any, into map[string]any) { // of a job's times
+	"seconds": recodeObjects(func(name string, v any, into map[string]any) { // job times in seconds
 		if n, ok := v.(json.Number); ok && (name == "delayTime" || name == "executionTime") {
-			ms, _ := n.Int64() // an integer
+			ms, _ := n.Int64() // the value is an integer
 			v = json.Number(strconv.FormatInt(ms/1000, 10))
 		}
 		into[name] = v
@@ -77,7 +77,7 @@ var recodings = map[string]func(v any) any{
 		}
 		return v
 	},
-	"one-is-all": func(v any) any { // a list of one is its element
+	"one-is-all": func(v any) any { // replaces a list of one element by the element
 		if list, ok := v.([]any); ok && len(list) == 1 {
 			return list[0]
 		}
@@ -95,8 +95,8 @@ var recodings = map[string]func(v any) any{
 		}
 		return v
 	},
-	"no-empty": func(v any) any { return v }, // leaves members out: see isDropped
-	"number-texts": func(v any) any { // "1" is 1
+	"no-empty": func(v any) any { return v }, // omits members, see isDropped
+	"number-texts": func(v any) any { // makes "1" the number 1
 		if s, ok := v.(string); ok {
 			if _, err := strconv.Atoi(s); err == nil && s == strings.TrimLeft(s, "+0") {
 				return json.Number(s)
@@ -106,10 +106,10 @@ var recodings = map[string]func(v any) any{
 	},
 }
 
-// isDropped tells whether a recoding leaves a member with this value out.
-func isDropped(v any, as string) bool {
+// isDropped tells whether a recoding omits a member with this value.
+func isDropped(v any, coding string) bool {
 	text, err := json.Marshal(v)
-	return as == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))
+	return coding == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))
 }
 
 func recodeNumbers(print func(float64) string) func(any) any {
@@ -156,23 +156,23 @@ func dropMembers(drop func(name string, v any) bool) func(string, any, map[strin
 	}
 }
 
-// recode applies a recoding to a value and to all values in it.
-func recode(v any, as string) any {
+// recode applies a recoding to a value and to all values within it.
+func recode(v any, coding string) any {
 	switch x := v.(type) {
 	case map[string]any:
 		for name := range x {
-			x[name] = recode(x[name], as)
+			x[name] = recode(x[name], coding)
 		}
 	case []any:
 		for i := range x {
-			x[i] = recode(x[i], as)
+			x[i] = recode(x[i], coding)
 		}
 	}
-	return recodings[as](v)
+	return recodings[coding](v)
 }
 
 // Recode applies a recoding to JSON.
-func Recode(text []byte, as string) []byte {
+func Recode(text []byte, coding string) []byte {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -182,16 +182,16 @@ func Recode(text []byte, as string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if e.Encode(recode(v, as)) != nil {
+	if e.Encode(recode(v, coding)) != nil {
 		return text
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
 
 // CheckRecoding returns an error if no recoding has the name.
-func CheckRecoding(as string) error {
-	if recodings[as] == nil {
-		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", as)
+func CheckRecoding(coding string) error {
+	if recodings[coding] == nil {
+		return fmt.Errorf("expected a recoding of conformance/wirefault/recode.go, got %q", coding)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package wirefault applies faults to HTTP requests and answers in front of a deployment.
-// Mutants and variants of the jobrunner, `conformance client` and the tests of the
-// provider describe their faults in this language.
+// Package wirefault injects faults into HTTP requests and answers in front of a deployment.
+// Faults are JSON. Mutants and variants of the jobrunner, `conformance client` and the
+// tests of the provider use them.
 package wirefault
 
 import (
@@ -19,82 +19,80 @@ import (
 	"time"
 )
 
-// Fault is a fault of the requests that match, and of their answers.
+// Fault is a fault of matching requests and their answers.
 type Fault struct {
-	// Which requests and answers are faulty: all conditions that are set must hold.
+	// Conditions. A fault applies if all conditions hold that are set.
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
-	Except string `json:"except"` // a regular expression for paths to leave alone
+	Except string `json:"except"` // a regular expression for exempt paths
 	Status int    `json:"status"` // of the answer
-	// AnswerWith are members that the answer must have, with these values.
+	// AnswerWith are members that the answer must have with the same values.
 	AnswerWith map[string]any `json:"when"`
-	// WithoutHeader is a header that the request must not have. BodyWithout and
-	// BodyWith are regular expressions that its body must not match, and must match.
+	// WithoutHeader is a header that the request must not have. The regular expression
+	// BodyWithout must not match the request's body, and BodyWith must match it.
 	WithoutHeader string `json:"without"`
 	BodyWithout   string `json:"lacks"`
 	BodyWith      string `json:"has"`
-	// RequestLine is a regular expression that a line of the request must match:
-	// its method and URL, or a header. $KEY is the deployment's key, $HALF the
-	// first half of that key.
+	// RequestLine is a regular expression that must match the method and URL, or a header.
+	// $KEY is the deployment's key, $HALF the first half of the key.
 	RequestLine string `json:"sent"`
-	// First restricts the fault to requests that are equal to the first that matched.
+	// First restricts the fault to the first matching request and its repetitions.
 	First bool `json:"first"`
-	// Of equal requests, the first Skip are left alone, and then Times are faulty (0: all).
+	// The fault exempts the first Skip of equal requests, and applies to the next Times (0 is all).
 	Skip  int `json:"skip"`
 	Times int `json:"times"`
 
 	Request Edit `json:"request"`
 	Answer  Edit `json:"answer"`
-	// Again serves the request a second time, with this edit; the client gets the
-	// second answer unless Discard is set.
+	// Again serves the request a second time with this edit. The client gets the second
+	// answer, unless Discard is set.
 	Again   *Edit `json:"again"`
 	Discard bool  `json:"discard"`
-	// Remember names a member of request bodies: $SEEN stands for all values that
-	// it has had.
+	// Remember is a member of request bodies. $SEEN is replaced by all its values so far.
 	Remember string `json:"remember"`
-	// Recall names a member of a request's body that is added to later answers
-	// about the object that the request created.
+	// Recall is a member of request bodies. It is added to later answers about the object
+	// that the request created.
 	Recall string `json:"recall"`
-	// Refuse answers as the deployment refuses, in the form of each API.
+	// Refuse answers with an error in the form of the request's API.
 	Refuse *Refusal `json:"refuse"`
-	// Stub answers without calling the deployment: $PATH is the path of the request.
+	// Stub answers without calling the deployment. $PATH is replaced by the request's path.
 	Stub bool `json:"stub"`
-	// Stale is for how many seconds of the deployment's time the answer to the
-	// same request is repeated.
+	// Stale is how many seconds, in the deployment's time, an answer is repeated for equal
+	// requests.
 	Stale int `json:"stale"`
 
-	// Drop closes the connection and Hold holds the request until the client closes it or
-	// Gate is closed: "before" the deployment serves it, or "after" that.
+	// Drop closes the connection. Hold holds the request until the client disconnects or
+	// Gate is closed. The moment is "before" or "after" the deployment serves the request.
 	Drop string `json:"drop"`
 	Hold string `json:"hold"`
-	// Gate releases held requests when it is closed. Held, if not nil, receives a value
-	// for each request that is held.
+	// Gate releases held requests when it is closed. Held, if not nil, receives a value for
+	// each held request.
 	Gate <-chan struct{} `json:"-"`
 	Held chan<- struct{} `json:"-"`
-	// The body is sent in pieces of 32 bytes with pauses of Drip seconds between them.
-	// After Cut bytes the connection closes, and after Stall bytes it stays open without
-	// further ones.
-	Delay float64 `json:"delay"` // in seconds, before the answer
+	// The body is sent in pieces of 32 bytes, with pauses of Drip seconds between them.
+	// After Cut bytes the connection is closed. After Stall bytes nothing more is sent, and
+	// the connection stays open.
+	Delay float64 `json:"delay"` // seconds before the answer
 	Drip  float64 `json:"drip"`
 	Cut   int     `json:"cut"`
 	Stall int     `json:"stall"`
 
 	mu         sync.Mutex
 	remembered []string
-	recallByID map[string]any           // values of Recall, by id of the object
+	recallByID map[string]any           // values of Recall, by the object's id
 	answers    map[string]*storedAnswer // by request
-	first      string                   // request
+	first      string                   // the first matching request
 	counts     map[string]int           // by request
 }
 
-// Refusal is an answer in the deployment's place.
+// Refusal is an error that replaces the deployment's answer.
 type Refusal struct {
 	Status int    `json:"status"`
-	Detail string `json:"detail"` // with the placeholders of Header
+	Detail string `json:"detail"` // placeholders as in Edit.Header
 }
 
-// apply takes the form of the answer from the deployment, which refuses the request for want of a
-// key, and changes its words.
+// apply lets the deployment refuse the request for a missing key, and replaces the status
+// and the texts. So the answer has the deployment's form.
 func (r Refusal) apply(f *Fault) {
 	f.Refuse = nil
 	f.Request.Header = map[string]string{"Authorization": ""}
@@ -107,35 +105,35 @@ func (r Refusal) apply(f *Fault) {
 	f.Answer.Affix = map[string][2]string{"detail": {r.Detail, ""}, "message": {r.Detail, ""}, "error": {r.Detail, ""}}
 }
 
-// Deployment is what faults need to know of a deployment.
+// Deployment has the properties of a deployment that faults need.
 type Deployment struct {
 	Key string
-	Now func() time.Time // the deployment's clock; nil means real time
+	Now func() time.Time // the deployment's clock; nil is real time
 }
 
-// storedAnswer is an answer that may be repeated (Stale).
+// storedAnswer is an answer that Stale may repeat.
 type storedAnswer struct {
 	status     int
 	header     http.Header
 	body       []byte
 	at         time.Time
-	compressed bool // was compressed, and is compressed again when it is sent
+	compressed bool // whether it must be compressed again
 }
 
-// Check returns an error if the fault names a recoding or a moment that does not exist.
+// Check returns an error if the fault has an unknown recoding or moment.
 func (f *Fault) Check() error {
 	for _, edit := range []*Edit{&f.Request, &f.Answer, f.Again} {
 		if edit == nil {
 			continue
 		}
-		for _, as := range edit.Recode {
-			if err := CheckRecoding(as); err != nil {
+		for _, coding := range edit.Recode {
+			if err := CheckRecoding(coding); err != nil {
 				return err
 			}
 		}
 	}
 	for _, moment := range []string{f.Drop, f.Hold} {
-		if !slices.Contains([]string{"", before, after}, moment) {
+		if !slices.Contains([]string{"", beforeServing, afterServing}, moment) {
 			return fmt.Errorf("expected before or after, got %q", moment)
 		}
 	}
@@ -144,11 +142,11 @@ func (f *Fault) Check() error {
 
 // Moments of Drop and Hold.
 const (
-	before = "before"
-	after  = "after"
+	beforeServing = "before"
+	afterServing  = "after"
 )
 
-// Handler wraps a handler in faults: the first is nearest to the client.
+// Handler wraps a handler in faults. The first fault is nearest to the client.
 func Handler(next http.Handler, d Deployment, faults ...*Fault) http.Handler {
 	if d.Now == nil {
 		d.Now = time.Now
@@ -171,7 +169,7 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 			next.ServeHTTP(out, r)
 			return
 		}
-		f.interrupt(before, r)
+		f.interrupt(beforeServing, r)
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		placeholders := strings.NewReplacer("$KEY", d.Key, "$SENT", key, "$SEEN", f.allRemembered(), "$PATH", r.URL.Path)
 		requestURL := *r.URL
@@ -194,14 +192,14 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 			answer.body = f.Answer.paginate(answer.body, answer.header, &requestURL)
 			answer.status = cmp.Or(f.Answer.Status, answer.status)
 		}
-		f.interrupt(after, r)
+		f.interrupt(afterServing, r)
 		form := f.Answer
 		form.Gzip = form.Gzip || answer.compressed
-		form.writeAnswer(f.slowly(out, r), answer.status, answer.header, answer.body)
+		form.writeAnswer(f.delayed(out, r), answer.status, answer.header, answer.body)
 	})
 }
 
-// isDue counts equal requests.
+// isDue counts equal requests, and applies First, Skip and Times.
 func (f *Fault) isDue(r *http.Request) bool {
 	if !f.First && f.Skip == 0 && f.Times == 0 {
 		return true
@@ -220,7 +218,7 @@ func (f *Fault) isDue(r *http.Request) bool {
 	return n >= 0 && (f.Times == 0 || n < f.Times)
 }
 
-// matchesRequest tells whether header and body of a request match.
+// matchesRequest applies WithoutHeader, BodyWithout and BodyWith.
 func (f *Fault) matchesRequest(r *http.Request) bool {
 	if f.WithoutHeader != "" && (r.Header.Get(f.WithoutHeader) != "" || r.ContentLength == 0) {
 		return false
@@ -237,8 +235,8 @@ func (f *Fault) matchesRequest(r *http.Request) bool {
 	return true
 }
 
-// patterns caches compiled regular expressions by their text: there are thousands
-// of requests.
+// patterns caches compiled regular expressions by their text, since each request needs
+// several.
 var patterns sync.Map
 
 func pattern(text string) *regexp.Regexp {
@@ -250,7 +248,7 @@ func pattern(text string) *regexp.Regexp {
 	return p
 }
 
-// readBody reads the body of a request and leaves it there to be read again.
+// readBody returns the body of a request, which can be read again.
 func readBody(r *http.Request) []byte {
 	if r.Body == nil {
 		return nil
@@ -263,7 +261,7 @@ func readBody(r *http.Request) []byte {
 	return body
 }
 
-// staleOrServed returns the deployment's answer, or an earlier one (Stale).
+// staleOrServed returns the deployment's answer, or an earlier one if Stale is set.
 func (f *Fault) staleOrServed(next http.Handler, r *http.Request, now func() time.Time) *storedAnswer {
 	if f.Stub {
 		return &storedAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
@@ -284,7 +282,7 @@ func (f *Fault) staleOrServed(next http.Handler, r *http.Request, now func() tim
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	var submission map[string]any
-	_ = json.Unmarshal(requestBody.Bytes(), &submission) // or there is nothing to recall
+	_ = json.Unmarshal(requestBody.Bytes(), &submission) // another body has nothing to recall
 	input := submission[f.Recall]
 	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), now(), false}
 	fresh.decompress()
@@ -308,7 +306,7 @@ func (f *Fault) staleOrServed(next http.Handler, r *http.Request, now func() tim
 	return fresh
 }
 
-// addRecalled adds the member that the object's creation was sent with (Recall).
+// addRecalled adds the member Recall with its value at the object's creation.
 func (f *Fault) addRecalled(body []byte) []byte {
 	var members map[string]any
 	if f.Recall == "" || json.Unmarshal(body, &members) != nil {
@@ -324,7 +322,7 @@ func (f *Fault) addRecalled(body []byte) []byte {
 	return Edit{Set: map[string]any{f.Recall: value}}.apply(body, http.Header{}, strings.NewReplacer())
 }
 
-// remember records the value of a member of the request's body (Remember).
+// remember records the value of the member Remember.
 func (f *Fault) remember(r *http.Request) {
 	if f.Remember == "" || r.Body == nil {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// fault is one fault of GPUCLOUD_FAULT; the package's documentation has the forms.
+// fault is one fault of GPUCLOUD_FAULT, in a form that the package comment describes.
 type fault struct {
 	Point string           `json:"point"`
 	Value string           `json:"value"`
@@ -25,14 +25,14 @@ type fault struct {
 	In    string           `json:"in"` // only in statements that contain this
 	Row   string           `json:"row"`
 	Data  string           `json:"data"`
-	As    string           `json:"as"` // a recoding, of Data
+	As    string           `json:"as"` // the recoding for Data
 	Is    json.RawMessage  `json:"is"`
 	Wire  *wirefault.Fault `json:"wire"`
 }
 
 var chosenFaults, configError = parseFaults(os.Getenv("GPUCLOUD_FAULT"))
 
-// parseFaults decodes one fault, or a list of faults.
+// parseFaults decodes a fault or a list of faults.
 func parseFaults(text string) (list []*fault, err error) {
 	if text == "" {
 		return nil, nil
@@ -48,11 +48,10 @@ func parseFaults(text string) (list []*fault, err error) {
 	return list, nil
 }
 
-// valueNames are the names that package variables gave to Value.
+// valueNames are the names of all calls of Value.
 var valueNames []string
 
-// Check returns an error where GPUCLOUD_FAULT is invalid, or names a value or a
-// recoding that does not exist.
+// Check returns an error if GPUCLOUD_FAULT is invalid, or has an unknown value or recoding.
 func Check() error {
 	for _, f := range chosenFaults {
 		if f.Value != "" && !slices.Contains(valueNames, f.Value) {
@@ -75,14 +74,13 @@ func (f *fault) check() error {
 	return nil
 }
 
-// On tells whether the fault at this point of the code is chosen.
+// On tells whether GPUCLOUD_FAULT has the fault of this point in the code.
 func On(point string) bool {
 	return slices.ContainsFunc(chosenFaults, func(f *fault) bool { return f.Point == point })
 }
 
-// Value returns a limit or a default, or the value that the chosen fault puts in
-// its place. It must initialize a package variable: Check knows the values by
-// these calls.
+// Value returns a limit or a default, or the value that replaces it. It must initialize a
+// package variable, so that Check knows the name.
 func Value[T any](name string, value T) T {
 	valueNames = append(valueNames, name)
 	for _, f := range chosenFaults {
@@ -96,27 +94,26 @@ func Value[T any](name string, value T) T {
 	return value
 }
 
-// SQL returns a statement with the replacements of the chosen faults. Whether a
-// fault applies is decided by the statement as the product has it, not by what
-// other faults have made of it.
+// SQL returns a statement with the replacements of all faults. "in" is compared with the
+// original statement, without the replacements of other faults.
 func SQL(statement string) string {
-	written := statement
+	original := statement
 	for _, f := range chosenFaults {
-		if f.SQL != "" && strings.Contains(written, f.In) {
+		if f.SQL != "" && strings.Contains(original, f.In) {
 			statement = strings.ReplaceAll(statement, f.SQL, f.replacement())
 		}
 	}
 	return statement
 }
 
-// InSQL tells whether a chosen fault is in a statement. All jobs then have to go
-// through the statements: none may be written as it ended (engine/unwritten.go).
+// InSQL tells whether a fault changes SQL statements. Then every job must be written with
+// these: none may be written only when it has ended (engine/unwritten.go).
 func InSQL() bool {
 	return slices.ContainsFunc(chosenFaults, func(f *fault) bool { return f.SQL != "" })
 }
 
-// Row returns a row of the contract's table, or a copy with the facts that the chosen
-// fault changes. The name is API, resource and path, such as "v1 networkVolume size".
+// Row returns a row of the contract's table, or a copy with the facts that a fault changes.
+// The name consists of API, resource and path, such as "v1 networkVolume size".
 func Row[T any](name string, row *T) *T {
 	for _, f := range chosenFaults {
 		if f.Row == name && row != nil {
@@ -130,7 +127,7 @@ func Row[T any](name string, row *T) *T {
 	return row
 }
 
-// replacement is the text that the fault puts in place of another.
+// replacement returns the text that replaces f.SQL.
 func (f *fault) replacement() (text string) {
 	if err := json.Unmarshal(f.Is, &text); err != nil {
 		panic(fmt.Sprintf("invalid GPUCLOUD_FAULT: expected a string as \"is\": %v", err))
@@ -138,7 +135,7 @@ func (f *fault) replacement() (text string) {
 	return text
 }
 
-// Data returns the JSON at a place of the code, recoded by the chosen faults.
+// Data returns the JSON at a place in the code, recoded by the faults.
 func Data(place string, text []byte) []byte {
 	for _, f := range chosenFaults {
 		if f.Data == place && len(text) > 0 {
@@ -148,8 +145,8 @@ func Data(place string, text []byte) []byte {
 	return text
 }
 
-// Handler wraps a handler in the faults of the kind "wire": the first that is chosen is
-// nearest to the client. /clock, by which the suite advances the time, has no faults.
+// Handler wraps a handler in the faults of the form "wire". The first fault is nearest to
+// the client. /clock, with which the suite advances the time, has no faults.
 func Handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
 	var wire []*wirefault.Fault
 	for _, f := range chosenFaults {
@@ -167,9 +164,9 @@ func Handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
 	})
 }
 
-// CarryOut serves a request that the caller is about to refuse, if the fault at
-// the point is chosen. It waits 100 ms for that at most, so that the refusal is
-// not delayed by a long request.
+// CarryOut serves a request that the caller is about to refuse, if GPUCLOUD_FAULT has the
+// fault of this point. It waits for at most 100 ms, so that a long request doesn't delay
+// the refusal.
 func CarryOut(point string, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
 	if !On(point) {
 		return

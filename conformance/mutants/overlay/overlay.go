@@ -1,6 +1,6 @@
-// Package overlay builds a jobrunner with faults to choose. The product's sources
-// have none: the patches beside this package add the calls of package fault, and
-// go build -overlay compiles the patched files in place of the product's.
+// Package overlay builds a jobrunner with the faults of package fault. The product's
+// sources have no faults: patches add calls of package fault, and go build -overlay
+// compiles the patched files instead of the originals.
 package overlay
 
 import (
@@ -15,10 +15,9 @@ import (
 	"strings"
 )
 
-// patchFolder is the folder of the patches, relative to the module's root.
 const patchFolder = "conformance/mutants/patches"
 
-// root returns the module's folder.
+// root returns the folder of the module.
 func root(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -27,8 +26,8 @@ func root(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// Write writes the patched sources to a folder, and the file for -overlay, whose
-// path it returns. The error names a patch that does not apply to the sources.
+// Write writes the patched sources and the file for go build -overlay to a folder, and
+// returns the path of that file. An error names the patch that doesn't apply.
 func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return "", err
@@ -53,9 +52,9 @@ func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 		}
 		apply := exec.CommandContext(ctx, "git", "apply", "--whitespace=nowarn", patch)
 		apply.Dir = dir
-		apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // in no repository
+		apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // git must not find a repository
 		if out, err := apply.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s does not apply to the sources any more (conformance/README.md says how to renew it): %w: %s", filepath.Join(patchFolder, filepath.Base(patch)), err, out)
+			return "", fmt.Errorf("%s doesn't apply to the sources (conformance/README.md describes how to renew it): %w: %s", filepath.Join(patchFolder, filepath.Base(patch)), err, out)
 		}
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
@@ -66,7 +65,7 @@ func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// patchedFiles are the files that a patch changes or adds.
+// patchedFiles returns the files that a patch changes or adds.
 func patchedFiles(patch string) (files []string, err error) {
 	text, err := os.ReadFile(patch)
 	if err != nil {
@@ -80,7 +79,7 @@ func patchedFiles(patch string) (files []string, err error) {
 	return files, nil
 }
 
-// copyFile copies a source file. For one that a patch adds it makes the folder.
+// copyFile copies a source file. If from doesn't exist, a patch adds the file, and only the folder is created.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if os.IsNotExist(err) {
@@ -95,7 +94,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, fs.FileMode(0o600))
 }
 
-// Build builds the jobrunner with faults to choose.
+// Build builds a jobrunner that reads its faults from GPUCLOUD_FAULT.
 func Build(ctx context.Context, binary string) error {
 	module, err := root(ctx)
 	if err != nil {

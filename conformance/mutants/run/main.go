@@ -1,14 +1,12 @@
-// Command run is `make mutants`: it builds the jobrunner with its faults, runs the
-// conformance suite against each mutant in a process of its own, and prints which
-// clauses detected it. It fails where the clause of a mutant does not detect it, or
-// where a MUST fails for a control.
+// Command run is `make mutants` and `make variants`. It builds the jobrunner with its
+// faults, runs the conformance suite against each mutant in its own process, and prints
+// which clauses detected it. It fails if the clause of a mutant doesn't detect it, or if a
+// MUST fails for a control.
 //
-// Without --full each mutant is judged by its own clause alone. With --full it is
-// judged by every clause whose cases do not load the deployment with thousands of
-// requests.
+// By default only a mutant's own clause judges it. With --full every clause does whose
+// cases don't load the deployment with thousands of requests.
 //
-// With --variants it is `make variants`: the whole suite runs against each
-// deployment that differs where the contract leaves a choice, and must not fail it.
+// With --variants the whole suite runs against each variant, and must not fail it.
 package main
 
 import (
@@ -40,8 +38,8 @@ func main() {
 	full := flag.Bool("full", false, "run every clause that does not load the deployment against every mutant, and count those that detect it")
 	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
 	parallel := flag.Int("parallel", 2, "mutants or variants that run at the same time")
-	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, in place of mutants")
-	combine := flag.Int("combine", 1, "variants in one deployment: above 1, random combinations")
+	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, instead of mutants")
+	combine := flag.Int("combine", 1, "variants in one deployment: above 1, they are combined at random")
 	count := flag.Int("count", 5, "number of random combinations")
 	seed := flag.Uint64("seed", 0, "seed of the random combinations; 0: a random seed")
 	flag.Parse()
@@ -69,8 +67,8 @@ func main() {
 	}
 }
 
-// withFaultyJobrunner builds the jobrunner with its faults, calls use with its path
-// and deletes it.
+// withFaultyJobrunner builds the jobrunner with its faults, calls use with its path, and
+// deletes it.
 func withFaultyJobrunner(ctx context.Context, use func(binary string) error) error {
 	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
 	if err != nil {
@@ -122,17 +120,16 @@ func matchesAny(patterns, id string) (bool, error) {
 // faultVariable is the environment variable with a jobrunner's faults.
 const faultVariable = "GPUCLOUD_FAULT"
 
-// outcome is what the suite found of a mutant.
+// outcome is the result of the suite for a mutant.
 type outcome struct {
 	mutants.Mutant
-	detectedBy []string // MUSTs and SHOULDs that are not kept, the mutant's own first
-	// unserved says that the jobrunner does not serve the clause's operations yet.
-	unserved bool
-	err      error
+	detectedBy []string // violated MUSTs and SHOULDs, the mutant's own clause first
+	unserved   bool     // the jobrunner doesn't serve the clause's operations yet
+	err        error
 }
 
-// ok tells whether the mutant's own clause detected it, and for a control, whether
-// none did.
+// ok tells whether the mutant's own clause detected it or, for a control, whether no clause
+// did.
 func (v outcome) ok() bool {
 	switch {
 	case v.unserved:
@@ -162,8 +159,7 @@ func (v outcome) line() string {
 	return line
 }
 
-// mutantTimeout bounds the run of one mutant: with some faults a deployment never
-// answers.
+// mutantTimeout bounds the run of one mutant, since some mutants never answer.
 const mutantTimeout = 90 * time.Second
 
 // judgeMutant runs the suite against a jobrunner with the mutant's fault.
@@ -179,8 +175,7 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	defer func() { result.err = errors.Join(result.err, d.Stop()) }()
 	target := d.Target
 	target.Unserved = conformance.Unserved()
-	// Its own clause is judged alone first: beside others, a fault of limits would
-	// show in those, too.
+	// Its own clause runs first and by itself. A fault of limits would otherwise affect other clauses.
 	var selections [][]string
 	if m.Clause != "" {
 		selections = append(selections, []string{m.Clause})
@@ -197,7 +192,7 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 			result.err = err
 			return result
 		}
-		if r.Preflight != "" { // too broken to be judged counts as detected
+		if r.Preflight != "" { // a mutant that can't be judged counts as detected
 			result.detectedBy = []string{m.Clause}
 			return result
 		}
@@ -220,7 +215,7 @@ func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool
 	return result
 }
 
-// clausesWithoutLoad are the clauses that can fail and whose cases do not load the
+// clausesWithoutLoad returns the clauses that can fail and whose cases don't load the
 // deployment, except one.
 func clausesWithoutLoad(except string) (ids []string) {
 	excluded := map[string]bool{except: true}
@@ -237,8 +232,7 @@ func clausesWithoutLoad(except string) (ids []string) {
 	return ids
 }
 
-// summarize prints how many mutants had the expected outcome, and returns an error
-// that names the others.
+// summarize prints how many mutants had the expected outcome. The error names the others.
 func summarize(outcomes []outcome, full bool, took time.Duration) error {
 	var undetected []string
 	var counts []int

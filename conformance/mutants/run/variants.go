@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
 
-// group is a list of variants that one deployment combines.
+// group is a list of variants that are combined in one deployment.
 type group []variants.Variant
 
 func (g group) id() string {
@@ -27,12 +27,12 @@ func (g group) id() string {
 	return strings.Join(ids, " + ")
 }
 
-// exact tells whether one of them is judged with no lateness.
+// exact tells whether a variant is judged without lateness.
 func (g group) exact() bool {
 	return slices.ContainsFunc(g, func(v variants.Variant) bool { return v.Exact })
 }
 
-// fault is the list of the differences of all variants, for GPUCLOUD_FAULT.
+// fault returns the value of GPUCLOUD_FAULT, with the differences of all variants.
 func (g group) fault() (string, error) {
 	var all []json.RawMessage
 	for _, v := range g {
@@ -46,7 +46,7 @@ func (g group) fault() (string, error) {
 	return string(text), err
 }
 
-// splitFaults returns the faults of JSON that is one of them, or a list.
+// splitFaults decodes a fault or a list of faults.
 func splitFaults(text string) (list []json.RawMessage, err error) {
 	if !strings.HasPrefix(text, "[") {
 		text = "[" + text + "]"
@@ -55,11 +55,10 @@ func splitFaults(text string) (list []json.RawMessage, err error) {
 	return list, err
 }
 
-// groupOutcome is what the suite found of a group: unexpected has the failures and
-// warnings that it should not have.
+// groupOutcome is the result of the suite for a group.
 type groupOutcome struct {
 	group
-	unexpected []report.Result
+	unexpected []report.Result // failures, and warnings that aren't allowed
 	judged     int
 	err        error
 }
@@ -85,19 +84,17 @@ func (c groupOutcome) line() string {
 	return b.String()
 }
 
-// grantedLateness is how late a timed effect of a variant may come: as much as the
-// suite grants to remote deployments, whose clock it can't advance.
+// grantedLateness is how late a timed effect of a variant may come: as late as at remote
+// deployments, whose clock the suite can't advance.
 const grantedLateness = 5 * time.Second
 
-// wholeRunTimeout bounds a run of the whole suite on a busy machine.
-const wholeRunTimeout = 10 * time.Minute
+const wholeRunTimeout = 10 * time.Minute // on a busy machine
 
-// minJudged is how many clauses of the whole suite must judge a variant: one that
-// can't be judged proves nothing.
+// minJudged is how many clauses of the whole suite must judge a variant. If too few can,
+// the run proves nothing.
 const minJudged = 200
 
-// judgeGroup runs the selected clauses, or without a selection the whole suite,
-// against a group of variants.
+// judgeGroup judges a group with the selected clauses, or with the whole suite.
 func judgeGroup(ctx context.Context, binary string, g group, selected ...string) (result groupOutcome) {
 	result.group = g
 	fault, err := g.fault()
@@ -146,16 +143,16 @@ func judgeGroup(ctx context.Context, binary string, g group, selected ...string)
 		}
 	}
 	if len(r.Leaked) > 0 {
-		result.err = fmt.Errorf("the run left objects: %s", strings.Join(r.Leaked, ", "))
+		result.err = fmt.Errorf("the run did not delete objects: %s", strings.Join(r.Leaked, ", "))
 	}
 	if selected == nil && result.judged < minJudged {
-		result.err = errors.Join(result.err, fmt.Errorf("only %d clauses are judged", result.judged))
+		result.err = errors.Join(result.err, fmt.Errorf("only %d clauses were judged", result.judged))
 	}
 	return result
 }
 
-// makeGroups puts each variant that the patterns match into a group of its own;
-// with a size above 1 it makes count groups of random variants.
+// makeGroups returns a group for each variant that the patterns match. With a size above 1,
+// it returns count groups of random variants.
 func makeGroups(only string, size, count int, random func(n int) int) (list []group, err error) {
 	var selected group
 	for _, v := range variants.All() {
@@ -171,7 +168,7 @@ func makeGroups(only string, size, count int, random func(n int) int) (list []gr
 		}
 		return list, nil
 	}
-	// An exact variant is granted no lateness, and a combination is.
+	// Combinations are granted lateness, which exact variants must not use.
 	selected = slices.DeleteFunc(selected, func(v variants.Variant) bool { return v.Exact })
 	for range count {
 		var combined group
@@ -186,7 +183,7 @@ func makeGroups(only string, size, count int, random func(n int) int) (list []gr
 	return list, nil
 }
 
-// runVariants runs the suite against each group, which it must not fail.
+// runVariants runs the suite against each group, and returns an error if it fails one.
 func runVariants(ctx context.Context, binary string, list []group, parallel int) error {
 	if len(list) == 0 {
 		return errors.New("invalid --only: expected the id of a variant, or a pattern that matches some")
@@ -212,7 +209,7 @@ func runVariants(ctx context.Context, binary string, list []group, parallel int)
 	running.Wait()
 	fmt.Printf("\n%d of %d variants pass, in %.0f s\n", len(list)-len(failed), len(list), time.Since(started).Seconds())
 	if len(failed) > 0 {
-		return fmt.Errorf("the suite fails deployments for a choice that the contract leaves: %s", strings.Join(failed, ", "))
+		return fmt.Errorf("the suite fails deployments although the contract leaves the choice: %s", strings.Join(failed, ", "))
 	}
 	return nil
 }
