@@ -38,7 +38,7 @@ const volume = `resource "gpucloud_network_volume" "v" {
 `
 
 var cliFeatures = []cliFeature{
-	{"`password_wo` from an ephemeral variable: in no state, in no saved plan", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"`password_wo` from an ephemeral variable is in no state or saved plan", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		const secret = "a-secret-of-this-test"
 		w.Write("main.tf", `variable "token" {
   type      = string
@@ -67,7 +67,7 @@ resource "gpucloud_registry_auth" "r" {
 		}
 		return yes
 	}},
-	{"functions of the provider: `provider::gpucloud::port(8888, \"http\")`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"provider functions: `provider::gpucloud::port(8888, \"http\")`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", `output "all" {
   value = [
     provider::gpucloud::port(8888, "http"),
@@ -96,11 +96,11 @@ resource "terraform_data" "t" {
 		}
 		return yes
 	}},
-	{"error of a function at its argument", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"where the error of a function's argument points", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", "output \"port\" {\n  value = provider::gpucloud::port(\n    8888,\n    \"udp\",\n  )\n}\n")
 		return whereItPoints(t, w, "expected \"http\" or \"tcp\"", "\"udp\"")
 	}},
-	{"actions of the provider: `action_trigger` after a change, and `apply -invoke`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"provider actions: `action_trigger` after a change, and `apply -invoke`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
   name  = "e"
   image = "builtin/conformance"
@@ -163,13 +163,13 @@ action "gpucloud_job_run" "smoke" {
 		expect(t, out, "1 imported, 0 added, 0 changed, 0 destroyed")
 		return unchanged(t, w)
 	}},
-	{"`import` block by the name of the only object that has it", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`import` block by a unique name", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		makeVolume(t, d)
 		w.Write("main.tf", volume+importBlock("v"))
 		expect(t, w.MustRun("apply", "-auto-approve"), "1 imported, 0 added, 0 changed, 0 destroyed")
 		return unchanged(t, w)
 	}},
-	{"`query`: finds what exists, and writes configuration that imports it without a change", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`query` finds objects and writes configuration that imports them without a change", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		makeVolume(t, d)
 		w.Write("all.tfquery.hcl", "list \"gpucloud_network_volume\" \"all\" {\n  provider = gpucloud\n}\n")
 		out, err := w.Run("query", "-generate-config-out=generated.tf")
@@ -179,20 +179,20 @@ action "gpucloud_job_run" "smoke" {
 		expect(t, w.MustRun("apply", "-auto-approve"), "1 imported, 0 added, 0 changed, 0 destroyed")
 		return unchanged(t, w)
 	}},
-	{"configuration written for an `import` block: `plan -generate-config-out`", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`plan -generate-config-out` writes configuration for an `import` block", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", importBlock(makeVolume(t, d)))
 		w.MustRun("plan", "-generate-config-out=generated.tf")
 		w.MustRun("apply", "-auto-approve")
 		return unchanged(t, w)
 	}},
-	{"`moved` block: a resource is renamed", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"`moved` block renames a resource", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
 		w.MustRun("apply", "-auto-approve")
 		w.Write("main.tf", strings.Replace(volume, `"v"`, `"renamed"`, 1)+
 			"moved {\n  from = gpucloud_network_volume.v\n  to   = gpucloud_network_volume.renamed\n}\n")
 		return expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
 	}},
-	{"`moved` block: an object of another provider is taken over ([guide](../guides/migrate.md))", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`moved` block takes over an object of another provider ([guide](../guides/migrate.md))", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("terraform.tfstate", fmt.Sprintf(`{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "resources": [{
   "mode": "managed", "type": "runpod_network_volume", "name": "v", "provider": %q, "instances": [{"schema_version": 0, "attributes": {"id": %q, "data_center": null}}]
 }]}`, w.Address("runpod/runpod"), makeVolume(t, d)))
@@ -201,7 +201,7 @@ action "gpucloud_job_run" "smoke" {
 		expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
 		return unchanged(t, w)
 	}},
-	{"`removed` block: the object is kept, and no longer managed", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`removed` block keeps the object but stops managing it", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
 		w.MustRun("apply", "-auto-approve")
 		w.Write("main.tf", "removed {\n  from = gpucloud_network_volume.v\n  lifecycle {\n    destroy = false\n  }\n}\n")
@@ -229,7 +229,7 @@ action "gpucloud_job_run" "smoke" {
 		}
 		return expect(t, out, "2 passed, 0 failed")
 	}},
-	{"`test` command with `mock_provider`: nothing is sent", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`test` command with `mock_provider` sends nothing", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
 		w.Write("volume.tftest.hcl", "mock_provider \"gpucloud\" {}\nrun \"create\" {\n  assert {\n    condition     = gpucloud_network_volume.v.id != null\n    error_message = \"no id\"\n  }\n}\n")
 		out := w.MustRun("test")
@@ -238,21 +238,21 @@ action "gpucloud_job_run" "smoke" {
 		}
 		return expect(t, out, "1 passed, 0 failed")
 	}},
-	{"`check` block: a failed assertion is a warning", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"a failed assertion of a `check` block is a warning", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume+"check \"size\" {\n  assert {\n    condition     = gpucloud_network_volume.v.size >= 50\n    error_message = \"The volume is small.\"\n  }\n}\n")
 		return expect(t, w.MustRun("apply", "-auto-approve"), "Warning: Check block assertion failed")
 	}},
-	{"warning of the provider in a plan", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"warnings of the provider in a plan", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", "provider \"gpucloud\" {\n  api_version = \"v1\"\n}\n"+volume)
 		return expect(t, w.MustRun("plan"), "Warning: Management API v1 is retired")
 	}},
-	{"error of a plan at an attribute", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"where a plan's error at an attribute points", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
 		w.MustRun("apply", "-auto-approve")
 		w.Write("main.tf", strings.Replace(volume, "10", "9", 1))
 		return whereItPoints(t, w, "can't shrink", "size        = 9")
 	}},
-	{"error of a plan at a nested attribute", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"where a plan's error at a nested attribute points", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
   name  = "e"
   image = "i"
@@ -264,7 +264,7 @@ action "gpucloud_job_run" "smoke" {
 `)
 		return whereItPoints(t, w, "takes request_count", "queue_delay = 4")
 	}},
-	{"a provider block with `for_each`, such as one for each account", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"provider block with `for_each`, such as one per account", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", fmt.Sprintf(`locals {
   accounts = { one = %q }
 }
@@ -287,13 +287,13 @@ resource "gpucloud_network_volume" "v" {
 		}
 		return expect(t, out, "1 added")
 	}},
-	{"`required_version` in a `.tf` file: an older release is refused", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"`required_version` in a `.tf` file rejects older releases", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		return refusesNewer(t, w, "versions.tf")
 	}},
-	{"`required_version` in a `.tofu` file: an older release is refused", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"`required_version` in a `.tofu` file rejects older releases", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		return refusesNewer(t, w, "versions.tofu")
 	}},
-	{"encrypted state: `encryption` block", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+	{"encrypted state (`encryption` block)", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume+`terraform {
   encryption {
     key_provider "pbkdf2" "p" {

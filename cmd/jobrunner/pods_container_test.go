@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// podProgram is a pod in a container: it writes down its starts on its disk and in its
-// volume, counts, and serves a file where it is told to.
+// podProgram is the program of a pod's container: it records its starts on its disk and volume,
+// prints numbers, and serves a file if requested.
 const podProgram = `import os, sys, time, threading, http.server
 def lines(path):
     try: return len(open(path).readlines())
@@ -43,7 +43,7 @@ os._exit(int(status())) # Python's own end can crash beside a daemon thread
 func newContainedPods(t *testing.T, e *containers.Engine, settings string) *contained {
 	t.Helper()
 	if e.Name == "podman" && settings == "" {
-		settings = "network: host" // its own network needs plugins and iptables
+		settings = "network: host" // another network needs plugins and iptables
 	}
 	c := &contained{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
 	image(t, e)
@@ -52,7 +52,7 @@ func newContainedPods(t *testing.T, e *containers.Engine, settings string) *cont
 	return c
 }
 
-// podContainers are the containers of a pod.
+// podContainers returns the containers of a pod.
 func (c *contained) podContainers(id string) []string {
 	c.t.Helper()
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
@@ -74,19 +74,19 @@ func (c *contained) logged(id, begin string) (lines []string) {
 	return lines
 }
 
-// counts expects that a log has every number of the program's, in order and once.
+// counts expects that a log has every number of the program once and in order.
 func (c *contained) counts(id string, from int) (upTo int) {
 	c.t.Helper()
 	lines := c.logged(id, "count ")
 	for i, line := range lines[from:] {
 		if line != fmt.Sprintf("count %d", i+1) {
-			c.t.Fatalf("the log has %q at %d: lines are lost or there twice: %q", line, i, lines)
+			c.t.Fatalf("the log has %q at %d: lines are lost or duplicated: %q", line, i, lines)
 		}
 	}
 	return len(lines)
 }
 
-// TestRealPods tries pods that are containers of a real Docker and Podman.
+// TestRealPods tests pods as containers of a real Docker and Podman.
 func TestRealPods(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
@@ -101,9 +101,9 @@ func TestRealPods(t *testing.T) {
 	})
 }
 
-// A container of a pod outlives a kill -9 of its jobrunner, which adopts it: the pod
-// runs on, no line is lost or there twice. One that ended meanwhile is over, with its
-// last lines, and one whose pod is another by now is replaced.
+// A pod's container survives a kill -9 of the jobrunner, and the next start adopts it without losing
+// or duplicating a line. If it ended meanwhile, the pod is over and has its last lines. If the pod
+// was changed, the container is replaced.
 func realAdoption(t *testing.T, e *containers.Engine) {
 	c := newContainedPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
@@ -120,7 +120,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	}
 	c.kill()
 	e.Output(t, "stop", "--time", "0", over[0])
-	time.Sleep(200 * time.Millisecond) // in which the other one writes on
+	time.Sleep(200 * time.Millisecond) // the other one continues to write
 	c.start(t)
 	if p := c.podIs(goes, "RUNNING"); p.Runtime == nil {
 		t.Errorf("%+v", p)
@@ -142,10 +142,10 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	c.until("the removal", func() bool { return len(c.podContainers(ends)) == 0 })
 	c.counts(ends, 0)
 
-	// A jobrunner that is stopped stops its pods, and starts them again.
+	// A stop of the jobrunner stops its pods, and the next start starts them.
 	began := time.Now()
 	c.interrupt()
-	if took := time.Since(began); took > patience { // an engine needs its time on a busy machine
+	if took := time.Since(began); took > patience { // engines are slow on a busy machine
 		t.Errorf("the stop took %s", took)
 	}
 	if left := c.podContainers(goes); len(left) != 0 {
@@ -159,10 +159,10 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// A container has the pod's arguments, variables, volume and ports. Its disk is new at
-// each start; its volume is kept until it is reset.
+// A container has the pod's arguments, variables, volume and ports. Its disk is new at each start;
+// its volume is kept until a reset.
 func realPodLife(t *testing.T, e *containers.Engine) {
-	settings := "network: host" // podman needs plugins and iptables for a network of its own
+	settings := "network: host" // podman needs plugins and iptables for another network
 	if e.Name == "docker" {
 		settings = "network: " + e.Network(t)
 	}
@@ -171,7 +171,7 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`))
 	c.waitsFor(id, "this machine has no GPU")
 	c.act(id, "terminate")
-	// With a network volume the same works on a machine without GPUs.
+	// The same works with a network volume and without GPUs.
 	var v struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
 	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
@@ -207,8 +207,8 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// An image that there is not, or that a registry wants a login for, has a pod wait with
-// the reason, and no password is anywhere; with the right registry auth it runs.
+// If an image doesn't exist or its registry requires a login, the pod waits with the reason, which
+// contains no password. With the right registry auth it runs.
 func realPodImages(t *testing.T, e *containers.Engine) {
 	registry := containers.NewRegistry(t)
 	source := "team/private-pod-" + e.Name + ":1"
@@ -226,7 +226,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	c.call(http.MethodPatch, "/v2/pods/"+id, `{"registry":"`+auth+`"}`, nil)
 	c.podIs(id, "RUNNING")
 	if err := c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil); err == nil || !strings.Contains(err.Error(), "is in use") {
-		t.Errorf("the registry auth of a pod is deleted: %v", err)
+		t.Errorf("the registry auth of a pod was deleted: %v", err)
 	}
 	if _, text := c.get("/v2/pods"); strings.Contains(text, containers.Password) {
 		t.Errorf("%s", text)
@@ -237,8 +237,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	c.interrupt()
 }
 
-// Nothing goes on of the pods of an ephemeral jobrunner that is killed: the next one of
-// the same user removes their containers.
+// The next ephemeral jobrunner of the same user removes the pods' containers of a killed one.
 func realEphemeralPods(t *testing.T, e *containers.Engine) {
 	home := t.TempDir()
 	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {network: host}\n")

@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// podModel is what a pod is to be.
+// podModel is the expected state of a pod.
 type podModel struct {
 	id, name, color string
 	gpus            int // 0: a CPU pod
 	known           bool
 	wanted          bool
-	ended           string // the status with which its program ended last, "" for another end
+	ended           string // status if its program ended by itself, or ""
 	locked          bool
 	marked          bool          // the volume has the test's file
 	volume          string        // the folder
@@ -29,25 +29,25 @@ type podModel struct {
 	cluster         *clusterModel // nil: a pod of its own
 }
 
-// clusterModel is what a cluster is to be.
+// clusterModel is the expected state of a cluster.
 type clusterModel struct {
 	id, name string
 	pods     []*podModel // by rank
-	ran      bool        // was seen as placed
+	ran      bool        // has been seen with its GPUs
 }
 
-// podModels is a deployment, and what its pods and clusters are to be.
+// podModels is a deployment with the expected state of its pods and clusters.
 type podModels struct {
 	*history
-	pods     []*podModel // members of clusters, too
+	pods     []*podModel // includes members of clusters
 	clusters []*clusterModel
 }
 
 const machineGPUs = 6
 
-// TestPodsFollowTheModel does random operations on pods and clusters of a real jobrunner,
-// kill -9 included, and compares what there is with a model after each: states, actions,
-// members, GPUs, processes and volumes. A cluster is placed whole or not at all.
+// TestPodsFollowTheModel performs random operations, with kill -9, on pods and clusters of a real
+// jobrunner, and after each compares states, actions, members, GPUs, processes and volumes with a
+// model. A cluster gets all its GPUs or none.
 func TestPodsFollowTheModel(t *testing.T) {
 	steps := 80
 	if testing.Short() {
@@ -64,7 +64,7 @@ func TestPodsFollowTheModel(t *testing.T) {
 	})
 }
 
-// step does one operation.
+// step performs a random operation.
 func (m *podModels) step() {
 	m.t.Helper()
 	switch n := m.random.IntN(8); {
@@ -108,7 +108,7 @@ func (m *podModels) step() {
 	}
 }
 
-// end has the program of a pod that runs end by itself.
+// end lets the program of a running pod end by itself.
 func (m *podModels) end(p *podModel) {
 	m.t.Helper()
 	if m.podNow(p.id).Status != "RUNNING" {
@@ -165,7 +165,7 @@ func (m *podModels) createCluster() {
 	m.pods, m.clusters = append(m.pods, c.pods...), append(m.clusters, c)
 }
 
-// stepOfCluster does one operation on a cluster or on one of its pods.
+// stepOfCluster performs a random operation on a cluster or one of its pods.
 func (m *podModels) stepOfCluster(p *podModel) {
 	m.t.Helper()
 	c := p.cluster
@@ -193,12 +193,12 @@ func (m *podModels) stepOfCluster(p *podModel) {
 func (m *podModels) restartDeployment() {
 	m.t.Helper()
 	for _, c := range m.clusters {
-		c.ran = false // it is placed again
+		c.ran = false // it needs GPUs again
 	}
 	m.history.restartDeployment()
 }
 
-// podAllows is what the v2 document allows by state.
+// podAllows are the actions that the v2 document allows in each state.
 var podAllows = map[string][]string{
 	"PROVISIONING": {"stop", "terminate"}, "STARTING": {"stop", "terminate"}, "RUNNING": {"stop", "restart", "terminate"},
 	"EXITED": {"start", "terminate"}, "ERROR": {"start", "terminate"},
@@ -226,7 +226,7 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	}
 }
 
-// did notes what an action makes of a pod.
+// did applies an action to the model of a pod.
 func (m *podModels) did(p *podModel, action string) {
 	switch action {
 	case "start":
@@ -243,12 +243,12 @@ func (m *podModels) did(p *podModel, action string) {
 			return os.IsNotExist(err)
 		})
 		if _, err := os.Stat(filepath.Join(p.volume, "mark")); p.network && p.marked && err != nil {
-			m.t.Fatalf("the network volume of %s is gone with it: %v", p.name, err)
+			m.t.Fatalf("the deletion of %s deleted its network volume: %v", p.name, err)
 		}
 	}
 }
 
-// settle waits until what there is is what the model says.
+// settle waits until the deployment matches the model.
 func (m *podModels) settle() {
 	m.t.Helper()
 	m.history.settle(m.difference)
@@ -263,7 +263,7 @@ func (m *podModels) settle() {
 	}
 }
 
-// difference is what is not as the model says yet, "" for nothing.
+// difference returns a difference between the deployment and the model, or "".
 func (m *podModels) difference() string {
 	var list struct{ Pods []memberFacts }
 	m.call(http.MethodGet, "/v2/pods?includeClusterPods=true", "", &list)
@@ -284,8 +284,8 @@ func (m *podModels) difference() string {
 	if used > machineGPUs {
 		m.t.Fatalf("pods have %d GPUs of %d", used, machineGPUs)
 	}
-	needs := map[*clusterModel]int{} // GPUs of members that wait
-	var waits []int                  // GPUs of what waits
+	needs := map[*clusterModel]int{} // GPUs of waiting members
+	var waits []int                  // GPUs of each waiting pod or cluster
 	for _, p := range m.pods {
 		now := byID[p.id]
 		if text := m.podDifference(p, now); text != "" {
@@ -356,7 +356,7 @@ func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
 	return ""
 }
 
-// environmentDifference tells whether a process has another color or rank than its pod.
+// environmentDifference returns a difference in color or rank between a process and its pod, or "".
 func (m *podModels) environmentDifference(id string, env map[string]string) string {
 	i := slices.IndexFunc(m.pods, func(p *podModel) bool { return p.id == id })
 	p, rank := m.pods[i], ""

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// podFacts are what a test looks at of a pod.
+// podFacts are the members of a pod that tests read.
 type podFacts struct {
 	ID, Name, Image, Status string
 	Actions                 []string
@@ -41,8 +41,8 @@ type podFacts struct {
 	}
 }
 
-// podScript is a pod that writes down its starts, in its volume and in its log, and
-// says when it is asked to end. It ends by itself with a status that its volume has.
+// podScript is a pod's program that records its starts in its volume and log, and logs SIGTERM. It
+// exits with a status that a test writes to its volume.
 const podScript = `echo "begins $COLOR $*"
 [ -n "$GPUCLOUD_VOLUME" ] && echo "$$ $COLOR $CUDA_VISIBLE_DEVICES" >> "$GPUCLOUD_VOLUME/starts"
 trap 'echo asked to end; exit 0' TERM
@@ -52,7 +52,7 @@ while :; do
 done
 `
 
-// podServer answers at the port that it is told.
+// podServer serves HTTP at the port in its environment.
 const podServer = `import http.server, os
 class H(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -80,7 +80,7 @@ rules:
 	return h
 }
 
-// pod makes a pod, and returns its id.
+// pod creates a pod and returns its id.
 func (h *handlers) pod(body string) string {
 	h.t.Helper()
 	var p podFacts
@@ -94,12 +94,12 @@ func (h *handlers) podNow(id string) (p podFacts) {
 	return p
 }
 
-// podIs waits until a pod has a status.
+// podIs waits until a pod has the status.
 func (h *handlers) podIs(id, status string) (p podFacts) {
 	h.t.Helper()
 	defer func() {
 		if h.t.Failed() {
-			text, _ := json.Marshal(p) // it was read from JSON
+			text, _ := json.Marshal(p) // can't fail
 			h.t.Logf("the pod was last %s", text)
 		}
 	}()
@@ -107,7 +107,7 @@ func (h *handlers) podIs(id, status string) (p podFacts) {
 	return p
 }
 
-// waitsFor waits until a pod says why it waits, in words that have a part.
+// waitsFor waits until a pod's reason contains a text.
 func (h *handlers) waitsFor(id, part string) {
 	h.t.Helper()
 	h.until("the reason "+part, func() bool {
@@ -121,18 +121,18 @@ func (h *handlers) act(id, action string) {
 	h.call(http.MethodPost, "/v2/pods/"+id+"/action", `{"action":"`+action+`"}`, nil)
 }
 
-// volumeOf is the folder of a pod's volume.
+// volumeOf returns the folder of a pod's volume.
 func (h *handlers) volumeOf(id string) string {
 	return filepath.Join(h.home, "data", "pods", id, "volume")
 }
 
-// starts are those that a pod's volume tells of.
+// starts returns the starts that a pod's volume records.
 func (h *handlers) starts(id string) []string {
-	text, _ := os.ReadFile(filepath.Join(h.volumeOf(id), "starts")) // none yet
+	text, _ := os.ReadFile(filepath.Join(h.volumeOf(id), "starts")) // may not exist yet
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
-// podLog reads what a log has until a line with a text comes.
+// podLog reads a log until a line contains a text.
 func (h *handlers) podLog(id, query, until string, header http.Header) (events []string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
@@ -169,8 +169,8 @@ func (h *handlers) podLog(id, query, until string, header http.Header) (events [
 
 const cpu = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// A pod is the process of a rule, with the pod's arguments, variables and GPUs. It is
-// reached at the ports that the pod shows.
+// A pod is the process of a rule with the pod's arguments, variables and GPUs. Its ports are in
+// runtime.ports.
 func TestPodIsAProcess(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
@@ -213,8 +213,7 @@ func TestPodIsAProcess(t *testing.T) {
 	}
 }
 
-// A pod that can't start is in the jobrunner's log, as a worker is, and each reason once,
-// however often it is tried.
+// If a pod can't start, the jobrunner logs each reason once, however often it retries.
 func TestPodThatCannotStartIsLogged(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--clock=admin")
@@ -231,8 +230,8 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 	}
 }
 
-// A pod that the machine can't run is made all the same, and says why it waits. It takes
-// the GPUs of the pod or worker that gives them back.
+// A pod that can't run yet is created and waits with a reason. It gets GPUs when another pod or
+// worker releases them.
 func TestPodsWait(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
@@ -257,7 +256,7 @@ func TestPodsWait(t *testing.T) {
 	h.act(third, "terminate")
 	h.podIs(first, "RUNNING")
 
-	// A worker of an endpoint and a pod never have the same GPU.
+	// A worker and a pod never share a GPU.
 	h.createEndpoint("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)
 	h.until("a worker that waits", func() bool {
 		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
@@ -270,8 +269,7 @@ func TestPodsWait(t *testing.T) {
 	})
 }
 
-// Stop asks the process to end and keeps the volume, as restart does; reset wipes it,
-// and so does a deletion.
+// Stop and restart send SIGTERM and keep the volume. Reset and deletion wipe it.
 func TestPodsVolumeAndActions(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
@@ -298,7 +296,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	}
 	h.act(id, "start")
 	begins(3)
-	// What its container is made of replaces it; its name does not.
+	// A change of the container replaces it; a change of the name doesn't.
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"name":"q","locked":true}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"locked":false}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
@@ -307,7 +305,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 		t.Errorf("%q", h.starts(id))
 	}
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	begins(1) // of an empty volume
+	begins(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	h.until("the wiped volume", func() bool { return len(h.starts(id)) == 0 })
@@ -323,7 +321,7 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	})
 }
 
-// A program that ends by itself is EXITED, or ERROR where it failed, and frees its GPU.
+// If the program ends by itself, the pod is EXITED, or ERROR after a failure, and its GPU is free.
 func TestPodsThatEnd(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
@@ -345,7 +343,7 @@ func TestPodsThatEnd(t *testing.T) {
 	h.podLog(failed, "", "COLOR=red", nil)
 }
 
-// The network volume of a pod is the one that workers see.
+// Pods and workers share a network volume.
 func TestPodsNetworkVolume(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
@@ -357,12 +355,12 @@ func TestPodsNetworkVolume(t *testing.T) {
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
 	h.until("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })
 	if _, err := os.Stat(file); err != nil {
-		t.Errorf("the deletion of the pod took the network volume along: %v", err)
+		t.Errorf("the deletion of the pod deleted the network volume: %v", err)
 	}
 }
 
-// A log is read from its end, from a time, or from where a reader was, and goes on over
-// stops and the jobrunner's end.
+// A log can be read from its end, from a time, or from a reader's last line. It continues over stops
+// of the pod and of the jobrunner.
 func TestPodLogs(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
@@ -399,10 +397,10 @@ func TestPodLogs(t *testing.T) {
 	if status, _ := h.get("/v2/pods/nothing/logs"); status != http.StatusNotFound {
 		t.Errorf("the log of no pod: %d", status)
 	}
-	// Live: what comes later is sent when it comes.
+	// A live log sends later lines as they arrive.
 	lines := make(chan []string, 1)
 	go func() { lines <- h.podLog(id, "?tail=0&source=system", "the pod runs", nil) }()
-	time.Sleep(50 * time.Millisecond) // the reader is there, or learns of it at once
+	time.Sleep(50 * time.Millisecond) // usually enough for the reader to connect; the test passes otherwise, too
 	h.act(id, "restart")
 	<-lines
 	h.kill()
@@ -413,8 +411,8 @@ func TestPodLogs(t *testing.T) {
 	}
 }
 
-// After a kill -9 pods go on as they were: what ran is started again and says so, what
-// was stopped stays so, what waited waits.
+// After a kill -9, running pods are restarted and say so, stopped ones stay stopped, waiting ones
+// wait.
 func TestPodsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
@@ -449,7 +447,7 @@ func TestPodsSurviveAKill(t *testing.T) {
 		}
 		h.waitsFor(waits, "nothing on this machine")
 		if text, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(text), "pod.sh") {
-			t.Errorf("the process %s of the pod outlived its jobrunner", pid)
+			t.Errorf("the pod's process %s survived its jobrunner", pid)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
 )
 
-// A backup shows its progress to people alone, and no command prints colours.
+// A backup shows its progress only on a terminal, and no command prints colours.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -47,7 +47,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Machines read the keys; secrets and hashes are not among them.
+// keys list --json prints the keys without secrets and hashes.
 func TestKeysJSON(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir())
@@ -76,7 +76,7 @@ func TestKeysJSON(t *testing.T) {
 	}
 }
 
-// What a handler says of its progress is for people: not for a file or a program.
+// Progress updates of a handler are shown only on a terminal.
 func TestJobShowsProgress(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -87,7 +87,7 @@ func TestJobShowsProgress(t *testing.T) {
 			fmt.Fprint(w, `{"endpoints": [{"id": "e1", "name": "e"}]}`)
 		case strings.HasSuffix(r.URL.Path, "/run"):
 			fmt.Fprint(w, `{"id": "j1", "status": "IN_QUEUE"}`)
-		case !strings.Contains(r.URL.Path, "/status/"): // of its workers
+		case !strings.Contains(r.URL.Path, "/status/"): // other requests
 			fmt.Fprint(w, `{}`)
 		case asked.Add(1)%2 == 1:
 			fmt.Fprint(w, `{"id": "j1", "status": "IN_PROGRESS", "output": "a third\nof it"}`)

@@ -19,19 +19,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// contained is a deployment whose workers are containers of a real engine, and
-// have a network volume, where their handler writes down what it does.
+// contained is a deployment whose workers are containers of a real engine. Their handler records its
+// jobs on a network volume.
 type contained struct {
 	*handlers
 	engine *containers.Engine
-	volume string // id
+	volume string // id of the network volume
 }
 
 const containedImage = "team/contained:1"
 
-var built sync.Map // the engines that have the image
+var built sync.Map // engines that have the image
 
-// image builds the image of the handler once for each engine.
+// image builds the image of the handler once per engine.
 func image(t *testing.T, e *containers.Engine) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
@@ -39,13 +39,12 @@ func image(t *testing.T, e *containers.Engine) string {
 	return containedImage
 }
 
-// builder is an engine, or a cluster, that can be given images.
+// builder is an engine or cluster that images can be loaded into.
 type builder interface {
 	Build(t testing.TB, name string, cmd []string, files map[string]string)
 }
 
-// buildImage builds an image of a handler, testdata/HANDLER.py, and more files, that has
-// its layer to itself.
+// buildImage builds an image with a handler, testdata/HANDLER.py, and more files in its own layer.
 func buildImage(t *testing.T, e builder, name, handler string, more map[string]string) {
 	t.Helper()
 	files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n", "/worker/name": name}
@@ -62,8 +61,8 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
 }
 
-// newContained starts a deployment with a network volume and no endpoint. The
-// container has settings of jobrunner.yaml.
+// newContained starts a deployment with a network volume and without an endpoint. Its jobrunner.yaml
+// has the settings for containers.
 func newContained(t *testing.T, e *containers.Engine, settings string, args ...string) *contained {
 	t.Helper()
 	c := &contained{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
@@ -76,7 +75,7 @@ func newContained(t *testing.T, e *containers.Engine, settings string, args ...s
 	return c
 }
 
-// makes makes an endpoint of an image, with further members, on the volume.
+// makes creates an endpoint with an image, the volume and further members.
 func (c *contained) makes(image, more string) {
 	c.t.Helper()
 	if more != "" {
@@ -95,7 +94,7 @@ func (c *contained) sends(input string) (id string) {
 	return job.ID
 }
 
-// finishes waits until a job is over.
+// finishes waits for the end of a job.
 func (c *contained) finishes(id string) (job api.Job) {
 	c.t.Helper()
 	c.until("the end of "+id, func() bool {
@@ -108,7 +107,7 @@ func (c *contained) finishes(id string) (job api.Job) {
 	return job
 }
 
-// answer is what a job of the handler says.
+// answer returns the output of a job of the handler.
 type answer struct {
 	Name, Worker string
 	Args         []string
@@ -124,20 +123,20 @@ func (c *contained) completes(id string) (got answer) {
 	return got
 }
 
-// said is what the workers of the endpoint say of themselves.
+// said returns the endpoint's workers with their reasons.
 func (c *contained) said() string {
 	_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
 	_, health := c.get("/v2/" + c.endpoint + "/health")
 	return workers + "\n" + health
 }
 
-// all are the containers of the endpoint, whether they run or not.
+// all returns the containers of the endpoint, including stopped ones.
 func (c *contained) all() []string {
 	c.t.Helper()
 	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
 }
 
-// ends stops the deployment, and expects that it leaves no container.
+// ends stops the deployment and expects that it leaves no container.
 func (c *contained) end() {
 	c.t.Helper()
 	began := time.Now()
@@ -152,8 +151,8 @@ func (c *contained) end() {
 	}
 }
 
-// arguments notes what commands the machine runs that have a word in them, until
-// it is called.
+// arguments records the command lines on this machine that contain a word, until the returned
+// function is called.
 func arguments(words ...string) (seen func() []string) {
 	stop, done := make(chan struct{}), make(chan []string)
 	go func() {
@@ -167,7 +166,7 @@ func arguments(words ...string) (seen func() []string) {
 			}
 			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, file := range files {
-				text, _ := os.ReadFile(file) // it may have ended
+				text, _ := os.ReadFile(file) // fails if the process has ended
 				if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(string(text), w) }) {
 					found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
 				}
@@ -180,9 +179,8 @@ func arguments(words ...string) (seen func() []string) {
 	}
 }
 
-// A worker in an image with Python does jobs, with the template's variables and
-// arguments as they were written, and is gone with the deployment. What it kept
-// on its network volume is there for the next one.
+// A worker in a Python image runs jobs with the template's unchanged variables and arguments, and is
+// removed with the deployment. Its files on the network volume stay for the next deployment.
 func realContainer(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
 	if text := strings.Join(c.greeted, "\n"); !strings.Contains(text, "containers: "+e.Name+" ") {
@@ -224,7 +222,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		t.Errorf("the worker %s was replaced by %s", got.Worker, again.Worker)
 	}
 	if found := seen(); len(found) > 0 {
-		t.Errorf("secrets are in the arguments of processes: %q", found)
+		t.Errorf("arguments of processes contain secrets: %q", found)
 	}
 	all := c.all()
 	if len(all) != 1 {
@@ -234,7 +232,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		t.Errorf("inspect: %s", got)
 	}
 	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
-		t.Errorf("secrets are in the command: %s", got)
+		t.Errorf("the command contains secrets: %s", got)
 	}
 	c.until("the worker's usage", func() bool {
 		var list struct {
@@ -260,8 +258,8 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	}
 }
 
-// TestRealEngines goes through what a deployment does with a real container
-// engine. The engines are tried beside each other, the scenarios of one in turn.
+// TestRealEngines tests a deployment with real container engines. The engines are tested
+// concurrently, the scenarios of one in turn.
 func TestRealEngines(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {

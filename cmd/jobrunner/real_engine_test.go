@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// reason waits until the endpoint says why its jobs wait, in words that have a
-// part.
+// reason waits until the endpoint's reason contains a text.
 func (c *contained) reason(part string) (reason string) {
 	c.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -33,7 +32,7 @@ func (c *contained) reason(part string) (reason string) {
 	}
 }
 
-// registryAuth makes a registry auth, and returns its id.
+// registryAuth creates a registry auth and returns its id.
 func (c *contained) registryAuth(name, username, password string) string {
 	c.t.Helper()
 	var auth struct{ ID string }
@@ -41,15 +40,14 @@ func (c *contained) registryAuth(name, username, password string) string {
 	return auth.ID
 }
 
-// An image of a private registry is pulled with the registry auth of its
-// endpoint. Without one, with a wrong one or without the image the jobs wait, and
-// the reason says what to do; no answer and no log has a password.
+// An image in a private registry is pulled with its endpoint's registry auth. If auth or image are
+// missing or wrong, jobs wait and the reason says what to do. No response or log has a password.
 func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 	registry := containers.NewRegistry(t)
 	source := "team/private-" + e.Name + ":1"
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")
-	e.Output(t, "rmi", source) // so that there is something to pull
+	e.Output(t, "rmi", source) // so that it must be pulled
 	c := newContained(t, e, "")
 	seen := arguments(containers.Password, "planted-wrong")
 	right, wrong := c.registryAuth("right", containers.Username, containers.Password), c.registryAuth("wrong", containers.Username, "planted-wrong")
@@ -77,7 +75,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 			c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 			continue
 		}
-		// With the right login the same job goes on.
+		// With the right login the same job runs.
 		c.call(http.MethodPatch, "/v2/serverless/"+c.endpoint, `{"registry": "`+right+`"}`, nil)
 		began := time.Now()
 		c.completes(waits)
@@ -86,15 +84,15 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 	}
 	c.end()
 	if found := seen(); len(found) > 0 {
-		t.Errorf("passwords are in the arguments of processes: %q", found)
+		t.Errorf("arguments of processes contain passwords: %q", found)
 	}
 	if log := c.stderr.String(); strings.Contains(log, "planted") || !strings.Contains(log, "refused the login") {
 		t.Errorf("the log has a password, or lacks the reason:\n%s", log)
 	}
 }
 
-// A container that crashes during a job says how, to the job and in its log, and
-// so does one that the kernel ends at its memory limit; another takes its place.
+// If a container crashes during a job or is killed at its memory limit, the job's error and the log
+// say so, and another container replaces it.
 func realCrashes(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "options: [--memory=64m, --memory-swap=64m]")
 	c.makes(containedImage, "")
@@ -109,7 +107,7 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 	}
 	c.completes(c.sends(`{"name": "after"}`))
 	if begins := c.begins(); begins["exit"] != 2 || begins["memory"] != 2 || begins["after"] != 1 {
-		t.Errorf("jobs began so often: %v", begins)
+		t.Errorf("starts of jobs: %v", begins)
 	}
 	if all := c.all(); len(all) != 1 {
 		t.Errorf("containers: %v", all)
@@ -120,8 +118,8 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 	}
 }
 
-// A container that can't start, since its command is not in the image, or ends at
-// once, says so.
+// If a container can't start because its command isn't in the image, or ends at once, the reason
+// says so.
 func realStartsThatFail(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "")
 	for args, reason := range map[string]string{
@@ -142,9 +140,8 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 	c.end()
 }
 
-// A kill -9 of a jobrunner in the middle of a job leaves its container; the next
-// start ends it, and its job begins once more in another one. A second jobrunner
-// on the same engine keeps its own.
+// After a kill -9 during a job, the next start removes the container, and the job runs again in
+// another one. Containers of a second jobrunner on the same engine aren't affected.
 func realKills(t *testing.T, e *containers.Engine) {
 	other := newContained(t, e, "")
 	other.makes(containedImage, `"workers": {"min": 1, "max": 1}`)
@@ -172,7 +169,7 @@ func realKills(t *testing.T, e *containers.Engine) {
 	c.release("go")
 	c.completes(id)
 	if begins := c.begins(); begins["killed"] != 2 {
-		t.Errorf("the job began %d times", begins["killed"])
+		t.Errorf("the job started %d times", begins["killed"])
 	}
 	if now := other.all(); len(now) != 1 || now[0] != theirs[0] {
 		t.Errorf("the other jobrunner had %v, and now %v", theirs, now)
@@ -181,13 +178,13 @@ func realKills(t *testing.T, e *containers.Engine) {
 	other.release("go")
 	other.completes(beside)
 	if begins := other.begins(); begins["beside"] != 1 {
-		t.Errorf("the other job began %d times", begins["beside"])
+		t.Errorf("the other job started %d times", begins["beside"])
 	}
 	other.end()
 }
 
-// A stop gives a job that is nearly done the time to end, and no more to one that
-// is not: that one is done after the next start, at no retry.
+// A stop waits for a job that ends soon. A longer job runs again after the next start, without
+// counting a retry.
 func realStop(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "")
 	c.makes(containedImage, `"workers": {"min": 2, "max": 2}`)
@@ -215,7 +212,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 		t.Errorf("the job that was nearly done is %s after %d retries", got.Status, got.Retries)
 	}
 	if got := c.finishes(late); got.Status != "COMPLETED" || got.Retries != 0 {
-		t.Errorf("the job that goes on is %s after %d retries", got.Status, got.Retries)
+		t.Errorf("the longer job is %s after %d retries", got.Status, got.Retries)
 	}
 	if begins := c.begins(); begins["soon"] != 1 || begins["late"] != 2 {
 		t.Errorf("jobs began so often: %v", begins)
@@ -223,20 +220,18 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.end()
 }
 
-// Workers behind a load balancer listen at ports of their own, and end at once
-// where nothing is asked of them: no engine waits for one that goes on after the
-// stop signal.
+// Workers behind a load balancer listen at different ports. Without requests they are killed at
+// once, because an engine would wait for one that ignores the stop signal.
 func realLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "")
 	c.balances()
 	c.end()
 	if terms := c.lines("terms"); len(terms) != 0 {
-		t.Errorf("workers got SIGTERM before they were ended: %v", terms)
+		t.Errorf("workers got SIGTERM: %v", terms)
 	}
 }
 
-// balances makes a load-balancing endpoint with two workers, and expects that
-// both answer.
+// balances creates a load-balancing endpoint with two workers and expects that both answer.
 func (c *contained) balances() {
 	c.t.Helper()
 	c.makes(containedImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
@@ -258,11 +253,10 @@ func (c *contained) bothAnswer() {
 	})
 }
 
-// In a network of its own a worker is reached at ports that are published to this
-// machine alone.
+// In a separate network, a worker's ports are published only to this machine.
 func realPublishedPorts(t *testing.T, e *containers.Engine) {
 	if e.Name != "docker" {
-		t.Skip("podman needs plugins and iptables for a network of its own")
+		t.Skip("podman needs plugins and iptables for a separate network")
 	}
 	network := e.Network(t)
 	c := newContained(t, e, "network: "+network)
@@ -277,8 +271,7 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 	c.end()
 }
 
-// An ephemeral jobrunner that is killed leaves its container to the next one of
-// the same user.
+// The next ephemeral jobrunner of the same user removes the container of a killed one.
 func realEphemeralKills(t *testing.T, e *containers.Engine) {
 	home := t.TempDir()
 	image(t, e)

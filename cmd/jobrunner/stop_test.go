@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// A stop while requests wait for jobs answers each with its job as it stands,
-// and the program ends long before they would.
+// A stop answers each waiting request with the current state of its job, and the program ends before
+// the requests would.
 func TestStopsWhileRequestsWait(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
@@ -71,7 +71,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
 	openAI := ask("POST", "/v2/"+waits.ID+"/openai/v1/chat/completions", `{}`)
-	for ; ; time.Sleep(10 * time.Millisecond) { // until it waits, too
+	for ; ; time.Sleep(10 * time.Millisecond) { // until the second request waits, too
 		h, err := c.Jobs.Health(t.Context(), waits.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -104,12 +104,12 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
 	}
-	if took := time.Since(started); took > patience { // the requests wait for five, the job runs for more than three
+	if took := time.Since(started); took > patience { // the requests wait for five minutes, the job runs for more than three
 		t.Errorf("the stop took %s", took)
 	}
 }
 
-// A terminal that closes stops the deployment as Ctrl-C does.
+// Closing the terminal stops the deployment like Ctrl-C.
 func TestStopsOnHangup(t *testing.T) {
 	t.Parallel()
 	hangups := make(chan os.Signal, 1)

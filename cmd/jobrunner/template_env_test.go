@@ -9,11 +9,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// An endpoint whose environment would run code beside its rule's has a worker
-// that says so, and runs none of it.
+// If an endpoint's environment would run other code than its rule, the worker reports that and doesn't
+// run it.
 func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	if _, err := os.Stat("/bin/bash"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("there is no bash")
+		t.Skip("bash isn't installed")
 	}
 	dir := t.TempDir()
 	mark, config := filepath.Join(dir, "mark"), filepath.Join(dir, "jobrunner.yaml")
@@ -49,6 +49,6 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	}
 	p.interrupt()
 	if !strings.Contains(p.stderr.String(), "has BASH_ENV") {
-		t.Errorf("the log does not say it: %s", &p.stderr)
+		t.Errorf("the log lacks the reason: %s", &p.stderr)
 	}
 }

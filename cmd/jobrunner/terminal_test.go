@@ -24,7 +24,7 @@ func obeyed(t *testing.T, from, text string) {
 	}
 }
 
-// What workers write and clients send is shown on a terminal, and not obeyed.
+// Control sequences of workers and clients are shown on a terminal and have no effect.
 func TestTerminalObeysNobody(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		dir := t.TempDir()
@@ -53,10 +53,10 @@ rules:
 		p.interrupt()
 		obeyed(t, format, p.stderr.String())
 		if !strings.Contains(p.stderr.String(), "owned") || !strings.Contains(p.stderr.String(), `written\u001b]0;x`) {
-			t.Errorf("the log does not show it: %s", &p.stderr)
+			t.Errorf("the log doesn't show it: %s", &p.stderr)
 		}
 	}
-	// And so is what is wrong with an argument.
+	// The same holds for invalid arguments in errors.
 	dir := t.TempDir()
 	for _, args := range [][]string{{"dev", filepath.Join(dir, "no\x1b[2Jfile")}, {"keys", "remove", "--data=" + dir, "x\x1b[2J"}, {"serve", "--listen=127.0.0.1:0\x1b[2J"}} {
 		out, err := exec.Command(binary, args...).CombinedOutput()

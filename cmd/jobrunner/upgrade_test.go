@@ -16,11 +16,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// newerSteps is the variable with the further steps of the schema of newerVersion.
+// newerSteps is the variable with the additional schema steps of newerVersion.
 const newerSteps = "TEST_NEWER_STEPS"
 
-// newerVersion builds a jobrunner whose schema has further steps, which a variable names,
-// and whose takes of jobs use what they add.
+// newerVersion builds a jobrunner with additional schema steps from a variable, and whose takes of
+// jobs use the added columns.
 func newerVersion(t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func newerVersion(t *testing.T) (program string) {
 	return program
 }
 
-// startVersion starts a node with a newer program and the further steps of its schema.
+// startVersion starts a node with a newer program and its additional schema steps.
 func (c *nodes) startVersion(i int, program, steps string) {
 	c.t.Helper()
 	p := &process{t: c.whole, cmd: exec.Command(program, append([]string{"serve", "--listen=127.0.0.1:0", "--data=" + c.dirs[i]}, c.args...)...)}
@@ -70,13 +70,13 @@ func (c *nodes) startVersion(i int, program, steps string) {
 	c.all[i] = p
 }
 
-// Three nodes are upgraded one after the other, under load, to a version that adds to the
-// schema, and one of them goes back: older and newer ones work side by side, and every
-// acknowledged job is done with no retry used up. A version that breaks the schema does
-// not start while older nodes run, and these not after it.
+// Three nodes are upgraded one after the other under load to a version that adds to the schema, and
+// one is downgraded. Old and new nodes work together, and every acknowledged job completes without a
+// retry. A version with a breaking schema doesn't start while older nodes run, and older nodes don't
+// start after it.
 func TestRollingUpgrade(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a further version of the program")
+		t.Skip("builds another version of the program")
 	}
 	const most, adds = 2, "ALTER TABLE jobs ADD COLUMN added TEXT NOT NULL DEFAULT ''"
 	const breaks = adds + "|" + sqldb.Breaking + "ALTER TABLE jobs RENAME COLUMN streamed TO chunks_so_far"
@@ -108,7 +108,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Helper()
 		for before, deadline := done(), time.Now().Add(time.Minute); done() < before+20; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("no jobs are done")
+				t.Fatal("no jobs complete")
 			}
 		}
 	}
@@ -120,14 +120,14 @@ func TestRollingUpgrade(t *testing.T) {
 		progress()
 	}
 	if version() != before+1 {
-		t.Errorf("the schema has version %d after the upgrade, and had %d", version(), before)
+		t.Errorf("the schema has version %d after the upgrade, before %d", version(), before)
 	}
 	back := c.leader(e.ID)
 	c.all[back].interrupt()
 	c.start(back)
 	progress()
 	if version() != before+1 {
-		t.Errorf("the older version made the schema's version %d", version())
+		t.Errorf("the older program changed the schema's version to %d", version())
 	}
 	end()
 	t.Log(c.settled(e.ID, wait()))
@@ -146,7 +146,7 @@ func TestRollingUpgrade(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Env = append(c.env[:len(c.env):len(c.env)], newerSteps+"="+breaks)
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), text) {
-			t.Errorf("expected a refusal with %q, got %v: %s", text, err, out)
+			t.Errorf("expected an error with %q, got %v: %s", text, err, out)
 		}
 	}
 	refused(newer, "older jobrunners can't work with, and 3 run")
@@ -160,7 +160,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// A node that another one has overtaken by a breaking change says so, and ends.
+// If another node makes a breaking schema change, an older running node reports it and exits.
 func TestOutdatedNode(t *testing.T) {
 	t.Parallel()
 	c := startNodes(t, 1)

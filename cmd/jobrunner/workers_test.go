@@ -26,8 +26,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
-// sdk is a folder with the stand-in for the public worker SDK, beside which a
-// handler imports it.
+// sdk returns a folder with the stand-in for the public SDK. Handlers in it can import the SDK.
 func sdk(t *testing.T) (dir string) {
 	t.Helper()
 	python.Need(t)
@@ -44,17 +43,17 @@ func sdk(t *testing.T) (dir string) {
 	return dir
 }
 
-// handlers is a deployment on a data folder of its own, with one endpoint
-// whose workers run a handler in Python; its folder has what the handler wrote.
+// handlers is a deployment with one endpoint, whose workers run a Python handler that writes files
+// into dir.
 type handlers struct {
 	*process
 	home, dir string
-	endpoint  string   // id
-	env       []string // of the deployment, beside what each has
+	endpoint  string   // id of the endpoint
+	env       []string // additional variables of the jobrunner
 }
 
-// trace has a handler write down the job and the worker's process before it
-// works, and wait until the test lets it go on: with NAME.go in its folder.
+// trace is the start of a handler: it records the job and the worker's process, and waits until the
+// test creates NAME.go in its folder.
 const trace = `import os, runpod, time
 here = os.path.dirname(os.path.abspath(__file__))
 def note(kind, text):
@@ -80,7 +79,7 @@ func newHandlers(t *testing.T, args ...string) *handlers {
 	return h
 }
 
-// serveHandlers starts a deployment with the endpoint, which has more members.
+// serveHandlers starts a deployment and creates the endpoint with further members.
 func serveHandlers(t *testing.T, more string, args ...string) *handlers {
 	t.Helper()
 	h := newHandlers(t, args...)
@@ -88,7 +87,7 @@ func serveHandlers(t *testing.T, more string, args ...string) *handlers {
 	return h
 }
 
-// createEndpoint makes the endpoint.
+// createEndpoint creates the endpoint.
 func (h *handlers) createEndpoint(path, body string) {
 	h.t.Helper()
 	var made struct{ ID string }
@@ -96,14 +95,14 @@ func (h *handlers) createEndpoint(path, body string) {
 	h.endpoint = made.ID
 }
 
-// start starts the deployment on the data that there are.
+// start starts the deployment with its current data folder.
 func (h *handlers) start(t testing.TB, args ...string) {
 	t.Helper()
 	h.process = serve(t, environment(h.home, append(h.env, "GPUCLOUD_API_KEY=k")...),
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)
 }
 
-// call sends a request by hand, and reads the answer into what is not nil.
+// call sends a request and decodes the response into a value that isn't nil.
 func (p *process) call(method, path, body string, into any) {
 	p.t.Helper()
 	if err := p.try(method, path, body, into); err != nil {
@@ -142,7 +141,7 @@ func (p *process) try(method, path, body string, into any) error {
 	return nil
 }
 
-// run queues a job that waits for a name, "" for nothing.
+// run queues a job that waits for release of a name. With "" it doesn't wait.
 func (h *handlers) run(name, wait string) (id string) {
 	h.t.Helper()
 	job, err := h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)})
@@ -152,12 +151,12 @@ func (h *handlers) run(name, wait string) (id string) {
 	return job.ID
 }
 
-// release lets all jobs go on that wait for a name.
+// release lets all jobs that wait for a name continue.
 func (h *handlers) release(name string) { put(h.t, filepath.Join(h.dir, name+".go"), "") }
 
-// lines are what handlers noted so far, of a kind.
+// lines returns the lines that handlers have written to a file.
 func (h *handlers) lines(kind string) [][]string {
-	text, _ := os.ReadFile(filepath.Join(h.dir, kind)) // nothing yet
+	text, _ := os.ReadFile(filepath.Join(h.dir, kind)) // may not exist yet
 	var out [][]string
 	for line := range bytes.Lines(text) {
 		if bytes.HasSuffix(line, []byte("\n")) {
@@ -167,7 +166,7 @@ func (h *handlers) lines(kind string) [][]string {
 	return out
 }
 
-// until waits for what other processes do, which tell nobody.
+// until polls a condition on other processes.
 func (p *process) until(what string, done func() bool) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
@@ -181,8 +180,8 @@ func (p *process) until(what string, done func() bool) {
 	}
 }
 
-// How a worker's GPUs do is in the management API, in the metrics, and in the
-// log of a job's end; what its processes use as well.
+// The management API, the metrics and the log of a job's end have the utilization of a worker's GPUs
+// and processes.
 func TestFiguresOfAWorker(t *testing.T) {
 	t.Parallel()
 	h := serveHandlers(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
@@ -201,7 +200,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 			GPUs                    []device
 		}
 	}
-	h.until("the worker's usage", func() bool { // a process that has just begun may not have used any
+	h.until("the worker's usage", func() bool { // a new process may not have used any
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
 		return len(list.Workers) != 1 || list.Workers[0].CPUSeconds > 0 && list.Workers[0].MemoryBytes >= 1<<20
 	})
@@ -251,8 +250,7 @@ func TestFiguresOfAWorker(t *testing.T) {
 	}
 }
 
-// ends waits until a job is over, and returns what it says: the worker's
-// process and the color that it was started with.
+// ends waits for the end of a job and returns its output: the worker's process and color.
 func (h *handlers) ends(id string) (color string, pid, retries int) {
 	h.t.Helper()
 	var job api.Job
@@ -273,7 +271,7 @@ func (h *handlers) ends(id string) (color string, pid, retries int) {
 	return output.Color, output.PID, job.Retries
 }
 
-// rollout is how far the newest version has come.
+// rollout is the progress of the newest version.
 type rollout struct {
 	EndpointVersion int64
 	Rollout         struct {
@@ -286,19 +284,18 @@ type rollout struct {
 	}
 }
 
-// A template's new env is that of all new workers: jobs that run end where they
-// began, those that come are done by the new ones, each once, and the old
-// processes are gone.
+// After a change of a template's env, running jobs finish on old workers, and new workers with the new
+// env run later jobs, each once. Old processes end.
 func TestARollingReleaseOfProcesses(t *testing.T) {
 	t.Parallel()
 	h := newHandlers(t)
-	var template struct{ ID string } // which the endpoint follows, by version 1
+	var template struct{ ID string } // the endpoint follows it through version 1
 	h.call(http.MethodPost, "/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`, &template)
 	h.createEndpoint("/v1/endpoints", `{"name": "rolls", "templateId": "`+template.ID+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
 	busy := h.run("busy", "go")
 	h.until("the job that goes on", func() bool { return len(h.lines("begins")) == 1 })
 
-	// Clients send jobs all the time, before the change, during it and after it.
+	// Clients send jobs before, during and after the change.
 	var clients sync.WaitGroup
 	var mu sync.Mutex
 	colors, stop := map[string]string{}, make(chan struct{})
@@ -360,13 +357,13 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 		}
 	}
 	if stale != 1 {
-		t.Errorf("the one that is busy is not stale and RUNNING: %+v", list)
+		t.Errorf("the busy worker isn't stale and RUNNING: %+v", list)
 	}
 	close(stop)
 	clients.Wait()
 	h.release("go")
 	if color, _, retries := h.ends(busy); color != "red" || retries != 0 {
-		t.Errorf("the job that went on was done in %s after %d retries", color, retries)
+		t.Errorf("the running job finished with the color %s after %d retries", color, retries)
 	}
 	begins := h.begins()
 	for name := range colors {
@@ -386,14 +383,14 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	h.stops(h.interrupt)
 }
 
-// rollout is how far the newest version of the endpoint has come.
+// rollout returns the progress of the endpoint's newest version.
 func (h *handlers) rollout() (r rollout) {
 	h.t.Helper()
 	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/releases", "", &r)
 	return r
 }
 
-// begins counts how often each job began.
+// begins counts the starts of each job.
 func (h *handlers) begins() map[string]int {
 	all := map[string]int{}
 	for _, words := range h.lines("begins") {
@@ -402,19 +399,19 @@ func (h *handlers) begins() map[string]int {
 	return all
 }
 
-// stops stops the deployment, and expects that no worker is left.
+// stops stops the deployment and expects that no worker is left.
 func (h *handlers) stops(stop func()) {
 	h.t.Helper()
 	stop()
 	for _, words := range h.lines("starts") {
 		if pid, _ := strconv.Atoi(words[0]); runs(pid) {
-			h.t.Errorf("the worker %d outlives its deployment", pid)
+			h.t.Errorf("the worker %d survived its deployment", pid)
 		}
 	}
 }
 
-// A stop or a kill -9 in the middle of jobs: each acknowledged job is done after
-// the next start, those that were done stay so, and no process is left.
+// After a stop or a kill -9 during jobs, each acknowledged job completes after the next start, results
+// are kept, and no process is left.
 func TestAStopAmongJobs(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(h *handlers){
@@ -445,7 +442,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			h.until("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
 			for _, words := range before {
 				if pid, _ := strconv.Atoi(words[0]); runs(pid) {
-					t.Errorf("the worker %d of the first deployment lives beside the second", pid)
+					t.Errorf("the worker %d of the first deployment still runs", pid)
 				}
 			}
 			h.release("go")
@@ -455,7 +452,7 @@ func TestAStopAmongJobs(t *testing.T) {
 					want = 1
 				}
 				if _, _, retries := h.ends(id); retries != want {
-					t.Errorf("the end of the deployment costs a job %d retries, not %d", retries, want)
+					t.Errorf("the job has %d retries, want %d", retries, want)
 				}
 			}
 			want := map[string]int{"done": 1, "first": 2, "second": 2}
@@ -463,7 +460,7 @@ func TestAStopAmongJobs(t *testing.T) {
 				want[fmt.Sprint("queued-", n)] = 1
 			}
 			if begins := h.begins(); !maps.Equal(begins, want) {
-				t.Errorf("jobs began so often: %v", begins)
+				t.Errorf("starts of jobs: %v", begins)
 			}
 			h.stops(h.interrupt)
 		})

@@ -1,6 +1,6 @@
-"""What builtin/conformance does, as a worker of its own over the worker protocol.
+"""Implements builtin/conformance as a worker over the worker protocol.
 
-/worker/attempts has a URL that counts the dispatches of a job, which a worker can't know.
+/worker/attempts has a URL that returns the number of a job's dispatches.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def beacon(url, job, n):
         request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
         urllib.request.urlopen(request, timeout=5).close()
     except OSError:
-        pass  # nobody listens any more
+        pass  # the receiver has ended
 
 
 def output_of(order):
@@ -33,7 +33,7 @@ def output_of(order):
 
 
 class Worker(serverless.Worker):
-    """Streams and returns as its order says, which a handler of the SDK can't."""
+    """Streams and returns at the same time, which a handler on the SDK can't."""
 
     async def call(self, job):
         order = job["input"]
@@ -85,6 +85,6 @@ class Worker(serverless.Worker):
 if os.environ.get("RUNPOD_WEBHOOK_GET_JOB"):
     serverless.Worker = Worker
     serverless.start({"handler": None})
-else:  # a pod
+else:  # runs in a pod
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     signal.pause()

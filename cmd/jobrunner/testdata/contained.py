@@ -1,4 +1,4 @@
-"""A worker in a container: what its jobs tell of it, and what they do to it."""
+"""A worker in a container, whose jobs report its environment or make it fail."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def note(kind, text):
 
 
 def eat():
-    """Takes memory until there is none."""
+    """Allocates memory until none is left."""
     eaten = []
     while True:
         eaten.append(bytearray(os.urandom(1 << 20)) * 16)

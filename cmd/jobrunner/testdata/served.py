@@ -1,4 +1,4 @@
-"""A worker behind a load balancer: answers what it was asked, and by whom."""
+"""A worker behind a load balancer, which returns the request and its own id."""
 
 import http.server
 import os

@@ -45,17 +45,32 @@ func Markdown() (string, error) {
 				fmt.Fprintf(&b, "\nAll operations: %s.\n", short(m.clauses))
 			}
 		}
-		b.WriteString("\n| Operation | Known | Clauses |\n|---|---|---|\n")
-		for _, o := range operations() {
-			if o.api != api.api {
-				continue
-			}
-			known := o.known
-			if !o.served {
-				known = "not served; " + known
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o, known, short(judges(o, list)))
+		b.WriteString("\n| Operations | Known | Clauses |\n|---|---|---|\n")
+		for _, r := range rows(api.api, list) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.operations, r.known, r.clauses)
 		}
 	}
 	return b.String(), nil
+}
+
+type row struct{ operations, path, known, clauses string }
+
+// rows returns the rows of an API. Consecutive operations on a path that differ only in their
+// method share a row.
+func rows(api contract.API, list []mark) (all []row) {
+	for _, o := range operations() {
+		if o.api != api {
+			continue
+		}
+		r := row{o.String(), o.path, o.known, short(judges(o, list))}
+		if !o.served {
+			r.known = "not served; " + r.known
+		}
+		if n := len(all); n > 0 && all[n-1].path == r.path && all[n-1].known == r.known && all[n-1].clauses == r.clauses {
+			all[n-1].operations = strings.TrimSuffix(all[n-1].operations, " "+r.path) + ", " + r.operations
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
 }
