@@ -209,7 +209,7 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	if runs(second) {
 		t.Errorf("%d outlives its deployment", second)
 	}
-	if !strings.Contains(p.stderr.String(), "workers of a run that was killed are ended") {
+	if !strings.Contains(p.stderr.String(), "the workers of a killed run have been ended") {
 		t.Errorf("the log doesn't mention it:\n%s", &p.stderr)
 	}
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// Allocator assigns devices to owners, each to one at a time. A request is
-// satisfied whole, with healthy devices of one type, or not at all.
+// Allocator assigns devices to owners, each device to one owner at a time. It satisfies a request as a
+// whole, with healthy devices of one type, or not at all.
 //
-// Requests that wait for devices in use are queued. Devices that would satisfy the
-// first of the queue are reserved for it; where too few are free, so are the free
-// devices of the best of its types that the machine has enough of. Later requests
-// get the rest. So a request for many GPUs does not starve behind small ones; the
-// price is that its reserved devices are idle until enough are released.
+// Requests that wait for devices in use are queued. Devices that would satisfy the first request of
+// the queue are reserved for it. If too few are free, the free devices of its best type that the
+// machine has enough of are reserved. Later requests get the rest. So small requests don't starve a
+// request for many GPUs, at the price that its reserved devices are idle until enough are released.
 type Allocator struct {
 	inventory Inventory
 	freed     []chan struct{} // the first is Freed's, the others are Watch's
@@ -39,11 +38,10 @@ type waiter struct {
 	request Request
 }
 
-// holdObserver is an inventory that is told which devices are in use.
+// holdObserver is an inventory that needs to know which devices are in use.
 type holdObserver interface{ Hold(uuid string, held bool) }
 
-// NewAllocator gives out the devices of an inventory, which stays the caller's
-// to close.
+// NewAllocator allocates the devices of an inventory. The caller must close the inventory.
 func NewAllocator(inventory Inventory) *Allocator {
 	a := &Allocator{
 		inventory: inventory, held: map[string]holding{},
@@ -70,15 +68,14 @@ func (a *Allocator) Close() {
 	a.stopped.Wait()
 }
 
-// Freed signals that a refused request may succeed now. The signal is buffered
-// until it is received, by one receiver.
+// Freed signals that a rejected request may succeed now. The signal is buffered for its one receiver.
 func (a *Allocator) Freed() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.freed[0]
 }
 
-// Watch makes a channel that is signaled as Freed's is, for another receiver.
+// Watch returns another channel with the signals of Freed, for another receiver.
 func (a *Allocator) Watch() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,8 +91,8 @@ func (a *Allocator) signal() {
 	}
 }
 
-// Claim assigns to an owner the devices that it had before the deployment restarted,
-// all or none. It fails if one is absent, faulty or in use.
+// Claim assigns to an owner all devices that it had before the deployment restarted, or none. It fails
+// if one is missing, faulty or in use.
 func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,7 +110,7 @@ func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 		claimed = append(claimed, d)
 	}
 	if len(claimed) < len(uuids) {
-		return nil, fmt.Errorf("of the GPUs %s, this machine has %d", strings.Join(uuids, ", "), len(claimed))
+		return nil, fmt.Errorf("this machine has only %[2]d of the GPUs %[1]s", strings.Join(uuids, ", "), len(claimed))
 	}
 	for _, d := range claimed {
 		a.held[d.UUID] = holding{owner, d}
@@ -122,9 +119,9 @@ func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 	return claimed, nil
 }
 
-// Acquire assigns devices to an owner until Release. The error says for people why
-// it can't. An owner that is refused because devices are in use is queued, until
-// it acquires them, calls Release, or is refused for another reason.
+// Acquire assigns devices to an owner until Release. The error says, for people, why it can't. If
+// devices are in use, the owner is queued until it acquires them, calls Release, or is rejected for
+// another reason.
 func (a *Allocator) Acquire(request Request, owner string) ([]Device, error) {
 	assigned, err := a.acquire(request, owner, []string{owner})
 	if err != nil {
@@ -133,15 +130,14 @@ func (a *Allocator) Acquire(request Request, owner string) ([]Device, error) {
 	return assigned[0], nil
 }
 
-// AcquireForMembers assigns devices to each member of a cluster, in their order, or to
-// none. Each member releases its own; it is the cluster that is queued, as one owner.
+// AcquireForMembers assigns devices to each member of a cluster, in order, or to none. The cluster is
+// queued as one owner, but each member releases its own devices.
 func (a *Allocator) AcquireForMembers(request Request, cluster string, members []string) ([][]Device, error) {
 	request.Members = len(members)
 	return a.acquire(request, cluster, members)
 }
 
-// acquire assigns to each of the owners as many devices as the request asks for, or
-// queues the requester.
+// acquire assigns the requested number of devices to each owner, or queues the requester.
 func (a *Allocator) acquire(request Request, requester string, owners []string) ([][]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,8 +177,7 @@ func (a *Allocator) acquire(request Request, requester string, owners []string) 
 	return assigned, nil
 }
 
-// choose finds devices for a request among the free ones, nil where there are
-// not enough of any type.
+// choose chooses free devices for a request, or returns nil if no type has enough.
 func choose(request Request, devices, free []Device) []Device {
 	for _, t := range acceptedTypes(request, devices) {
 		if matching := devicesOfType(request, t, free); len(matching) >= request.total() {
@@ -192,7 +187,7 @@ func choose(request Request, devices, free []Device) []Device {
 	return nil
 }
 
-// reservedDevices are the free devices that later requests can't get.
+// reservedDevices returns the free devices that later requests can't get.
 func (w waiter) reservedDevices(devices, free []Device) []Device {
 	if chosen := choose(w.request, devices, free); chosen != nil {
 		return chosen
@@ -234,7 +229,7 @@ func (a *Allocator) inUse(d Device) bool {
 	return false
 }
 
-// enqueue puts an owner at the end of the queue; one that is queued keeps its place.
+// enqueue appends an owner to the queue. An owner that is already queued keeps its place.
 func (a *Allocator) enqueue(owner string, request Request) {
 	for i := range a.queue {
 		if a.queue[i].owner == owner {
@@ -245,8 +240,7 @@ func (a *Allocator) enqueue(owner string, request Request) {
 	a.queue = append(a.queue, waiter{owner, request})
 }
 
-// dequeue removes an owner from the queue, and signals those that its devices were
-// reserved against.
+// dequeue removes an owner from the queue, and signals that its reserved devices may be free.
 func (a *Allocator) dequeue(owner string) {
 	if i := slices.IndexFunc(a.queue, func(w waiter) bool { return w.owner == owner }); i >= 0 {
 		a.queue = slices.Delete(a.queue, i, i+1)
@@ -254,8 +248,7 @@ func (a *Allocator) dequeue(owner string) {
 	}
 }
 
-// Release releases an owner's devices and its place in the queue. An unknown owner
-// is ignored.
+// Release releases an owner's devices and its place in the queue. It ignores unknown owners.
 func (a *Allocator) Release(owner string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -293,7 +286,7 @@ func (a *Allocator) Owners() map[string]string {
 	return out
 }
 
-// Queue lists the queued owners, in the order in which they are served.
+// Queue returns the queued owners in order.
 func (a *Allocator) Queue() (owners []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

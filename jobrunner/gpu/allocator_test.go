@@ -22,7 +22,7 @@ func allocator(t *testing.T, yaml string) *gpu.Allocator {
 
 func request(count int, types ...string) gpu.Request { return gpu.Request{Types: types, Count: count} }
 
-// indexes lists the indexes of devices, or returns the text of the refusal.
+// indexes returns the indexes of devices, or the error's text.
 func indexes(devices []gpu.Device, err error) string {
 	if err != nil {
 		return err.Error()
@@ -142,8 +142,8 @@ func TestCUDA(t *testing.T) {
 	}
 }
 
-// TestFirstInQueueIsNotStarved tests that later small requests don't overtake one
-// that waits for the whole machine.
+// TestFirstInQueueIsNotStarved tests that later small requests don't overtake a request for the whole
+// machine.
 func TestFirstInQueueIsNotStarved(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA H200, count: 4}, {type: NVIDIA L4}]")
 	expect := func(want, got string) {
@@ -230,8 +230,8 @@ func TestRecoveredDeviceIsFreed(t *testing.T) {
 	}
 }
 
-// TestSplitDeviceIsInUse tests a GPU that is split, or whose split is undone, while a
-// worker uses it: the new devices are in use as well.
+// TestSplitDeviceIsInUse tests a GPU whose MIG mode changes while a worker uses it: its new devices
+// are in use too.
 func TestSplitDeviceIsInUse(t *testing.T) {
 	wholeDevice := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
 	migDevice := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
@@ -302,8 +302,8 @@ func (f *fakeInventory) setFault(i int, fault string) {
 	}
 }
 
-// TestDevicesHaveOneOwner tests random requests, releases and faults: no device has
-// two owners, no request is satisfied in part, and no device leaks.
+// TestDevicesHaveOneOwner tests random requests, releases and faults: no device has two owners, no
+// request is partly satisfied, and no device leaks.
 func TestDevicesHaveOneOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device
@@ -394,8 +394,8 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 	})
 }
 
-// TestQueuedRequestIsServed tests that a large request is satisfied at the latest when
-// each earlier small one was released once, in any order of releases and requests.
+// TestQueuedRequestIsServed tests that a large request is satisfied no later than when all earlier
+// small ones were released once, in any order of releases and requests.
 func TestQueuedRequestIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device

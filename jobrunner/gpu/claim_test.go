@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// An owner gets the devices that it had before, all of them or none.
+// Claim returns all devices that an owner had before, or none.
 func TestClaim(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machine.yaml")
 	if err := os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600); err != nil {
@@ -31,20 +31,20 @@ func TestClaim(t *testing.T) {
 	if got, err := a.Claim(uuids[:2], "p"); err != nil || len(got) != 2 || a.Owners()[uuids[0]] != "p" || a.Owners()[uuids[1]] != "p" {
 		t.Errorf("%v %v %v", got, err, a.Owners())
 	}
-	for reason, want := range map[string][]string{"is in use": uuids[1:3], "it is lost": uuids[2:4], "this machine has 1": {uuids[2], "GPU-of-another-machine"}} {
+	for reason, want := range map[string][]string{"is in use": uuids[1:3], "it is lost": uuids[2:4], "this machine has only 1 of the GPUs": {uuids[2], "GPU-of-another-machine"}} {
 		if got, err := a.Claim(want, "q"); err == nil || !strings.Contains(err.Error(), reason) || len(a.Owners()) != 2 {
 			t.Errorf("%v %v, want an error with %q", got, err, reason)
 		}
 	}
 	if _, err := a.Acquire(gpu.Request{Count: 2}, "w"); err == nil {
-		t.Error("a device that was claimed is given away")
+		t.Error("a claimed device is assigned to another owner")
 	}
 	freed := a.Watch()
 	a.Release("p")
 	select {
 	case <-freed:
 	case <-time.After(time.Minute):
-		t.Error("a watcher does not hear of devices that are free")
+		t.Error("a watcher gets no signal of free devices")
 	}
 	if got, err := a.Acquire(gpu.Request{Count: 2}, "w"); err != nil || len(got) != 2 {
 		t.Errorf("%v %v", got, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// An accepted file of simulated GPUs is a machine of a bounded size with distinct
-// devices, and an error names the file.
+// An accepted file of simulated GPUs has a bounded number of distinct devices, and an error names the
+// file.
 func FuzzMachine(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, name := range Presets() {

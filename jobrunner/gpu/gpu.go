@@ -2,14 +2,14 @@
 // their allocation to workers. An inventory is read through NVML, or simulated.
 package gpu
 
-// Device is a GPU, or a MIG instance of one: what is allocated to a worker.
+// Device is a GPU, or a MIG instance of a GPU. It is the unit of allocation.
 type Device struct {
-	UUID   string `json:"uuid"`   // GPU-… or MIG-…, as CUDA_VISIBLE_DEVICES takes it
+	UUID   string `json:"uuid"`   // GPU-… or MIG-…, as in CUDA_VISIBLE_DEVICES
 	Index  int    `json:"index"`  // of the GPU on this machine
-	TypeID string `json:"type"`   // the catalog's id of the type: the product name, with the profile of a MIG instance
+	TypeID string `json:"type"`   // the type's id in the catalog: the product name, with the profile of a MIG instance
 	MIG    string `json:"mig"`    // the profile of a MIG instance, like 1g.18gb; "" for a whole GPU
 	Memory int64  `json:"memory"` // bytes
-	Fault  string `json:"fault"`  // why it can't be used, for people; "" for a healthy one
+	Fault  string `json:"fault"`  // why it can't be used, for people; "" if healthy
 }
 
 // Driver is the machine's driver.
@@ -18,7 +18,7 @@ type Driver struct {
 	CUDA    string `json:"cuda"`   // the newest CUDA version that it supports, like 12.8
 }
 
-// Sample is a device's current load. A value that the device does not report is -1.
+// Sample is a device's current load; -1 if the device doesn't report a value.
 type Sample struct {
 	Utilization int   `json:"utilization"` // %
 	MemoryUsed  int64 `json:"memoryUsed"`  // bytes
@@ -37,20 +37,20 @@ type Inventory interface {
 	Close()
 }
 
-// Request is what one worker of an endpoint requires.
+// Request is a request for the devices of a worker, a pod or a cluster.
 type Request struct {
-	Types       []string // accepted type ids, the best first; empty: any
-	Count       int      // below 1 is 1
-	CUDA        []string // allowed CUDA versions, matched exactly; empty: any
-	MinimumCUDA string   // "": no floor
-	Pod         bool     // a pod asks, and no worker: for the texts of refusals
-	Members     int      // so many members of a cluster get Count each, all or none; 0: no cluster asks
-	Background  bool     // it gets what nobody else waits for, and is never queued
-	// Accept tells whether a type may be given now; nil: each may.
+	Types       []string // accepted type ids, the best first; empty means any
+	Count       int      // 0 means 1
+	CUDA        []string // allowed CUDA versions, matched exactly; empty means any
+	MinimumCUDA string   // "" means no minimum
+	Pod         bool     // for a pod instead of a worker; used in errors
+	Members     int      // members of a cluster, each of which gets Count or none does; 0 if not for a cluster
+	Background  bool     // gets only devices that no other request waits for, and is never queued
+	// Accept reports whether a type may be assigned now. Nil accepts all.
 	Accept func(typeID string) bool
 }
 
-// holder is what the devices would be for.
+// holder names, in errors, what gets the devices.
 func (want Request) holder() string {
 	switch {
 	case want.Members > 0:
@@ -61,7 +61,7 @@ func (want Request) holder() string {
 	return "worker"
 }
 
-// asker is whose settings the request comes from.
+// asker names, in errors, whose settings the request comes from.
 func (want Request) asker() string {
 	switch {
 	case want.Members > 0:

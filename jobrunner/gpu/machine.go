@@ -41,7 +41,7 @@ type machineGPU struct {
 	Count  *int      `yaml:"count"`  // default: 1
 	Memory *int64    `yaml:"memory"` // GB; default: the catalog's
 	Fault  string    `yaml:"fault"`
-	MIG    *[]string `yaml:"mig"` // profiles of its instances; null: not split
+	MIG    *[]string `yaml:"mig"` // profiles of its instances; null if MIG is off
 }
 
 // Defaults and limits of a simulated machine.
@@ -49,7 +49,7 @@ const (
 	defaultDriver = "570.86.15"
 	defaultCUDA   = "12.8"
 	maxGPUs       = 64
-	maxSlices     = 7 // of a GPU that is split
+	maxSlices     = 7 // MIG slices of a GPU
 	maxMemory     = 1 << 20
 	gigabyte      = 1 << 30
 )
@@ -59,8 +59,7 @@ var (
 	profilePattern = regexp.MustCompile(`^(?:\dc\.)?(\d)g\.(\d{1,4})gb(?:[+-][a-z.]+)?$`)
 )
 
-// readMachine reads a simulated machine from YAML or JSON. The error starts with
-// the line, as name:line.
+// readMachine reads a simulated machine from YAML or JSON. The error starts with name:line.
 func readMachine(name string, text []byte) (Driver, []Device, error) {
 	var m machine
 	if err := yamlfile.Decode(name, text, &m); err != nil {
@@ -136,8 +135,8 @@ func (g machineGPU) check() (memory int64, member string, err error) {
 	return entry.Memory * gigabyte, "", nil
 }
 
-// device is one GPU, or its instances. The UUID depends on the index alone, so
-// that it stays the same when the file changes.
+// device returns one GPU, or its MIG instances. The UUID depends only on the index, so it stays the
+// same when the file changes.
 func (g machineGPU) device(index int, memory int64) (devices []Device) {
 	gpu := Device{UUID: "GPU-" + simulatedUUID(index, -1), Index: index, TypeID: Canonical(g.Type), Memory: memory, Fault: g.Fault}
 	if g.MIG == nil {

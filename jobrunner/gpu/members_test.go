@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// All members of a cluster get their devices or none does, whatever else holds devices.
+// Either all members of a cluster get their devices or none does, whatever other owners hold.
 func TestMembersGetAllOrNone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(r, "size")
@@ -53,8 +53,8 @@ func TestMembersGetAllOrNone(t *testing.T) {
 	})
 }
 
-// A cluster that waits has free devices reserved, and what is reserved is all that it
-// needs. MIG instances are one for each member.
+// A waiting cluster has exactly the devices reserved that it needs. Each member can get one MIG
+// instance.
 func TestMembersWaitAsOne(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	if _, err := a.Acquire(request(1, l4), "single"); err != nil {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// checkSatisfiable returns nil, or why a request could not be satisfied even if no
-// device were in use.
+// checkSatisfiable returns nil, or why a request couldn't be satisfied even if all devices were free.
 func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	if len(devices) == 0 {
 		return errors.New("this machine has no GPU")
@@ -34,13 +33,13 @@ func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	}
 }
 
-// BusyError says that a request has to wait for devices that others have.
+// BusyError means that a request has to wait for devices in use.
 type BusyError struct{ text string }
 
 func (e *BusyError) Error() string { return e.text }
 
-// busyError explains why a request has to wait. available is free without the devices
-// that are reserved for others.
+// busyError explains why a request has to wait. available are the free devices that aren't reserved
+// for other requests.
 func busyError(request Request, devices, free, available []Device) error {
 	types := acceptedTypes(request, devices)
 	usable := func(d Device) bool { return slices.Contains(types, d.TypeID) && request.fits(d) }
@@ -79,7 +78,7 @@ func maxOfOneType(request Request, devices []Device) (most int) {
 	return most
 }
 
-// describeDevices is like "2 × NVIDIA H200 and 1 × NVIDIA L4".
+// describeDevices returns a text like "2 × NVIDIA H200 and 1 × NVIDIA L4".
 func describeDevices(devices []Device) string {
 	var types []string
 	count := map[string]int{}

@@ -20,18 +20,17 @@ var presets embed.FS
 
 // Presets lists the names of the embedded simulated machines.
 func Presets() (names []string) {
-	files, _ := presets.ReadDir("presets") // it is embedded
+	files, _ := presets.ReadDir("presets") // never fails: the folder is embedded
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
 	}
 	return names
 }
 
-// Simulate is the inventory of a simulated machine: one of the presets by its
-// name, or a file in YAML or JSON. The file is read again when it changes, so that
-// devices fail, recover and are replaced; if it can't be read then, that is
-// logged and the inventory stays. The error names the line. docs/reference/gpu.md describes
-// the file.
+// Simulate returns the inventory of a simulated machine: a preset by name, or a file in YAML or JSON
+// (docs/reference/gpu.md). The file is read again when it changes, so that devices can fail, recover
+// and be replaced. If that fails, the error is logged and the inventory stays. An error names the
+// line.
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	s := &simulated{name: spec, log: log, held: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}
 	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
@@ -62,7 +61,7 @@ type simulated struct {
 	name    string
 	log     *slog.Logger
 	changed chan struct{}
-	stop    func() // watching the file
+	stop    func() // stops watching the file
 
 	mu      sync.Mutex
 	driver  Driver
@@ -123,8 +122,8 @@ func (s *simulated) Sample(uuid string) (Sample, error) {
 	return Sample{}, UnknownDevice(uuid)
 }
 
-// simulate is the sample of a busy or an idle device. As with real ones, a MIG
-// instance doesn't report its utilization and power, and a lost device nothing.
+// simulate returns the sample of a busy or idle device. As on real machines, a MIG instance doesn't
+// report utilization and power, and a lost device reports nothing.
 func (d Device) simulate(busy bool) Sample {
 	if d.Fault != "" {
 		return Sample{-1, -1, -1, -1}

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// machine is the inventory of the simulated machine that the YAML describes.
+// machine returns the inventory of a simulated machine.
 func machine(t *testing.T, yaml string) gpu.Inventory {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
@@ -52,7 +52,7 @@ func TestPresets(t *testing.T) {
 			seen[d.UUID] = true
 		}
 		inventory.Close()
-		inventory.Close() // a second Close does nothing
+		inventory.Close() // a second Close is a no-op
 	}
 	if got := gpu.Presets(); !slices.Equal(got, []string{"faulty", "h200x8", "l4x2", "mig", "mixed"}) {
 		t.Errorf("presets: %q", got)
@@ -164,7 +164,7 @@ func testFileChanges(t *testing.T) {
 	}
 }
 
-// logBuffer is a log whose wait returns when a text is logged.
+// logBuffer is a log on which tests can wait for a text.
 type logBuffer struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -231,7 +231,7 @@ func TestSamplesFollowUse(t *testing.T) {
 		t.Errorf("a MIG instance: %+v", got)
 	}
 	if got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}); got != want {
-		t.Errorf("a lost one: %+v", got)
+		t.Errorf("a lost GPU: %+v", got)
 	}
 	if _, err := inventory.Sample("GPU-none"); err == nil || err.Error() != "this machine has no GPU GPU-none" {
 		t.Error(err)

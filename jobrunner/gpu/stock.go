@@ -2,8 +2,8 @@ package gpu
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 
-// Stock is the machine's stock of GPUs by type id. Types whose GPUs are all in use
-// or faulty have a count of 0.
+// Stock returns the machine's stock of GPUs by type id. The count of a type is 0 if all its GPUs are
+// in use or faulty.
 func (a *Allocator) Stock() map[string]catalog.Stock {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -23,6 +23,5 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 	return out
 }
 
-// gigabytes rounds up to the nominal size of the catalog: the driver reports a
-// little less.
+// gigabytes rounds up to the nominal size in the catalog, because the driver reports a little less.
 func gigabytes(bytes int64) int64 { return (bytes + 1<<30 - 1) >> 30 }

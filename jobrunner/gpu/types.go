@@ -9,10 +9,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Canonical maps a product name to the catalog's type id. It ignores spaces and
-// case, and a missing manufacturer (older drivers); of a card that is in the
-// catalog more than once it takes the first. A name that the catalog doesn't have
-// is a type of its own.
+// Canonical maps a product name to the catalog's type id. It ignores spaces, case, and a missing
+// manufacturer (older drivers). If the catalog has a card more than once, it returns the first type. A
+// name that isn't in the catalog is a type of its own.
 func Canonical(product string) string {
 	product = strings.Join(strings.Fields(product), " ")
 	shortName := strings.TrimPrefix(product, "NVIDIA ")
@@ -26,18 +25,17 @@ func Canonical(product string) string {
 	return product
 }
 
-// firstTypeOfCard finds the first of the catalog's types that are the same card.
+// firstTypeOfCard returns the first of the catalog's types for a card.
 func firstTypeOfCard(card string) string {
 	i := slices.IndexFunc(contract.GPUTypes, func(g catalog.GPU) bool { return g.Name == card })
 	return contract.GPUTypes[i].ID
 }
 
-// InstanceType is the type of a MIG instance, named as the driver names it.
+// InstanceType returns the type of a MIG instance, named as the driver names it.
 func InstanceType(typeID, profile string) string { return typeID + " MIG " + profile }
 
-// acceptedTypes lists the types that a request accepts, the best first. For any type
-// that is the smallest, so that the large ones stay free for requests that name
-// them.
+// acceptedTypes returns the types that a request accepts, the best first. If it accepts any type, the
+// smallest comes first, so that large ones stay free for requests that name them.
 func acceptedTypes(request Request, devices []Device) (types []string) {
 	for _, t := range request.Types {
 		if t = Canonical(t); !slices.Contains(types, t) {
@@ -66,10 +64,10 @@ func (request Request) accepted(types []string) []string {
 	return slices.DeleteFunc(types, func(t string) bool { return !request.Accept(t) })
 }
 
-// fits reports whether a device can be allocated to a request: CUDA shows a
-// process one MIG instance at most.
+// fits reports whether a device can be allocated to a request: a process can use at most one MIG
+// instance.
 func (request Request) fits(d Device) bool { return d.MIG == "" || request.count() == 1 }
 
-// count is for each holder, total for all members of a cluster.
+// count returns the devices of each holder, total those of all members of a cluster.
 func (request Request) count() int { return max(1, request.Count) }
 func (request Request) total() int { return request.count() * max(1, request.Members) }

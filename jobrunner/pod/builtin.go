@@ -21,7 +21,7 @@ type programs struct {
 	clock *clock.Clock
 }
 
-// Program implements run.Programs. No configuration changes a built-in image.
+// Program implements run.Programs. No configuration overrides a built-in image.
 func (p programs) Program(image string) (program run.Program, err error) {
 	switch {
 	case slices.Contains(builtinImages, image):

@@ -25,10 +25,10 @@ func ClusterRole(clusterType string, rank int) string {
 // Placed reports whether a pod has had GPUs.
 func Placed(p store.Pod) bool { return p.GPUTypeID != "" }
 
-// cluster is the members of a cluster that this deployment runs. They get their GPUs
-// together, and share a network: one of the container engine, the machine's loopback for
-// processes, or Kubernetes' Pod network (cluster_primary.go). A member keeps its GPUs while
-// its start is retried, so that the cluster stays placed.
+// cluster has the members of a cluster that this deployment runs. They get their GPUs together and
+// share a network: one of the container engine, the machine's loopback for processes, or Kubernetes'
+// Pod network (cluster_primary.go). A member keeps its GPUs while its start is retried, so that the
+// cluster stays placed.
 type cluster struct {
 	pods *Pods
 	id   string
@@ -38,8 +38,8 @@ type cluster struct {
 	waiting       map[string]bool       // members that wait for GPUs
 	network       *store.ClusterNetwork // nil before it is provisioned in this run
 	port          int                   // of the primary
-	engineNetwork bool                  // a container engine may have the network
-	primary       primary               // if members have their own addresses
+	engineNetwork bool                  // the network may exist in a container engine
+	primary       primary               // used if members have their own addresses
 }
 
 // primaryPort is the port of a primary with its own address.
@@ -135,8 +135,8 @@ func (p *Pods) removeNetwork(ctx context.Context, name string) {
 // errMembersUnknown is temporary: it ends when all members have joined.
 var errMembersUnknown = errors.New("the cluster's pods are not all known yet")
 
-// errInactive says that the pod has been stopped or deleted.
-var errInactive = errors.New("the pod is not wanted any more")
+// errInactive means that the pod has been stopped or deleted.
+var errInactive = errors.New("the pod has been stopped or deleted")
 
 // allocate allocates a pod's GPUs. For the member of a cluster it allocates those of all
 // members without GPUs.
@@ -148,7 +148,7 @@ func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if devices := r.held(); devices != nil {
+	if devices := r.heldDevices(); devices != nil {
 		return devices, nil
 	}
 	c.waiting[r.id] = true
@@ -168,7 +168,7 @@ func (r *runner) allocate(p store.Pod) ([]gpu.Device, error) {
 	}
 	clear(c.waiting)
 	c.retry()
-	return r.held(), nil
+	return r.heldDevices(), nil
 }
 
 // membersWithoutGPUs returns the active members without GPUs by rank. It is called with mu
@@ -197,7 +197,7 @@ func ids(members []*runner) (all []string) {
 // isActive reports whether the pod should run. It is called with mu held.
 func (r *runner) isActive() bool { return r.desired != nil && r.desired.Status.Active() }
 
-func (r *runner) held() []gpu.Device {
+func (r *runner) heldDevices() []gpu.Device {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.devices
@@ -286,7 +286,7 @@ func address(cidr string, rank int64) (string, error) {
 }
 
 // provision creates the network once in a run of the deployment. Its block of addresses is the
-// same in every run. The port of a primary that is a process is not.
+// same in every run. A primary that is a process gets a new port.
 func (c *cluster) provision(ctx context.Context, program run.Program) (store.ClusterNetwork, int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,20 +9,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// aProcess ends when its channel is closed.
-type aProcess struct {
+// fakeProcess exits when its channel is closed.
+type fakeProcess struct {
 	run.Process
 	done chan struct{}
 }
 
-func (p aProcess) Done() <-chan struct{} { return p.done }
+func (p fakeProcess) Done() <-chan struct{} { return p.done }
 
 func member(rank int64) store.Pod {
 	return store.Pod{Cluster: &store.ClusterMember{ID: "c", Rank: &rank, Size: 2}, GPU: &store.PodGPU{Count: 1}}
 }
 
-// A member that runs starts anew when the primary has another address than it was told,
-// and only then.
+// A running member restarts only when the primary's address differs from the one it got.
 func TestPrimaryMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}
@@ -30,14 +29,14 @@ func TestPrimaryMoves(t *testing.T) {
 		p := member(1)
 		p.HiddenEnv = map[string]string{"PRIMARY_ADDR": "10.0.0.1"}
 		for _, end := range []string{"moved", "ended"} {
-			process := aProcess{done: make(chan struct{})}
+			process := fakeProcess{done: make(chan struct{})}
 			moved := make(chan bool, 1)
 			go func() { moved <- r.primaryMoved(t.Context(), p, process) }()
 			for _, address := range []string{"10.0.0.1", "", "10.0.0.1"} {
 				c.announce(address)
 				synctest.Wait()
 				if len(moved) > 0 {
-					t.Fatalf("%q: the member does not go on", address)
+					t.Fatalf("%q: the member doesn't keep running", address)
 				}
 			}
 			if end == "moved" {
@@ -53,8 +52,8 @@ func TestPrimaryMoves(t *testing.T) {
 	})
 }
 
-// The variables that have a member's own address are not among those that it is told, and
-// together they are all that a member of a network of its own has.
+// A cluster member with its own address gets the variables with that address only from ownAddress;
+// together with the others they are complete.
 func TestOwnAddress(t *testing.T) {
 	for rank, want := range []map[string]string{
 		{"NODE_ADDR": "", "PRIMARY_ADDR": "", "MASTER_ADDR": "", "HOST_NODE_ADDR": ":29400"},

@@ -68,12 +68,12 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) bool
 	if len(record.Devices) > 0 {
 		devices, err := r.pods.Devices.Claim(record.Devices, r.id)
 		if err != nil {
-			r.log.Note("the pod's container ran on while the jobrunner was away, and can't go on: " + err.Error())
+			r.log.Note("the pod's container ran on while the jobrunner was down, and can't continue:  " + err.Error())
 			return false
 		}
 		r.devices = devices
 	}
-	if _, err := r.pods.Secrets.Env(ctx, environment(record, run.Spec{Pod: &run.Pod{}}), r.log.Log); err != nil { // hides them
+	if _, err := r.pods.Secrets.Env(ctx, environment(record, run.Spec{Pod: &run.Pod{}}), r.log.Log); err != nil { // hides the secrets in the log
 		r.pods.Logger.WarnContext(ctx, "the log of an adopted pod may show its account secrets", "pod", r.id, "error", err)
 	}
 	const text = "the jobrunner started anew, and adopted the pod's container, which ran on meanwhile"
@@ -107,7 +107,7 @@ func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
 	}
 	folders, err := os.ReadDir(p.Folder)
 	if err != nil {
-		return // it doesn't exist yet
+		return // the folder doesn't exist yet
 	}
 	for _, f := range folders {
 		if f.IsDir() && !known[f.Name()] {
@@ -116,15 +116,15 @@ func (p *Pods) removeFolders(ctx context.Context, all []store.Pod) {
 	}
 }
 
-// removeFolder removes the volume and folder of a deleted pod. The folder goes last: it tells
-// the next start that something may be left.
+// removeFolder removes the volume and folder of a deleted pod. The folder goes last, so that an
+// interrupted removal is repeated by the next start.
 func (p *Pods) removeFolder(ctx context.Context, id string) {
 	err := p.removeVolume(ctx, id)
 	if err == nil {
 		err = os.RemoveAll(filepath.Join(p.Folder, id))
 	}
 	if err != nil {
-		p.Logger.ErrorContext(ctx, "what is kept of a deleted pod can't be removed: the next start tries again", "pod", id, "error", err)
+		p.Logger.ErrorContext(ctx, "the files of a deleted pod can't be removed: the next start tries again", "pod", id, "error", err)
 	}
 }
 

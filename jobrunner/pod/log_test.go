@@ -17,8 +17,8 @@ func openTestLog(t *testing.T, folder string) *fileLog {
 	return openLog(folder, run.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// A log goes on after the end of the deployment, with its numbers and its mark; a line
-// that was cut short is dropped, and so are the oldest of too many.
+// A log continues after a restart with its line numbers and its mark. Cut lines and lines beyond the
+// limit are dropped.
 func TestLogIsKept(t *testing.T) {
 	folder := t.TempDir()
 	l := openTestLog(t, folder)

@@ -19,7 +19,7 @@ const (
 	maxReason  = 2000 // bytes
 )
 
-// sync reads the record, and interrupts the runner if the record no longer wants what it does.
+// sync reads the record, and interrupts the runner's step if it no longer fits the record.
 func (r *runner) sync(ctx context.Context) {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
@@ -29,14 +29,14 @@ func (r *runner) sync(ctx context.Context) {
 		r.setRead(p)
 		r.setDesired(&p)
 		r.pods.join(r, p)
-	case err == nil: // another deployment has it, in its own folder
+	case err == nil: // another deployment runs it, in its own folder
 		r.setRead(p)
 		p.Status, p.WipeVolume = store.PodExited, false
 		r.setDesired(&p)
 	case errors.Is(err, store.ErrNotFound):
 		r.setDesired(nil)
 	default:
-		r.pods.Logger.Error("reading a pod failed: what changed counts with its next change", "pod", r.id, "error", err)
+		r.pods.Logger.Error("reading a pod failed: its change is applied with the next one", "pod", r.id, "error", err)
 	}
 }
 
@@ -46,7 +46,7 @@ func (r *runner) setRead(p store.Pod) {
 	r.read = &p
 }
 
-// isUpToDate reports whether a record is the one that was last read; nil is a deleted one.
+// isUpToDate reports whether a record equals the one that was last read; nil means deleted.
 func (r *runner) isUpToDate(p *store.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,14 +72,14 @@ func (r *runner) desiredNow() *store.Pod {
 	return r.desired
 }
 
-// errOutdated says that the record wants another generation or no longer exists. The runner
-// will read it soon.
+// errOutdated means that the record has another generation or no longer exists. The runner will read
+// it soon.
 var errOutdated = errors.New("the record of the pod has changed")
 
 // report records an event of a generation.
 func (r *runner) report(ctx context.Context, generation int64, e event, set func(p *store.Pod)) (store.Pod, error) {
 	return r.update(ctx, generation, func(p *store.Pod) bool {
-		if !on(p, e) {
+		if !apply(p, e) {
 			return false
 		}
 		set(p)

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// gracePeriod is how long a pod has to end when it is asked to.
+// gracePeriod is how long a pod may take to exit after the first signal.
 const gracePeriod = 5 * time.Second
 
 // The pause before a failed start is retried, by the deployment's clock. It doubles at each
@@ -36,9 +36,9 @@ type runner struct {
 	syncing sync.Mutex // see Locking in the package's documentation
 
 	mu         sync.Mutex // guards the rest
-	read       *store.Pod // the record as it was last read; nil if there was none
+	read       *store.Pod // the record as last read; nil if it didn't exist
 	desired    *store.Pod // the record to reconcile; nil if it is deleted
-	generation int64      // that is being reconciled
+	generation int64      // the one being reconciled
 	interrupt  func()     // cancels the steps of that generation
 	process    run.Process
 	since      time.Time // start of the process, in real time
@@ -62,7 +62,7 @@ func (r *runner) volume() string { return filepath.Join(r.folder(), "volume") }
 
 // actual is what exists of a pod. Only serve changes it.
 type actual struct {
-	generation int64        // of all below
+	generation int64        // generation of the fields below
 	holds      bool         // GPUs, or a place in the queue for them
 	program    *run.Program // nil before it is resolved
 	allocated  bool         // the record has the GPUs
@@ -219,7 +219,7 @@ func (r *runner) waitForChange(ctx context.Context) {
 	}
 }
 
-// begin returns a context that ends when the record wants another generation, or none.
+// begin returns a context that ends when the record's generation changes or the pod becomes inactive.
 func (r *runner) begin(ctx context.Context, p store.Pod) (context.Context, func()) {
 	if !p.Status.Active() {
 		return ctx, func() {}
@@ -272,14 +272,14 @@ func (r *runner) start(ctx context.Context, p store.Pod, a *actual) error {
 	return nil
 }
 
-// watch waits until the process ends or the record no longer wants it.
+// watch waits until the process exits or the record changes.
 func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
 	switch {
 	case isPrimary(p, *a.program):
 		r.clusterOf().announce(a.process.Address())
 	case a.program.OwnAddress && p.Cluster != nil && r.primaryMoved(ctx, p, a.process):
 		r.log.Note("the cluster's primary has another address now: the pod starts anew")
-		_, _ = r.report(ctx, p.Run, restored, func(*store.Pod) {}) // if the record is outdated, it is reconciled next
+		_, _ = r.report(ctx, p.Run, restored, func(*store.Pod) {}) // an outdated record is reconciled next
 		a.process.Stop(gracePeriod)
 		r.drop()
 		a.reset()
@@ -292,9 +292,9 @@ func (r *runner) watch(ctx context.Context, p store.Pod, a *actual) {
 	}
 }
 
-// reportEnd reports a process that ended by itself. Its GPUs are released before the report.
+// reportEnd reports a process that exited by itself. Its GPUs are released before the report.
 func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actual) {
-	a.process.Stop(0) // with its children
+	a.process.Stop(0) // also its children
 	end := a.process.Exit()
 	r.log.Note("the pod ended with " + end.Text)
 	r.release()
@@ -345,7 +345,7 @@ func (r *runner) drop() {
 
 // acquire waits for the pod's GPUs and records them. It keeps GPUs that the pod already has.
 func (r *runner) acquire(ctx context.Context, p store.Pod) error {
-	devices := r.held()
+	devices := r.heldDevices()
 	for p.GPU != nil && devices == nil {
 		var err error
 		devices, err = r.allocate(p)

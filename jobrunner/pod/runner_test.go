@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// runs is a process that exists.
+// runs is a process.
 var runs = run.Process((*builtin)(nil))
 
 func desired(status store.PodStatus, generation int64) *store.Pod {
@@ -56,8 +56,8 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// From any state, the steps reach one that only an event ends, never take a step twice, and
-// never start a second process.
+// From any state, the steps reach one that waits for an event. They never repeat, and never start a
+// second process.
 func TestStepsConverge(t *testing.T) {
 	states := []*store.Pod{nil}
 	for _, status := range []store.PodStatus{store.PodProvisioning, store.PodStarting, store.PodRunning, store.PodExited, store.PodError, store.PodTerminated} {
@@ -85,7 +85,7 @@ func TestStepsConverge(t *testing.T) {
 	}
 }
 
-// converge takes steps that succeed until one of them waits for an event.
+// converge performs steps that succeed until one waits for an event.
 func converge(desired *store.Pod, a actual, closing bool) error {
 	if desired != nil {
 		p := *desired

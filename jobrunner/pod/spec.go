@@ -14,7 +14,7 @@ import (
 // globalNetwork is the network of pods with global networking.
 const globalNetwork = "gpucloud-global"
 
-// spec returns what the pod is started with.
+// spec returns the parameters for the pod's start.
 func (r *runner) spec(ctx context.Context, p store.Pod, program run.Program) (run.Spec, error) {
 	r.mu.Lock()
 	devices := r.devices

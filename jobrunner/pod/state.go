@@ -9,29 +9,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// event is what happens to a pod.
+// event is an event in a pod's life.
 type event int
 
 const (
-	// What its user asks for.
+	// Requests of the user.
 	start event = iota
 	stop
 	restart
 	reset
-	replace // an update changed what its container is made of
+	replace // an update changed its container
 
-	// What the deployment finds.
-	waits    // it can't start yet, or not any more
-	placed   // it has its GPUs, and its container starts
+	// Observations of the deployment.
+	waits    // it can't start yet
+	placed   // it has its GPUs; its container starts
 	up       // its container runs
-	exited   // its container ended well
-	failed   // its container ended badly
-	restored // it did not survive the end of the deployment, and starts anew
+	exited   // its container exited successfully
+	failed   // its container failed
+	restored // it ended with the deployment, and is started again
 )
 
-// transitions are all ways from one state to another, as the package's documentation
-// draws them. What a state does not have is refused where a user asked for it, and
-// changes nothing where the deployment found it.
+// transitions are all transitions, as the package's documentation draws them. An event that isn't
+// listed for a state is rejected if a user requested it, and otherwise ignored.
 var transitions = map[event]map[store.PodStatus]store.PodStatus{
 	start:   {store.PodExited: store.PodProvisioning, store.PodError: store.PodProvisioning},
 	stop:    {store.PodProvisioning: store.PodExited, store.PodStarting: store.PodExited, store.PodRunning: store.PodExited},
@@ -50,8 +49,8 @@ var transitions = map[event]map[store.PodStatus]store.PodStatus{
 	restored: {store.PodProvisioning: store.PodProvisioning, store.PodStarting: store.PodProvisioning, store.PodRunning: store.PodProvisioning},
 }
 
-// on makes an event count, and tells whether the state has it.
-func on(p *store.Pod, e event) bool {
+// apply applies an event, and reports whether the state has it.
+func apply(p *store.Pod, e event) bool {
 	next, ok := transitions[e][p.Status]
 	if ok {
 		p.Status = next
@@ -59,7 +58,7 @@ func on(p *store.Pod, e event) bool {
 	return ok
 }
 
-// Action is what API v2 can ask a pod to do, and Reset what API v1 can in addition.
+// Action is an action on a pod. API v2 has all but Reset, which only API v1 has.
 type Action string
 
 // The actions.
@@ -71,13 +70,13 @@ const (
 	Reset     Action = "reset"
 )
 
-// actionEvents are the events of actions, but for terminate, which deletes the pod.
+// actionEvents has the event of each action except Terminate, which deletes the pod.
 var actionEvents = map[Action]event{Start: start, Stop: stop, Restart: restart, Reset: reset}
 
-// words are what a pod's last change is called.
-var words = map[Action]string{Start: "Started by User", Stop: "Stopped by User", Restart: "Restarted by User", Reset: "Reset by User"}
+// lastChange describes each action in the record's latest change.
+var lastChange = map[Action]string{Start: "Started by User", Stop: "Stopped by User", Restart: "Restarted by User", Reset: "Reset by User"}
 
-// Actions are those of API v2 that a pod allows now; the member of a cluster allows none.
+// Actions returns the actions of API v2 that a pod allows now. A cluster's member allows none.
 func Actions(p store.Pod) (allowed []Action) {
 	if p.Cluster != nil {
 		return nil
@@ -93,45 +92,44 @@ func Actions(p store.Pod) (allowed []Action) {
 	return allowed
 }
 
-// Do carries an action out on the record of a pod: what runs follows it. It is for
-// UpdatePod. The error says which actions the pod allows.
+// Do applies an action to the record of a pod; its runner then follows. Call it in UpdatePod. The
+// error names the actions that the pod allows.
 func Do(p *store.Pod, a Action, now time.Time) error {
 	if p.Locked && (a == Stop || a == Reset) {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is locked, and can't be stopped or reset: unlock it first", p.ID)
 	}
 	from := p.Status
-	if !on(p, actionEvents[a]) {
+	if !apply(p, actionEvents[a]) {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is %s and can't %s: it allows %s", p.ID, from, a, list(Actions(*p)))
 	}
 	if a == Reset {
 		p.WipeVolume = p.Volume.Size > 0
 	}
 	p.Run++
-	change(p, words[a], now)
+	change(p, lastChange[a], now)
 	return nil
 }
 
-// Create gives a new pod its first state, on a machine, which is a deployment.
+// Create gives a new pod its first state. machine is the id of the deployment that runs it.
 func Create(p *store.Pod, machine string, now time.Time) {
 	p.PodState = store.PodState{Status: store.PodProvisioning, Run: 1, Machine: machine}
 	change(p, "Rented by User", now)
 }
 
-// Replace makes a change of what the container is made of count: one that runs is
-// replaced, unless it is locked, and its volume stays. It is for UpdatePod.
+// Replace applies a change of the container. A running container is replaced unless the pod is locked;
+// the volume stays. Call it in UpdatePod.
 func Replace(p *store.Pod, locked bool, now time.Time) error {
 	if locked && p.Status.Active() {
 		return httpanswer.Refuse(http.StatusConflict, "pod %q is locked, and the change would replace its container: unlock it first", p.ID)
 	}
-	if on(p, replace) {
+	if apply(p, replace) {
 		p.Run++
 		change(p, "Updated by User", now)
 	}
 	return nil
 }
 
-// change notes the last event of a pod's life, and that nothing is known yet of what
-// comes of it.
+// change records the latest event in a pod's life, and clears what no longer holds.
 func change(p *store.Pod, what string, now time.Time) {
 	p.Changed, p.ChangedAt, p.Reason = what, now.UTC().Truncate(time.Millisecond), ""
 	if p.Status != store.PodRunning {
@@ -156,10 +154,10 @@ func list(actions []Action) string {
 	return words
 }
 
-// CheckMember refuses a call on a member of a cluster, which is the cluster's alone.
+// CheckMember rejects a call on a cluster's member, which only the cluster may change.
 func CheckMember(p store.Pod) error {
 	if p.Cluster == nil {
 		return nil
 	}
-	return httpanswer.Refuse(http.StatusConflict, "pod %q belongs to the cluster %q, and changes with it alone: %s", p.ID, p.Cluster.ID, fmt.Sprintf("/v2/clusters/%s", p.Cluster.ID))
+	return httpanswer.Refuse(http.StatusConflict, "pod %q belongs to the cluster %q, and only the cluster can change it: %s", p.ID, p.Cluster.ID, fmt.Sprintf("/v2/clusters/%s", p.Cluster.ID))
 }

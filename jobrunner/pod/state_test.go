@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// The table in the package's documentation is the one that rules.
+// The table in the package's documentation is that of the code.
 func TestLifecycleIsDocumented(t *testing.T) {
 	source, err := os.ReadFile("pod.go")
 	if err != nil {
@@ -24,7 +24,7 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	events := map[string]event{
 		"start": start, "stop": stop, "restart": restart, "reset": reset, "replace": replace, "waits": waits, "placed": placed, "up": up, "exited": exited, "failed": failed, "restored": restored,
 	}
-	drawn := map[event]map[store.PodStatus]store.PodStatus{}
+	documented := map[event]map[store.PodStatus]store.PodStatus{}
 	for _, line := range lines[first+1:] {
 		if !strings.HasPrefix(line, "//\t") {
 			break
@@ -35,24 +35,24 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			if column >= len(line) || line[column] == ' ' {
 				continue
 			}
-			if drawn[e] == nil {
-				drawn[e] = map[store.PodStatus]store.PodStatus{}
+			if documented[e] == nil {
+				documented[e] = map[store.PodStatus]store.PodStatus{}
 			}
 			to, _, _ := strings.Cut(line[column:], " ")
-			drawn[e][from] = store.PodStatus(to)
+			documented[e][from] = store.PodStatus(to)
 		}
 	}
-	if len(drawn) != len(transitions) {
-		t.Errorf("drawn: %v", drawn)
+	if len(documented) != len(transitions) {
+		t.Errorf("documented: %v", documented)
 	}
 	for e, want := range transitions {
-		if !maps.Equal(drawn[e], want) {
-			t.Errorf("event %d is drawn as %v, and is %v", e, drawn[e], want)
+		if !maps.Equal(documented[e], want) {
+			t.Errorf("event %d is documented as %v, and is %v", e, documented[e], want)
 		}
 	}
 }
 
-// Each status allows what the v2 document says, and a lock takes stop away.
+// Each status allows the actions in the v2 document. A lock forbids stop.
 func TestActions(t *testing.T) {
 	for status, want := range map[store.PodStatus][]Action{
 		store.PodProvisioning: {Stop, Terminate}, store.PodStarting: {Stop, Terminate}, store.PodRunning: {Stop, Restart, Terminate},

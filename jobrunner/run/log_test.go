@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// A logger's line that is too long keeps its level and the end of its message,
-// where a traceback has its cause; any other keeps its beginning.
+// A long line of a logger keeps its level and the end of its message, where a traceback has its cause.
+// Any other long line keeps its start.
 func TestLongLines(t *testing.T) {
 	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
 	log.Hide("planted-secret", `with "quotes"`)

@@ -37,21 +37,20 @@ type PodPrograms interface {
 type Program struct {
 	// Handle runs one job of a worker that the jobrunner feeds itself.
 	Handle Handler
-	// Start starts a pod, or a worker that speaks the worker protocol or, on a
-	// load-balancing endpoint, serves HTTP at its PORT. It returns once the process runs;
-	// ctx bounds the start alone.
+	// Start starts a pod, or a worker that uses the worker protocol or, on a load-balancing endpoint,
+	// serves HTTP at its PORT. It returns once the process runs; ctx bounds only the start.
 	Start func(ctx context.Context, s Spec) (Process, error)
 	// Check says, for people, why a worker can't be started with a spec. Nil accepts all.
 	Check func(s Spec) error
 	// Folder is the working folder that all processes share; "" if each has its own.
 	Folder string
-	// FollowsClock says that the program waits by the deployment's clock only. The clock
-	// may then be advanced while a job runs.
+	// FollowsClock means that the program waits only by the deployment's clock, which may then be
+	// advanced while a job runs.
 	FollowsClock bool
-	// Bare says that the program needs no GPU and no volume, whatever its endpoint asks for.
+	// Bare means that the program needs no GPU and no volume, whatever its endpoint has.
 	Bare bool
-	// OwnAddress says that each process has an address of its own. Its ports, and the other
-	// members of a cluster, are reached there. Otherwise they are at PublicIP.
+	// OwnAddress means that each process has its own address, where its ports and the other members of
+	// a cluster are reached. Otherwise they are at PublicIP.
 	OwnAddress bool
 	// Publish chooses the public port for a pod's port. Nil publishes none.
 	Publish func(ctx context.Context, private int) (public int, err error)
@@ -60,7 +59,7 @@ type Program struct {
 	Network func(ctx context.Context, n Network) (cidr string, err error)
 }
 
-// Spec is what a worker or a pod is started with.
+// Spec has the parameters for the start of a worker or pod.
 type Spec struct {
 	ID              string // of the worker or pod
 	Endpoint        string // of a worker; "" for a pod
@@ -137,7 +136,7 @@ type Exit struct {
 // Stopped is the Exit of a process that the jobrunner stopped.
 const Stopped = "stopped by the jobrunner"
 
-// Usage is what a process and its children use.
+// Usage is the resource usage of a process and its children.
 type Usage struct {
 	CPU    time.Duration // since the start
 	Memory int64         // resident bytes now
@@ -182,13 +181,13 @@ const PublicIP = "127.0.0.1"
 // InternalName returns the host name of a pod in the global network.
 func InternalName(podID string) string { return podID + ".runpod.internal" }
 
-// FreePort returns a TCP port of the loopback on which nobody listens now.
+// FreePort returns a free TCP port of the loopback interface.
 func FreePort(ctx context.Context) (int, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = l.Close() }() // it only had to choose a port
+	defer func() { _ = l.Close() }() // it was only needed to choose a port
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 

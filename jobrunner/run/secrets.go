@@ -26,7 +26,7 @@ func (r Resolver) Env(ctx context.Context, env map[string]string, log *Log) (map
 	}
 	for _, value := range values {
 		if strings.Contains(value, "\x00") {
-			return nil, errors.New("its account secrets: one has a NUL character, which no environment variable can have: set it again without")
+			return nil, errors.New("its account secrets: one has a NUL character, which environment variables can't have: set it again without it")
 		}
 		log.Hide(value)
 		for line := range strings.Lines(value) {

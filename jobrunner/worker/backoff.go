@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// backoff delays the start of workers after failures. What workers of another
-// version report is ignored. It is safe for concurrent use.
+// backoff delays the start of workers after failures. It ignores reports from workers of other
+// versions of the endpoint. It is safe for concurrent use.
 type backoff struct {
 	mu       sync.Mutex
 	version  int64     // of the endpoint
 	failures int       // in a row
-	retryAt  time.Time // when workers are started again; zero: now
-	latest   string    // failure, until a worker is ready
-	logged   []string  // the failures that the log has, as signatures
+	retryAt  time.Time // when workers may start again; zero means now
+	latest   string    // latest failure, until a worker is ready
+	logged   []string  // signatures of the failures that were logged
 }
 
 // fail records that a worker failed, and reports whether to log it. Failures during a pause
@@ -45,7 +45,7 @@ func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool
 	return isNew
 }
 
-// pause returns the time until workers may be started again.
+// pause returns the time until workers may start again.
 func (b *backoff) pause(now time.Time) (left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *backoff) pause(now time.Time) (left time.Duration) {
 	return 0
 }
 
-// ready records that a worker asks for jobs.
+// ready records that a worker requested a job.
 func (b *backoff) ready(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *backoff) ready(version int64) {
 	}
 }
 
-// serving records that a worker takes requests.
+// serving records that a worker behind a load balancer is ready.
 func (b *backoff) serving(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,22 +83,22 @@ func (b *backoff) jobDone(version int64) {
 	}
 }
 
-// renew gives a new version of the endpoint a fresh start.
+// renew forgets all failures for a new version of the endpoint.
 func (b *backoff) renew(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.version, b.failures, b.logged, b.latest, b.retryAt = version, 0, nil, "", time.Time{}
 }
 
-// failure is the latest one, "" once a worker was ready after it.
+// failure returns the latest failure, or "" if a worker was ready after it.
 func (b *backoff) failure() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.latest
 }
 
-// signature is the same for failures that differ only in an address, a time, an id, a
-// count, or a note on what else happened on the machine. An exit status is none of these.
+// signature returns the same text for failures that differ only in an address, a time, an id, a count,
+// or a note on other events on the machine. The exit status stays in it.
 func signature(failure string) string {
 	return varyingWord.ReplaceAllStringFunc(machineNote.ReplaceAllString(failure, ""), func(word string) string {
 		if strings.HasPrefix(word, "exit status ") {
@@ -108,11 +108,11 @@ func signature(failure string) string {
 	})
 }
 
-// varyingWord are words with a digit in them.
+// varyingWord matches words that contain a digit.
 var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 
-// machineNote is what procgroup adds to an exit status if the kernel killed a process meanwhile.
+// machineNote matches what procgroup adds to an exit status if the kernel killed a process meanwhile.
 var machineNote = regexp.MustCompile(` \(meanwhile [^)]*\)`)
 
-// maxLogged bounds the failures that are remembered as logged.
+// maxLogged bounds backoff.logged.
 const maxLogged = 20

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A worker that is stale by the time it reports changes nothing for the next version,
-// whatever it reports.
+// Reports of stale workers don't affect the new version.
 func TestBackoffIgnoresOtherVersions(t *testing.T) {
 	now := time.Now()
 	for name, report := range map[string]func(b *backoff, version int64){
@@ -39,7 +38,6 @@ func TestBackoffIgnoresOtherVersions(t *testing.T) {
 	}
 }
 
-// Failures that differ only in what varies between two starts are the same.
 func TestSignature(t *testing.T) {
 	const failure = "it ended right after its start, with exit status 1"
 	for other, same := range map[string]bool{

@@ -20,15 +20,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// balance is what an endpoint behind a load balancer has in place of a queue. It
-// locks itself, and calls nobody.
+// balance replaces the queue for an endpoint behind a load balancer. It has its own lock, and calls
+// nothing while it holds it.
 type balance struct {
 	mu      sync.Mutex
-	waiting int           // requests that no worker is ready for
-	ready   chan struct{} // closed when a worker may be
+	waiting int           // requests that wait for a ready worker
+	ready   chan struct{} // closed when a worker may be ready
 }
 
-// wait counts a request that waits for a worker, or that does so no more.
+// wait adds to the number of waiting requests.
 func (b *balance) wait(more int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,7 +41,7 @@ func (b *balance) state() (waiting int, ready <-chan struct{}) {
 	return b.waiting, b.ready
 }
 
-// wakeWaiting has the requests that wait look for a worker again.
+// wakeWaiting makes the waiting requests look for a worker again.
 func (b *balance) wakeWaiting() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,50 +49,48 @@ func (b *balance) wakeWaiting() {
 	b.ready = make(chan struct{})
 }
 
-// Balanced tells whether an endpoint's workers serve HTTP behind a load
-// balancer.
+// Balanced reports whether an endpoint's workers serve HTTP behind a load balancer.
 func (p *Pools) Balanced(endpoint string) bool {
-	one := p.pool(endpoint)
-	return one != nil && one.settings().Balanced
+	pool := p.pool(endpoint)
+	return pool != nil && pool.settings().Balanced
 }
 
-// Pick returns the address of the ready worker with the fewest open requests,
-// host:port, and counts one more for it until done is called. It waits for a
-// worker until ctx ends, whose error it then answers.
+// Pick returns the address, host:port, of the ready worker with the fewest open requests, and counts a
+// request for it until done is called. It waits for a worker until ctx ends, and then returns the
+// error of ctx.
 func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
-	one := p.pool(endpoint)
-	if one == nil {
+	pool := p.pool(endpoint)
+	if pool == nil {
 		return "", nil, ErrNoWorker
 	}
 	for {
-		_, ready := one.balance.state() // before the look at the workers: none is missed
-		if address, done := one.open(); done != nil {
+		_, ready := pool.balance.state() // read before the workers, so that no change is missed
+		if address, done := pool.open(); done != nil {
 			return address, done, nil
 		}
-		one.balance.wait(1)
-		one.poke()
+		pool.balance.wait(1)
+		pool.poke()
 		select {
 		case <-ready:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		one.balance.wait(-1)
+		pool.balance.wait(-1)
 		if err != nil {
-			one.poke()
+			pool.poke()
 			return "", nil, err
 		}
 	}
 }
 
-// open counts a request for the ready worker with the fewest; done is nil where
-// none is ready.
+// open counts a request for the ready worker with the fewest; done is nil if no worker is ready.
 func (p *pool) open() (address string, done func()) {
 	p.mu.Lock() // one request at a time: the next one counts this one
 	defer p.mu.Unlock()
 	var least *worker
 	fewest := 0
 	for w := range p.workers {
-		if v := w.now(); v.ready && (least == nil || v.jobs < fewest) {
+		if v := w.view(); v.ready && (least == nil || v.jobs < fewest) {
 			least, fewest = w, v.jobs
 		}
 	}
@@ -102,8 +100,7 @@ func (p *pool) open() (address string, done func()) {
 	return least.open()
 }
 
-// open counts a request, as a job that the worker holds; done is nil where it
-// takes none any more.
+// open counts a request as a job of the worker; done is nil if the worker takes no more.
 func (w *worker) open() (address string, done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,22 +108,22 @@ func (w *worker) open() (address string, done func()) {
 		return "", nil
 	}
 	h := w.add(engine.Ref{Endpoint: w.pool.id, ID: uuid.NewString()})
-	w.apply(took)
+	w.apply(jobTaken)
 	w.jobsChanged()
 	return w.address, func() { w.drop(h) }
 }
 
-// requests is the load of an endpoint behind a load balancer.
+// requests returns the load of an endpoint behind a load balancer.
 func (p *pool) requests() (load engine.Load) {
 	load.Waiting, _ = p.balance.state()
-	p.find(func(w *worker) bool { load.Running += w.now().jobs; return false })
+	p.find(func(w *worker) bool { load.Running += w.view().jobs; return false })
 	return load
 }
 
-// healthPath is where a worker says how it is (v2 document, EndpointType).
+// healthPath names the variable with the path of a worker's health check (v2 document, EndpointType).
 const healthPath = "HEALTH_CHECK_PATH"
 
-// loopback is where processes of this machine listen.
+// loopback is the address of processes on this machine.
 const loopback = "127.0.0.1"
 
 // addressOf returns host:port of a process that serves HTTP.
@@ -134,9 +131,8 @@ func addressOf(process run.Process, port int) string {
 	return net.JoinHostPort(cmp.Or(process.Address(), loopback), strconv.Itoa(port))
 }
 
-// probe asks a worker for its health until ctx ends: 200 is ready, 204 is not
-// yet, anything else is neither. A worker that was ready and then is not for
-// several times is killed, and so is one whose address can't be reached.
+// probe checks a worker's health until ctx ends: status 200 means ready, 204 means not yet. It kills a
+// worker that was ready and then fails probesMissed times in a row, or whose address can't be reached.
 func (w *worker) probe(ctx context.Context, address string) {
 	path := w.settings.Env[healthPath]
 	if path == "" {
@@ -144,20 +140,20 @@ func (w *worker) probe(ctx context.Context, address string) {
 	}
 	url := "http://" + address + "/" + strings.TrimPrefix(path, "/")
 	client := &http.Client{
-		Timeout:       probeTimeout, // of a process, which lives in real time
+		Timeout:       probeTimeout, // real time, because a process answers it
 		Transport:     &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	unreachable := time.Time{} // since then
-	begun, told := w.pool.clock.Now(), ""
+	unreachableSince := time.Time{}
+	begun, reported := w.pool.clock.Now(), ""
 	for ready, missed := false, 0; ; {
-		answer, reached := ask(ctx, client, url)
+		answer, reached := checkHealth(ctx, client, url)
 		switch {
 		case reached || ready || strings.HasPrefix(address, loopback+":"):
-			unreachable = time.Time{}
-		case unreachable.IsZero():
-			unreachable = w.pool.clock.Now()
-		case w.pool.clock.Now().Sub(unreachable) >= unreachableMost:
+			unreachableSince = time.Time{}
+		case unreachableSince.IsZero():
+			unreachableSince = w.pool.clock.Now()
+		case w.pool.clock.Now().Sub(unreachableSince) >= unreachableMost:
 			w.killUnhealthy(fmt.Sprintf("the jobrunner's machine can't reach it at %s: %s", address, answer))
 			return
 		}
@@ -170,11 +166,11 @@ func (w *worker) probe(ctx context.Context, address string) {
 			}
 		case !ready:
 			kind := answer
-			if _, err := strconv.Atoi(answer); err != nil { // no status, but an error, which may name ports
+			if _, err := strconv.Atoi(answer); err != nil { // an error, which may name ports, instead of a status
 				kind = signature(answer)
 			}
-			if kind != told && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
-				told = kind
+			if kind != reported && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
+				reported = kind
 				w.noteUnready(fmt.Sprintf("it takes no requests yet: GET %s at its PORT has to answer 200, and got %s", path, answer))
 			}
 		default:
@@ -193,9 +189,9 @@ func (w *worker) probe(ctx context.Context, address string) {
 	}
 }
 
-// ask returns the status of a health check, or why there is none, and whether the
-// worker's address was reached: where a connection is refused, it was.
-func ask(ctx context.Context, client *http.Client, url string) (answer string, reached bool) {
+// checkHealth returns the status of a health check, or the error, and whether the worker's address could be
+// reached. A refused connection counts as reached.
+func checkHealth(ctx context.Context, client *http.Client, url string) (answer string, reached bool) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err.Error(), true
@@ -209,21 +205,21 @@ func ask(ctx context.Context, client *http.Client, url string) (answer string, r
 		return err.Error(), true
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // what it says does not matter
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // only the status counts
 	return strconv.Itoa(response.StatusCode), true
 }
 
-// noteServing notes that the worker takes requests.
+// noteServing records that the worker is ready for requests.
 func (w *worker) noteServing(address string) {
 	w.mu.Lock()
 	w.address = address
-	w.apply(asked)
+	w.apply(jobRequested)
 	w.mu.Unlock()
 	w.pool.backoff.serving(w.settings.Version)
 	w.pool.balance.wakeWaiting()
 }
 
-// killUnhealthy notes that the worker does not work any more, and has it killed.
+// killUnhealthy makes the worker Unhealthy and kills it.
 func (w *worker) killUnhealthy(reason string) {
 	w.fail(reason)
 	w.pool.logger.Warn("a worker is killed: it is not healthy", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
@@ -231,18 +227,17 @@ func (w *worker) killUnhealthy(reason string) {
 	w.kill()
 }
 
-// How a worker behind a load balancer is looked at.
+// Timing of the health checks.
 const (
-	probeFirst   = 100 * time.Millisecond // until it is ready
+	probeFirst   = 100 * time.Millisecond // interval until the worker is ready
 	probeEvery   = 2 * time.Second
 	probeTimeout = 2 * time.Second
-	dialTimeout  = probeTimeout / 2 // so that one that is not reached is told from one that is slow
+	dialTimeout  = probeTimeout / 2 // shorter, to tell unreachable workers from slow ones
 	probesMissed = 3
-	// unreadyAfter is how long a worker may start until it is said why it is not ready.
+	// unreadyAfter is how long a worker may take to start before the log says why it isn't ready.
 	unreadyAfter = 10 * time.Second
-	// unreachableMost is how long a new worker's address may not be reached.
+	// unreachableMost is how long a new worker's address may be unreachable.
 	unreachableMost = 30 * time.Second
-	// longestDrain is how long a worker that is to leave may take for the requests
-	// that it has.
+	// longestDrain is how long a worker that drains may take for its open requests.
 	longestDrain = 5*time.Minute + 30*time.Second
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// batch finalizes a batch of n requests that take so long.
+// batch finalizes a batch of n requests that take the given time each.
 func (f *fixture) batch(n int, seconds float64) engine.Batch {
 	f.t.Helper()
 	var inputs [][]byte
@@ -41,8 +41,7 @@ func (f *fixture) batchIs(b engine.Batch, running, completed int) {
 	}
 }
 
-// A job starts as soon as without a batch, whatever of a batch runs and waits, and the
-// endpoint's health has no worker of the batch.
+// A batch doesn't delay jobs, and the endpoint's health doesn't count the batch's workers.
 func TestBatchHasItsOwnWorkers(t *testing.T) {
 	bubbleOf(t, newFakes(4), func(f *fixture) {
 		f.pools.Set(colored(1, 2))
@@ -72,9 +71,8 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 	})
 }
 
-// A worker of a batch gives its GPU to a job that needs it, and its request runs again
-// later, as often as that happens.
-func TestBatchYieldsItsGPU(t *testing.T) {
+// A batch worker gives its GPU to a job that needs it, every time; its request runs again later.
+func TestBatchWorkerIsPreempted(t *testing.T) {
 	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
 		inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -99,7 +97,7 @@ func TestBatchYieldsItsGPU(t *testing.T) {
 				t.Errorf("it waited for %s", got.Delay)
 			}
 			f.batchIs(b, 0, 0)
-			pass(11 * time.Second) // the job's worker was idle for its time
+			pass(11 * time.Second) // the job's worker passes its idle time-out
 			f.batchIs(b, 1, 0)
 		}
 		pass(time.Minute)

@@ -8,10 +8,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// ErrCrashed says that the worker died of the job.
+// ErrCrashed means that the worker died while it ran the job.
 var ErrCrashed = errors.New("the worker crashed")
 
-// builtin are the images that need no set-up.
+// builtin has the handlers of the images that need no set-up.
 var builtin = map[string]run.Handler{
 	"builtin/echo":        echo,
 	"builtin/conformance": conformance,
@@ -20,10 +20,10 @@ var builtin = map[string]run.Handler{
 // echo returns the input.
 func echo(_ context.Context, job run.Job) ([]byte, error) { return job.Input, nil }
 
-// programs are the built-in ones, and behind them those of this machine.
+// programs resolves the built-in images, and passes the others on to next.
 type programs struct{ next run.Programs }
 
-// Program finds what runs an image; no configuration changes what is built in.
+// Program resolves an image. No configuration overrides a built-in one.
 func (p programs) Program(image string) (run.Program, error) {
 	if handle, ok := builtin[image]; ok {
 		return run.Program{Handle: handle, FollowsClock: true, Bare: true}, nil

@@ -8,34 +8,33 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// maxGathered bounds the chunks of a job that wait to be kept, in bytes: then its
-// handler waits.
+// maxGathered bounds the unstored chunks of a job, in bytes: at the limit, the handler waits.
 const maxGathered = 1 << 20
 
-// gatherFor is how long the chunks that follow others are gathered, in real time.
+// gatherFor is how long later chunks are gathered, in real time.
 const gatherFor = 2 * time.Millisecond
 
-// chunks are what a handler streams, on its way to the queue. The first goes at
-// once; what comes while others are on their way, or soon after, goes together.
+// chunks batches what a handler streams. The first chunk is stored at once; those that come while a
+// batch is in flight, or within gatherFor after it, are stored together.
 type chunks struct {
 	store func([][]byte) error
-	over  chan struct{} // closed by flush
+	ended chan struct{} // closed by flush
 
 	mu      sync.Mutex
-	changed sync.Cond // of mu: less waits, or nothing is on its way
+	changed sync.Cond // fewer bytes wait, or no batch is in flight
 	waiting [][]byte
 	bytes   int
 	sending bool
-	err     error // of the first that was not kept: later ones are not either
+	err     error // first failure; nothing is stored after it
 }
 
-func newChunks(keep func([][]byte) error) *chunks {
-	c := &chunks{store: keep, over: make(chan struct{})}
+func newChunks(store func([][]byte) error) *chunks {
+	c := &chunks{store: store, ended: make(chan struct{})}
 	c.changed.L = &c.mu
 	return c
 }
 
-// add passes a chunk on, or answers why an earlier one was not kept.
+// add queues a chunk, or returns why an earlier one couldn't be stored.
 func (c *chunks) add(output []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +70,7 @@ func (c *chunks) send() {
 	c.changed.Broadcast()
 }
 
-// gather lets more chunks come, until there are no more.
+// gather waits for more chunks.
 func (c *chunks) gather() {
 	c.mu.Unlock()
 	defer c.mu.Lock()
@@ -79,13 +78,13 @@ func (c *chunks) gather() {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-c.over:
+	case <-c.ended:
 	}
 }
 
-// flush waits until all are kept, or one is not, and returns why. It is called once.
+// flush waits until all chunks are stored or one fails, and returns that failure. It is called once.
 func (c *chunks) flush() error {
-	close(c.over)
+	close(c.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.sending {
@@ -94,7 +93,7 @@ func (c *chunks) flush() error {
 	return c.err
 }
 
-// chunks are those of a job that the worker holds, until ctx ends.
+// chunks returns the stream of a job that the worker holds. It reports chunks until ctx ends.
 func (w *worker) chunks(ctx context.Context, job engine.Taken) *chunks {
 	return newChunks(func(outputs [][]byte) error {
 		switch got, err := w.report(ctx, job.Ref, engine.Chunks(outputs)); {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// What comes while a chunk is on its way goes together after it, in its order.
+// Chunks that come while one is in flight follow it together, in order.
 func TestChunksGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		var kept []string
+		var stored []string
 		c := newChunks(func(outputs [][]byte) error {
 			<-release
-			kept = append(kept, string(bytes.Join(outputs, []byte(" "))))
+			stored = append(stored, string(bytes.Join(outputs, []byte(" "))))
 			return nil
 		})
 		for _, output := range []string{"1", "2", "3"} {
@@ -26,18 +26,17 @@ func TestChunksGather(t *testing.T) {
 			synctest.Wait()
 		}
 		close(release)
-		if err := c.flush(); err != nil || len(kept) != 2 || kept[0] != "1" || kept[1] != "2 3" {
-			t.Errorf("%q, %v, expected 1, then 2 3", kept, err)
+		if err := c.flush(); err != nil || len(stored) != 2 || stored[0] != "1" || stored[1] != "2 3" {
+			t.Errorf("%q, %v, expected 1, then 2 3", stored, err)
 		}
 	})
 }
 
-// Chunks that soon follow another one go together; the end of the handler waits for
-// nothing.
+// Chunks that follow soon after another are stored together. flush doesn't wait for more.
 func TestChunksThatFollowGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var kept []int
-		c := newChunks(func(outputs [][]byte) error { kept = append(kept, len(outputs)); return nil })
+		var stored []int
+		c := newChunks(func(outputs [][]byte) error { stored = append(stored, len(outputs)); return nil })
 		add := func(n int) {
 			for range n {
 				if err := c.add([]byte("1")); err != nil {
@@ -52,13 +51,13 @@ func TestChunksThatFollowGather(t *testing.T) {
 		time.Sleep(2 * gatherFor)
 		add(3)
 		start := time.Now()
-		if err := c.flush(); err != nil || fmt.Sprint(kept) != "[1 4 1 1 2]" || time.Since(start) > 0 {
-			t.Errorf("%v, %v after %s; expected 1 chunk at once, then 4, 1, 1 and 2", kept, err, time.Since(start))
+		if err := c.flush(); err != nil || fmt.Sprint(stored) != "[1 4 1 1 2]" || time.Since(start) > 0 {
+			t.Errorf("%v, %v after %s; expected 1 chunk at once, then 4, 1, 1 and 2", stored, err, time.Since(start))
 		}
 	})
 }
 
-// A handler that streams faster than can be kept waits.
+// A handler that streams faster than chunks are stored waits.
 func TestChunksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -67,7 +66,7 @@ func TestChunksAreBounded(t *testing.T) {
 		if err := c.add(half); err != nil {
 			t.Error(err)
 		}
-		synctest.Wait() // it is on its way
+		synctest.Wait() // it is in flight
 		added := 0
 		go func() {
 			for range 3 {
@@ -78,12 +77,12 @@ func TestChunksAreBounded(t *testing.T) {
 		}()
 		synctest.Wait()
 		if added != 2 {
-			t.Errorf("%d chunks were taken while one is on its way, expected two that wait", added)
+			t.Errorf("%d chunks were accepted while one is in flight, expected two", added)
 		}
 		release <- struct{}{}
 		synctest.Wait()
 		if added != 3 {
-			t.Errorf("%d chunks were taken, expected 3 when there is room again", added)
+			t.Errorf("%d chunks were accepted, expected 3 when there is room again", added)
 		}
 		close(release)
 		if err := c.flush(); err != nil {
@@ -92,9 +91,9 @@ func TestChunksAreBounded(t *testing.T) {
 	})
 }
 
-// A chunk that is not kept is the last one: the handler is told at the next, or
-// at its end.
-func TestChunkThatIsNotKept(t *testing.T) {
+// After a chunk couldn't be stored, none follows: the handler gets the error at the next chunk, or at
+// its end.
+func TestChunkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		c := newChunks(func([][]byte) error { tries++; return errRevoked })

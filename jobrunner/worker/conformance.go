@@ -15,24 +15,23 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// conformanceInput is the input of builtin/conformance: what the handler has to do.
-// The comment of a field names the ops that use it.
+// conformanceInput is the input of builtin/conformance. The comment of a field names the ops that use
+// it.
 type conformanceInput struct {
 	Op      string
 	MS      int64             // sleep: milliseconds to wait; stream: before each chunk
 	N       int               // stream: chunks; bytes: length of the text
-	Bytes   int               // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: of an error in place of message
-	Times   *int              // crash, fail: how many dispatches do so before one echoes; none: all
-	Message string            // fail: the error; stream: the one that ends it, none for a good end
-	Output  json.RawMessage   // sleep, fail, stream, beacon: what it leaves
+	Bytes   int               // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: length of an error that replaces message
+	Times   *int              // crash, fail: how many dispatches do so before one echoes; nil: all
+	Message string            // fail: the error; stream: the error at its end, "" for success
+	Output  json.RawMessage   // sleep, fail, stream, beacon: the job's output
 	Outputs []json.RawMessage // stream: the chunks themselves
-	URL     string            // beacon: on this machine, called when it begins
-	Names   []string          // env: variables, whose values are the output
+	URL     string            // beacon: called when the job begins; it must be on this machine
+	Names   []string          // env: variables whose values are the output
 	Every   int64             // beacon: milliseconds between further calls, for ms; 0: none
 }
 
-// read reads an order's own members of an input, which may have megabytes of
-// others.
+// read decodes the members above. The input may have megabytes of others.
 func (o *conformanceInput) read(input []byte) error {
 	fields := map[string]any{
 		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
@@ -40,8 +39,8 @@ func (o *conformanceInput) read(input []byte) error {
 	}
 	names := slices.Collect(maps.Keys(fields))
 	members, ok := rawjson.Members(input, append(names, "openai_input")...)
-	// A request to /openai has its body, the order, in a member.
-	if body, is := members["openai_input"]; is && string(body) != "null" {
+	// In a request to /openai, a member has the body.
+	if body, given := members["openai_input"]; given && string(body) != "null" {
 		members, ok = rawjson.Members(body, names...)
 	}
 	if !ok {
@@ -57,14 +56,14 @@ func (o *conformanceInput) read(input []byte) error {
 	return nil
 }
 
-// Bounds of an order, so that no job fills the memory.
+// Bounds of an input, so that no job fills the memory.
 const (
 	maxOrderBytes  = 64 << 20
 	maxOrderChunks = 100_000
 	maxOrderMS     = 7 * 24 * 60 * 60 * 1000
 )
 
-// ops are what builtin/conformance can do.
+// ops are the ops of builtin/conformance.
 var ops = map[string]func(ctx context.Context, job run.Job, o conformanceInput) ([]byte, error){
 	"echo":   func(_ context.Context, job run.Job, _ conformanceInput) ([]byte, error) { return job.Input, nil },
 	"sleep":  sleep,
@@ -76,7 +75,7 @@ var ops = map[string]func(ctx context.Context, job run.Job, o conformanceInput) 
 	"env":    environ,
 }
 
-// conformance does what its input says, for tests of a deployment.
+// conformance runs the op that its input names. It is for tests of a deployment.
 func conformance(ctx context.Context, job run.Job) ([]byte, error) {
 	var o conformanceInput
 	if err := o.read(job.Input); err != nil {
@@ -124,8 +123,8 @@ func crash(_ context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	return nil, ErrCrashed
 }
 
-// succeedsNow tells that the job was dispatched often enough to go on, by its
-// worker's death or by a client's retry.
+// succeedsNow reports whether the job was dispatched often enough to succeed. A dispatch follows its
+// worker's death or a client's retry.
 func (o conformanceInput) succeedsNow(job run.Job) bool {
 	return o.Times != nil && job.Attempt > *o.Times
 }
@@ -152,7 +151,7 @@ func stream(ctx context.Context, job run.Job, o conformanceInput) ([]byte, error
 	return o.Output, nil
 }
 
-// environ returns variables of the worker.
+// environ returns variables of the worker's environment.
 func environ(_ context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	values := map[string]string{}
 	for _, name := range o.Names {
@@ -161,7 +160,7 @@ func environ(_ context.Context, job run.Job, o conformanceInput) ([]byte, error)
 	return json.Marshal(values)
 }
 
-// text is a JSON string of n characters.
+// text returns a JSON string of n characters.
 func text(n int) []byte {
 	return slices.Concat([]byte{'"'}, bytes.Repeat([]byte{'x'}, n), []byte{'"'})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// one is an endpoint with one worker of builtin/conformance.
-var one = worker.Endpoint{ID: "ep", Container: store.Container{Image: "builtin/conformance"}, Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
+// conformanceEndpoint has one worker of builtin/conformance.
+var conformanceEndpoint = worker.Endpoint{ID: "ep", Container: store.Container{Image: "builtin/conformance"}, Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
 
 func (f *fixture) order(format string, args ...any) engine.Job {
 	f.t.Helper()
@@ -54,7 +54,7 @@ func TestConformanceHandler(t *testing.T) {
 		`{"op": "stream", "n": 100001}`:                                   {State: engine.Failed, Error: "n, bytes, ms or every is out of bounds"},
 	} {
 		bubble(t, func(f *fixture) {
-			f.pools.Set(one)
+			f.pools.Set(conformanceEndpoint)
 			job := f.order("%s", input)
 			pass(time.Minute)
 			got := f.state(job)
@@ -68,7 +68,7 @@ func TestConformanceHandler(t *testing.T) {
 
 func TestConformanceStream(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		f.pools.Set(one)
+		f.pools.Set(conformanceEndpoint)
 		job := f.order(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
 		for i := range 3 {
 			if got := f.chunks(job); len(got) != 0 {
@@ -94,8 +94,8 @@ func TestConformanceStream(t *testing.T) {
 	})
 }
 
-// A job that is no longer the worker's frees it at once, whoever took it away.
-func TestStopsWhatRuns(t *testing.T) {
+// A job that is taken from its worker frees the worker at once.
+func TestStopsRunningJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(f *fixture, job engine.Job)
 		state engine.State
@@ -115,7 +115,7 @@ func TestStopsWhatRuns(t *testing.T) {
 	} {
 		for _, op := range []string{`"sleep", "ms": 7000000`, `"stream", "n": 100000, "ms": 2000`} {
 			bubble(t, func(f *fixture) {
-				f.pools.Set(one)
+				f.pools.Set(conformanceEndpoint)
 				job := f.order(`{"op": %s}`, op)
 				next := f.order(`{"op": "echo"}`)
 				pass(5 * time.Second)
@@ -140,10 +140,10 @@ func TestStopsWhatRuns(t *testing.T) {
 	}
 }
 
-// The worker dies with the job that kills it, and another one takes its place.
+// The worker dies with its job, and another one replaces it.
 func TestCrash(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		f.pools.Set(one)
+		f.pools.Set(conformanceEndpoint)
 		job := f.order(`{"op": "crash"}`)
 		first := f.state(job).Worker
 		next := f.order(`{"op": "echo"}`)
@@ -151,16 +151,16 @@ func TestCrash(t *testing.T) {
 			f.t.Errorf("the job after the crash is %+v, and the worker that died %s", got, first)
 		}
 		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
-			f.t.Errorf("counted %+v", got)
+			f.t.Errorf("counts are %+v", got)
 		}
 		f.counts(worker.Counts{Idle: 1})
 	})
 }
 
-// A job does not fail when the pools end: it runs again the next time.
-func TestCloseStopsWhatRuns(t *testing.T) {
+// A job doesn't fail when the pools close: it runs again later.
+func TestCloseStopsRunningJob(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		f.pools.Set(one)
+		f.pools.Set(conformanceEndpoint)
 		job := f.order(`{"op": "sleep", "ms": 3600000}`)
 		before := time.Now()
 		f.pools.Close()

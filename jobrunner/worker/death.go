@@ -10,37 +10,37 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// noteExit notes the end of a process that ended by itself: in its log, in the
-// jobrunner's, in its reason, and, through that, in the errors of its jobs.
+// noteExit records the exit of a process that wasn't killed by the jobrunner: in the worker's log and
+// reason, which become part of its jobs' errors, and in the jobrunner's log.
 func (w *worker) noteExit(end run.Exit) {
 	exit := end.Text
 	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.jobs))
 	asked, unfit := w.state != Initializing, w.state == Unhealthy
-	leaves := !w.takesJobs() && len(jobs) == 0 && end.OK // as it was to
+	leaves := !w.takesJobs() && len(jobs) == 0 && end.OK // as intended
 	if w.death == "" {
 		w.death = exit
 	}
 	starts := !w.hadJob && w.state != Unhealthy && (!asked || w.pool.clock.Now().Sub(w.started) <= startWindow)
 	switch {
 	case starts && asked:
-		w.apply(failed)
+		w.apply(workerFailed)
 		w.reason, w.crashed = "it ended right after its start, with "+exit, true
 	case starts:
-		w.apply(failed)
+		w.apply(workerFailed)
 		w.reason, w.crashed = w.startFailure(end), !end.OK // a successful exit leaves no cause in the log
 	case w.state != Unhealthy:
 		w.reason = "its process ended with " + exit + describeJobs(jobs)
 	}
 	w.mu.Unlock()
 	w.log.Note("the process ended with " + exit + describeJobs(jobs))
-	if !starts && !leaves && !unfit { // its reason is said elsewhere
+	if !starts && !leaves && !unfit { // recordEnd logs these
 		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
 	}
 }
 
-// startFailure is why a worker did not start whose process has ended. The worker is
-// locked.
+// startFailure returns why a worker whose process has exited did not start. The caller holds the
+// worker's lock.
 func (w *worker) startFailure(end run.Exit) string {
 	exit := end.Text
 	switch {
@@ -54,7 +54,7 @@ func (w *worker) startFailure(end run.Exit) string {
 	return "it ended right after its start, with " + exit
 }
 
-// describeJobs says what a worker was at.
+// describeJobs names the jobs that a worker ran.
 func describeJobs(jobs []string) string {
 	switch len(jobs) {
 	case 0:
@@ -67,7 +67,7 @@ func describeJobs(jobs []string) string {
 
 const killedByUs = "SIGKILL from the jobrunner: "
 
-// noteKill notes why the jobrunner kills the worker.
+// noteKill records why the jobrunner kills the worker.
 func (w *worker) noteKill(reason string) {
 	w.mu.Lock()
 	w.death = cmp.Or(w.death, killedByUs+reason)
@@ -75,7 +75,7 @@ func (w *worker) noteKill(reason string) {
 	w.log.Note("the worker is killed: " + reason)
 }
 
-// lossReason is why the jobs that the worker holds are lost.
+// lossReason returns why the worker's jobs are lost, or "" if its process hasn't exited.
 func (w *worker) lossReason() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,17 +83,17 @@ func (w *worker) lossReason() string {
 		return ""
 	}
 	reason := "its worker died with " + w.death
-	// What a worker wrote last is often the cause of an end of its own.
+	// If the process exited by itself, its last line is often the cause.
 	if tail := w.log.Tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedByUs) {
 		reason += "; the last line of its log: " + tail[strings.LastIndexByte(tail, '\n')+1:]
 	}
 	return reason
 }
 
-// maxLastLine limits the line of a log in a job's error, in bytes.
+// maxLastLine limits the log line in a job's error, in bytes.
 const maxLastLine = 300
 
-// failure is why the worker could not work, with the end of its log.
+// failure returns why the worker couldn't work, with the end of its log, or "".
 func (w *worker) failure() string {
 	w.log.Finish()
 	w.mu.Lock()

@@ -12,11 +12,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// acquireDevices waits until there is stock of what the worker's endpoint requires, and
-// the worker has its devices; false: it was drained before that. On a machine without
-// GPUs all workers run on the CPU. What is built in needs no device, whatever its
-// endpoint asks for: it would not use any, and an example that names GPUs runs
-// everywhere.
+// acquireDevices waits until the catalog has stock for the worker's endpoint and the worker has its
+// devices. It returns false if the worker was drained first. On a machine without GPUs all workers run
+// on the CPU. Built-in images need no device, so examples that name GPUs run on every machine.
 func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 	for w.takesJobs() {
 		changed := w.pool.config.Catalog.Changed()
@@ -24,11 +22,11 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 		w.mu.Lock()
 		if err == nil {
 			w.devices, w.placement = given, place
-			w.apply(placed)
+			w.apply(devicesGranted)
 			w.mu.Unlock()
 			return true
 		}
-		w.apply(refused)
+		w.apply(devicesRefused)
 		if w.reason != err.Error() {
 			w.reason = err.Error()
 			w.pool.logger.InfoContext(ctx, "a worker waits to be placed", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
@@ -46,7 +44,7 @@ func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 	return false
 }
 
-// place finds a place for the worker, and its devices.
+// place chooses the worker's placement and devices.
 func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	offered := w.pool.config.Catalog.Now()
 	if w.settings.GPU == nil {
@@ -70,15 +68,15 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	return p, given, err
 }
 
-// releaseDevices gives the devices back, and the place in line.
+// releaseDevices gives up the devices and the place in the queue for them.
 func (w *worker) releaseDevices() {
 	if w.pool.config.Devices != nil {
 		w.pool.config.Devices.Release(w.id)
 	}
 }
 
-// requestOf is what an endpoint's choice of GPUs means for one worker. Pools
-// stand for their types, in their order.
+// requestOf translates an endpoint's GPU settings to a request for one worker. A pool stands for its
+// types, in order.
 func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 	types := want.TypeIDs
 	if len(want.Pools) > 0 {
@@ -95,8 +93,8 @@ func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 // maxGPUs is more than any machine has.
 const maxGPUs = 1 << 10
 
-// forwardFreed wakes all workers that wait for devices when some may be free. The
-// inventory serves the first of its queue first, in whatever order they ask.
+// forwardFreed wakes all workers that wait for devices when some may be free. The inventory serves its
+// own queue in order, whatever order they ask in.
 func (p *Pools) forwardFreed() {
 	for {
 		select {
@@ -104,9 +102,9 @@ func (p *Pools) forwardFreed() {
 		case <-p.ctx.Done():
 			return
 		}
-		for _, endpointPool := range p.all() {
-			endpointPool.find(func(w *worker) bool {
-				if w.now().State == Throttled {
+		for _, pool := range p.all() {
+			pool.find(func(w *worker) bool {
+				if w.view().State == Throttled {
 					notify.Signal(w.retry)
 				}
 				return false

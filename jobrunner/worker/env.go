@@ -10,15 +10,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// environment is what a worker is started with: the template's variables, and
-// those of the worker protocol, which no template changes (worker protocol,
-// Environment that the worker reads).
+// environment returns the environment of a worker: the template's variables, and those of the worker
+// protocol, which no template overrides (worker protocol, Environment that the worker reads).
 func (w *worker) environment(s run.Spec, speaks bool) map[string]string {
 	env := map[string]string{}
 	kind := "CPU"
 	if len(s.Devices) == 0 {
-		// These checks end a worker on a machine without GPU. A template may ask for
-		// them all the same.
+		// The SDK's checks would end a worker on a machine without GPUs. A template may turn them on
+		// again.
 		env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"], env["RUNPOD_SKIP_GPU_CHECK"] = "true", "true"
 	} else {
 		kind = s.Devices[0].TypeID
@@ -41,9 +40,9 @@ func (w *worker) environment(s run.Spec, speaks bool) map[string]string {
 	return env
 }
 
-// protocol is how a process takes jobs. A worker fills in $ID, which is its own
-// id in the first template and a job's in the others, and $RUNPOD_POD_ID. All
-// need the ?, for workers append parameters with &.
+// protocol returns the variables of the worker protocol. The worker fills in $RUNPOD_POD_ID and $ID,
+// which is the worker's own id in the first URL and a job's in the others. Each URL needs the ?,
+// because workers append parameters with &.
 func protocol(base, endpoint, key, gpu string) map[string]string {
 	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
 	query := "?gpu=" + url.QueryEscape(gpu)

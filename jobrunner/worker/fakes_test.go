@@ -16,49 +16,48 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// fakes are workers that are processes, without processes: each takes its jobs
-// by the calls that the worker protocol makes of a process's requests.
+// fakes simulates workers that are processes: each calls what the worker protocol would call.
 type fakes struct {
 	t     *testing.T
 	pools *worker.Pools
 
 	mu     sync.Mutex
-	max    int  // workers there may be when one starts
-	broken bool // those that are started end at once
+	max    int  // allowed number of workers
+	broken bool // new workers exit at once
 	boot   time.Duration
-	dying  time.Duration // that one's end takes
-	slots  int           // jobs that a worker has at a time; below 1 is 1
+	dying  time.Duration // time that a worker's end takes
+	slots  int           // concurrent jobs of a worker; 0 means 1
 	all    []*fake
-	runs   map[string]int // of each job, begun
+	runs   map[string]int // starts of each job
 }
 
-// fake is one such worker.
+// fake is one simulated worker.
 type fake struct {
-	of    *fakes
+	fakes *fakes
 	spec  run.Spec
 	life  context.Context
 	end   context.CancelCauseFunc
 	done  chan struct{}
 	begun time.Time
 
-	// guarded by of.mu
-	jobs   map[string]context.CancelFunc // that it holds
+	// guarded by fakes.mu
+	jobs   map[string]context.CancelFunc // held jobs
 	alive  bool
-	killed bool // or about to be
+	killed bool // also while it is being killed
 }
 
 // order is a job's input.
 type order struct {
 	Seconds float64 `json:"seconds"`
-	Crash   bool    `json:"crash"` // the worker dies after that
-	Deaf    bool    `json:"deaf"`  // it can't be stopped
+	Crash   bool    `json:"crash"` // the worker then crashes
+	Deaf    bool    `json:"deaf"`  // the job can't be stopped
 }
 
 var errKilled = errors.New("killed")
 
 func newFakes(max int) *fakes { return &fakes{max: max, runs: map[string]int{}} }
 
-// Program takes each image for one of these workers.
+// Program runs every image as a simulated worker.
 func (f *fakes) Program(string) (run.Program, error) {
 	return run.Program{Start: f.start}, nil
 }
@@ -73,9 +72,9 @@ func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 		}
 	}
 	if n > f.max {
-		f.t.Errorf("%d workers are there, and at most %d may be", n, f.max)
+		f.t.Errorf("%d workers run, more than the maximum of %d", n, f.max)
 	}
-	w := &fake{of: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, begun: time.Now()}
+	w := &fake{fakes: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, begun: time.Now()}
 	w.life, w.end = context.WithCancelCause(context.Background())
 	f.all = append(f.all, w)
 	go w.live(f.broken, f.boot, f.dying, max(1, f.slots))
@@ -87,9 +86,9 @@ func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 	defer func() {
 		running.Wait()
 		time.Sleep(dying)
-		w.of.mu.Lock()
+		w.fakes.mu.Lock()
 		w.alive = false
-		w.of.mu.Unlock()
+		w.fakes.mu.Unlock()
 		close(w.done)
 	}()
 	running.Go(w.stops)
@@ -115,20 +114,20 @@ func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 		}
 		<-free
 		if w.idle() {
-			_ = w.of.pools.Idle(w.life, w.spec.Endpoint, w.spec.ID) // it may have ended
+			_ = w.fakes.pools.Idle(w.life, w.spec.Endpoint, w.spec.ID) // it may have ended
 		}
-		jobs, err := w.of.pools.Take(w.life, w.spec.Endpoint, w.spec.ID, slots-len(free))
+		jobs, err := w.fakes.pools.Take(w.life, w.spec.Endpoint, w.spec.ID, slots-len(free))
 		if err != nil && w.life.Err() == nil {
-			w.of.t.Errorf("a worker can't take jobs: %s", err)
+			w.fakes.t.Errorf("a worker can't take jobs: %s", err)
 			return
 		}
 		for _, job := range jobs {
 			free <- struct{}{}
 			own, stop := context.WithCancel(w.life)
-			w.of.mu.Lock()
+			w.fakes.mu.Lock()
 			w.jobs[job.ID] = stop
-			w.of.runs[job.ID]++
-			w.of.mu.Unlock()
+			w.fakes.runs[job.ID]++
+			w.fakes.mu.Unlock()
 			running.Go(func() {
 				w.work(own, job)
 				<-free
@@ -148,11 +147,11 @@ func (w *fake) sleep(d time.Duration) error {
 	}
 }
 
-// work does a job, and says so unless it was stopped.
+// work runs a job, and reports its result unless it was stopped.
 func (w *fake) work(ctx context.Context, job engine.Taken) {
 	var o order
 	if err := json.Unmarshal(job.Input, &o); err != nil {
-		w.of.t.Errorf("a job's input is %s", job.Input)
+		w.fakes.t.Errorf("a job's input is %s", job.Input)
 	}
 	if o.Deaf {
 		ctx = w.life
@@ -166,49 +165,49 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 			return
 		}
 		output := fmt.Appendf(nil, `%q`, w.spec.ID+" in "+w.spec.Env["COLOR"])
-		if err := w.of.pools.Report(w.life, w.spec.Endpoint, w.spec.ID, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
-			w.of.t.Errorf("a result is refused: %s", err)
+		if err := w.fakes.pools.Report(w.life, w.spec.Endpoint, w.spec.ID, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
+			w.fakes.t.Errorf("a result is refused: %s", err)
 		}
 	case <-ctx.Done():
 	}
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.fakes.mu.Lock()
+	defer w.fakes.mu.Unlock()
 	delete(w.jobs, job.ID)
 }
 
-// stops stops the jobs that the worker is told to.
+// stops stops the jobs that the pool wants stopped.
 func (w *fake) stops() {
 	for w.life.Err() == nil {
-		ids, err := w.of.pools.Stops(w.life, w.spec.Endpoint, w.spec.ID)
+		ids, err := w.fakes.pools.Stops(w.life, w.spec.Endpoint, w.spec.ID)
 		if err != nil {
 			return
 		}
-		w.of.mu.Lock()
+		w.fakes.mu.Lock()
 		for _, id := range ids {
 			if stop := w.jobs[id]; stop != nil {
 				stop()
 			}
 		}
-		w.of.mu.Unlock()
+		w.fakes.mu.Unlock()
 		if len(ids) == 0 && w.sleep(time.Second) != nil {
 			return
 		}
 	}
 }
 
-// pings names what the worker holds, again and again.
+// pings reports the held jobs every 2 seconds.
 func (w *fake) pings() {
 	for w.sleep(2*time.Second) == nil {
-		w.of.mu.Lock()
+		w.fakes.mu.Lock()
 		has := slices.Collect(maps.Keys(w.jobs))
-		w.of.mu.Unlock()
-		_ = w.of.pools.Ping(w.life, w.spec.Endpoint, w.spec.ID, has) // it may have ended
+		w.fakes.mu.Unlock()
+		_ = w.fakes.pools.Ping(w.life, w.spec.Endpoint, w.spec.ID, has) // it may have ended
 	}
 }
 
 func (w *fake) idle() bool {
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.fakes.mu.Lock()
+	defer w.fakes.mu.Unlock()
 	return len(w.jobs) == 0
 }
 
@@ -218,14 +217,14 @@ func (w *fake) Exit() run.Exit  { return run.Exit{Text: context.Cause(w.life).Er
 func (w *fake) Address() string { return "" }
 
 func (w *fake) Stop(time.Duration) {
-	w.of.set(func() { w.killed = true })
+	w.fakes.set(func() { w.killed = true })
 	w.end(errKilled)
 	<-w.done
 }
 
 func (w *fake) Usage() run.Usage { return run.Usage{} }
 
-// alive are those that live, the oldest first.
+// alive returns the workers that live, the oldest first.
 func (f *fakes) alive() (all []*fake) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,7 +242,7 @@ func (f *fakes) set(change func()) {
 	change()
 }
 
-// started is how many there were so far.
+// started returns how many workers were started so far.
 func (f *fakes) started() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,12 +10,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// feed passes jobs to a handler, one after the other, until the worker is to
-// leave or dies of a job.
+// feed passes jobs to a handler, one after the other, until the worker is drained or crashes.
 func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	w.noteStart(nil)
 	w.noteReady()
-	var reports sync.WaitGroup // under way
+	var reports sync.WaitGroup // in flight
 	defer reports.Wait()
 	taker := w.pool.queue.NewTaker()
 	defer taker.Close()
@@ -29,7 +28,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 			if !engine.Temporary(err) {
 				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
 			}
-			if w.pool.clock.Sleep(w.taking, retake) != nil {
+			if w.pool.clock.Sleep(w.taking, retryDelay) != nil {
 				return
 			}
 		}
@@ -45,15 +44,14 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	}
 }
 
-// do runs a job and reports what came of it. It tells whether the worker lives
-// on, and which jobs it took with its report: these may be there before the
-// report is recorded.
+// do runs a job and reports its result. It returns whether the worker lives on, and the jobs taken
+// together with the report, which may arrive before the report is recorded.
 func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
-	var inHand *held
-	w.hold([]engine.Taken{job}, func(h *held) { inHand = h })
-	letGo := func(outcome string) {
-		w.logJobEnd(ctx, inHand, outcome)
-		w.drop(inHand)
+	var heldJob *held
+	w.hold([]engine.Taken{job}, func(h *held) { heldJob = h })
+	finish := func(outcome string) {
+		w.logJobEnd(ctx, heldJob, outcome)
+		w.drop(heldJob)
 	}
 	running, stop := context.WithCancel(ctx)
 	endWatch := w.watchSoon(running, job.Ref, stop)
@@ -76,8 +74,8 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 	switch {
 	case crashed:
 		report = engine.Lost()
-	case failure != nil && stopping: // whoever stopped it decides what happens to the job
-		letGo(stopped)
+	case failure != nil && stopping: // the caller that stopped it settles the job
+		finish(stopped)
 		return true, nil
 	case failure != nil:
 		report = engine.Fail(failure.Error(), output)
@@ -92,9 +90,9 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 		case report.Result():
 			w.pool.backoff.jobDone(w.settings.Version)
 		}
-		letGo(outcome)
+		finish(outcome)
 	}
-	// A result is worth more than a prompt stop.
+	// Recording the result matters more than stopping quickly.
 	if crashed || !w.takesJobs() {
 		recorded(w.report(ctx, job.Ref, report))
 		return !crashed, nil
@@ -102,7 +100,7 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 	reports.Add(1)
 	return true, taker.Report(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
 		defer reports.Done()
-		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
+		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retryDelay) == nil {
 			got, err = w.report(ctx, job.Ref, report)
 		}
 		recorded(got, err)
@@ -114,20 +112,19 @@ var (
 	errChunkNotKept = errors.New("the deployment could not store a chunk: its log says why")
 )
 
-// report reports once, and again until the report is in the database or the spool, or ctx
-// ends. While neither has room for it, the worker does nothing else.
+// report retries until the report is in the database or the spool, or ctx ends. While both are full,
+// the worker does nothing else.
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
 	for {
 		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)
-		if !engine.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
+		if !engine.Temporary(err) || w.pool.clock.Sleep(ctx, retryDelay) != nil {
 			return got, err
 		}
 	}
 }
 
-// watchSoon calls revoked when a job is not the worker's any more, whoever took it
-// away. Most jobs of built-in handlers end before it is worth looking. The
-// caller ends ctx, and then calls end.
+// watchSoon calls revoked when the job is taken from the worker. It starts watching after watchDelay,
+// because most jobs of built-in handlers end sooner. The caller cancels ctx, and then calls end.
 func (w *worker) watchSoon(ctx context.Context, ref engine.Ref, revoked func()) (end func()) {
 	ended := make(chan struct{})
 	timer := time.AfterFunc(watchDelay, func() {
@@ -143,13 +140,12 @@ func (w *worker) watchSoon(ctx context.Context, ref engine.Ref, revoked func()) 
 	}
 }
 
-// waitUntilRevoked waits until a job is not the worker's any more, and then is
-// true; it is false when ctx has ended.
+// waitUntilRevoked waits until a job is taken from the worker. It returns false if ctx ends first.
 func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
 	for {
-		// An error leaves it to the next hint, and to the report.
+		// After an error, wait for the next hint or for the report.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
 			return ctx.Err() == nil
 		}

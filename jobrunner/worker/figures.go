@@ -9,13 +9,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// stopped is how a job ends that its worker was told to stop, or was killed for.
+// stopped is the outcome of a job that its worker was told to stop, or was killed for.
 const stopped = "STOPPED"
 
-// logJobEnd logs how a job left the worker, with what the worker and its
-// GPUs do at that moment. It is called while they are still the worker's, and
-// without the worker's lock: a driver may take a while to answer. The ends of jobs
-// without a GPU are too many, and say too little, for any but the closest look.
+// logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It must
+// be called while the worker still has them, and without the worker's lock, because a driver may be
+// slow. Jobs without a GPU are logged at debug level: they are many, and say little.
 func (w *worker) logJobEnd(ctx context.Context, h *held, outcome string) {
 	w.mu.Lock()
 	devices, process, endLogged := w.devices, w.process, h.endLogged
@@ -43,20 +42,19 @@ func (w *worker) logJobEnd(ctx context.Context, h *held, outcome string) {
 	w.pool.logger.LogAttrs(ctx, level, "a job left its worker", attrs...)
 }
 
-// figures are what a device tells of itself, under the names and in the units
-// of the metrics.
+// figures returns measurements of a device, under the names and in the units of the metrics.
 func (w *worker) figures(d gpu.Device) []slog.Attr {
 	attrs := []slog.Attr{slog.String("uuid", d.UUID)}
 	if w.pool.config.Sample == nil {
 		return attrs
 	}
 	s, err := w.pool.config.Sample(d.UUID)
-	if err != nil { // it is lost; whoever looks after devices says so
+	if err != nil { // the device is lost, which the inventory reports
 		return append(attrs, slog.String("fault", err.Error()))
 	}
-	for _, one := range []struct {
+	for _, metric := range []struct {
 		name string
-		raw  int64 // -1: the device does not tell
+		raw  int64 // -1: unknown
 		unit float64
 	}{
 		{"utilization_ratio", int64(s.Utilization), 100},
@@ -65,11 +63,11 @@ func (w *worker) figures(d gpu.Device) []slog.Attr {
 		{"temperature_celsius", int64(s.Temperature), 0},
 	} {
 		switch {
-		case one.raw < 0:
-		case one.unit == 0:
-			attrs = append(attrs, slog.Int64(one.name, one.raw))
+		case metric.raw < 0:
+		case metric.unit == 0:
+			attrs = append(attrs, slog.Int64(metric.name, metric.raw))
 		default:
-			attrs = append(attrs, slog.Float64(one.name, float64(one.raw)/one.unit))
+			attrs = append(attrs, slog.Float64(metric.name, float64(metric.raw)/metric.unit))
 		}
 	}
 	return attrs

@@ -10,77 +10,77 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Info is a worker as it stands.
+// Info is a snapshot of a worker.
 type Info struct {
 	ID        string
 	State     State
 	Reason    string // why it is THROTTLED or UNHEALTHY, for people
-	Advice    string // for its author; "" mostly
-	Version   int64  // of the endpoint that it was started for
-	Stale     bool   // there is a newer version
+	Advice    string // for its author; usually ""
+	Version   int64  // version of the endpoint at its start
+	Stale     bool   // the endpoint has a newer version
 	Image     string
 	StartedAt time.Time // zero before its start
 	Devices   []gpu.Device
-	Placement Placement // once it has one
+	Placement Placement // zero before it has one
 	Usage     run.Usage
-	Jobs      int // that it holds
+	Jobs      int // number of jobs that it holds
 }
 
-// Workers are an endpoint's, also those of its batches, the oldest first. Those whose end is under way are
-// not among them.
+// Workers returns an endpoint's workers, including those for batches, the oldest first. Workers that
+// are shutting down are left out.
 func (p *Pools) Workers(endpoint string) []Info {
 	type shown struct {
 		Info
-		number int64
-		runs   run.Process
+		number  int64
+		process run.Process
 	}
 	var all []shown
-	for _, one := range p.ofEndpoint(endpoint) {
-		one.mu.Lock()
-		for w := range one.each() {
+	for _, pool := range p.ofEndpoint(endpoint) {
+		pool.mu.Lock()
+		for w := range pool.each() {
 			if info, process := w.info(); info.State != ending {
 				all = append(all, shown{info, w.number, process})
 			}
 		}
-		one.mu.Unlock()
+		pool.mu.Unlock()
 	}
 	slices.SortStableFunc(all, func(a, b shown) int { return cmp.Compare(a.number, b.number) })
 	infos := make([]Info, len(all))
 	for i, w := range all {
 		infos[i] = w.Info
-		if w.runs != nil {
-			infos[i].Usage = w.runs.Usage() // may take a while
+		if w.process != nil {
+			infos[i].Usage = w.process.Usage() // may take a while
 		}
 	}
 	return infos
 }
 
-// Failure is why no worker of an endpoint can work, for people, in one line; ""
-// while one works, or may yet.
+// Failure returns why no worker of an endpoint can work, for people, in one line. It returns "" if one
+// works or still starts.
 func (p *Pools) Failure(endpoint string) string {
-	one := p.pool(endpoint)
-	if one == nil {
+	pool := p.pool(endpoint)
+	if pool == nil {
 		return ""
 	}
-	lines := strings.Split(one.waitsFor(), "\n")
+	lines := strings.Split(pool.blockedBecause(), "\n")
 	if len(lines) == 1 {
 		return lines[0]
 	}
-	// The first says what happened, the last is the end of a log: the cause.
+	// The first line says what happened; the last one, from the worker's log, says why.
 	return strings.TrimSuffix(lines[0], ". The end of its log:") + ": " + lines[len(lines)-1]
 }
 
-// Died are an endpoint's latest workers that worked and ended otherwise than they
-// were to, the oldest first, each with its reason.
+// Died returns an endpoint's latest workers that worked and then died, the oldest first, each with its
+// reason.
 func (p *Pools) Died(endpoint string) (infos []Info) {
-	for _, one := range p.ofEndpoint(endpoint) {
-		one.mu.Lock()
-		for _, w := range one.past {
+	for _, pool := range p.ofEndpoint(endpoint) {
+		pool.mu.Lock()
+		for _, w := range pool.past {
 			if info, _ := w.info(); info.Reason != "" && info.State != Unhealthy {
 				infos = append(infos, info)
 			}
 		}
-		one.mu.Unlock()
+		pool.mu.Unlock()
 	}
 	return infos
 }
@@ -96,30 +96,29 @@ func (w *worker) info() (Info, run.Process) {
 
 // Counts counts an endpoint's workers.
 func (p *Pools) Counts(endpoint string) (c Counts) {
-	one := p.pool(endpoint)
-	if one == nil {
+	pool := p.pool(endpoint)
+	if pool == nil {
 		return c
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	for w := range one.each() {
-		c.add(w.now().State)
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	for w := range pool.each() {
+		c.add(w.view().State)
 	}
 	return c
 }
 
-// Log is what a worker wrote; false: there is no such worker, or it ended too
-// long ago.
+// Log returns what a worker wrote, or false if the worker doesn't exist or ended too long ago.
 func (p *Pools) Log(endpoint, worker string) (*run.Log, bool) {
-	for _, one := range p.ofEndpoint(endpoint) {
-		if log := one.logOf(worker); log != nil {
+	for _, pool := range p.ofEndpoint(endpoint) {
+		if log := pool.logOf(worker); log != nil {
 			return log, true
 		}
 	}
 	return nil, false
 }
 
-// logOf is nil if there is no such worker, or none any more.
+// logOf returns a worker's log, or nil if the worker is unknown.
 func (p *pool) logOf(worker string) *run.Log {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,18 +135,18 @@ func (p *pool) logOf(worker string) *run.Log {
 	return nil
 }
 
-// OffClock names an endpoint with a worker that runs a job and does not follow
-// the deployment's clock; "": there is none.
+// OffClock returns an endpoint with a worker that runs a job and ignores the deployment's clock, or
+// "".
 func (p *Pools) OffClock() (endpoint string) {
-	for _, one := range p.all() {
-		if one.find(func(w *worker) bool { return w.now().offClock }) != nil {
-			endpoint = one.id
+	for _, pool := range p.all() {
+		if pool.find(func(w *worker) bool { return w.view().offClock }) != nil {
+			endpoint = pool.id
 		}
 	}
 	return endpoint
 }
 
-// Mounts reports whether a worker that isn't gone has a network volume.
+// Mounts reports whether a live worker mounts a network volume.
 func (p *Pools) Mounts(volume string) bool {
 	for _, pool := range p.all() {
 		pool.mu.Lock()

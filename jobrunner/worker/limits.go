@@ -4,42 +4,38 @@ import (
 	"time"
 )
 
-// How long is waited for a worker. All go by the deployment's clock.
+// Time-outs and intervals, by the deployment's clock unless a comment says otherwise.
 const (
-	// stopGrace is how long a handler may take to stop a job that is not its
-	// worker's any more. Then the worker is killed, for a handler that blocks can't
-	// be stopped otherwise.
+	// stopGrace is how long a handler may take to stop a job that was taken from its worker. Then the
+	// worker is killed, because nothing else stops a handler that blocks.
 	stopGrace = 5 * time.Second
-	// missGrace is for how long a worker must say that it does not have a job that
-	// it was given before the job counts as lost: what it says may have been on its
-	// way when it was given the job.
+	// missGrace is how long a worker's pings may leave out a job before the job counts as lost. A ping
+	// may have been sent before the worker got the job.
 	missGrace = 5 * time.Second
-	// settleTime is how long a worker may take to note a job that it was given.
+	// settleTime is how long a worker may take to record a job that it was given.
 	settleTime = time.Second
-	// watchDelay is how long a built-in handler has run, in real time, when somebody
-	// begins to watch whether its job is still the worker's.
+	// watchDelay is how long a built-in handler runs, in real time, before the worker watches whether
+	// its job is taken away.
 	watchDelay = 2 * time.Millisecond
-	// deliveryPatience is how long a worker's report is held that the database
-	// can't take and that no disk has: below the time-outs of workers and proxies.
-	// It goes by real time.
+	// deliveryPatience is how long a worker's report may wait for the database or the spool, in real
+	// time. It is below the time-outs of workers and proxies.
 	deliveryPatience = 50 * time.Second
-	// retake is the pause after an error of the engine.
-	retake = time.Second
-	// pingEvery is how often a process is to say which jobs it holds: more
-	// than once within a grace.
+	// retryDelay is the pause after an error of the engine.
+	retryDelay = time.Second
+	// pingEvery is how often a process must send which jobs it holds. It is shorter than the graces.
 	pingEvery = 2 * time.Second
 )
 
-// The back-off of an endpoint whose workers end right after their start.
+// The back-off of an endpoint whose workers exit right after their start.
 const (
-	firstRetry = time.Second // doubled at each further failure
+	firstRetry = time.Second // doubled after each further failure
 	lastRetry  = time.Minute
-	// startWindow is for how long the end of a worker that had no job is a failure of
-	// its start.
+	// startWindow is how soon after its start the exit of a worker that had no job counts as a failed
+	// start.
 	startWindow = time.Minute
 )
 
 const (
-	maxReason = 2000 // bytes of a failure's text
-	keptPast  = 10   // ended workers of an endpoint whose logs can be read
+	maxReason = 2000 // length of a failure's text, in bytes
+	keptPast  = 10   // ended workers whose logs are kept, per endpoint
 )

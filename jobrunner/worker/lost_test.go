@@ -16,10 +16,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// silent are processes that do nothing of themselves.
+// silent starts processes that do nothing.
 type silent struct {
 	started   chan string
-	processes chan *mute // nil: nobody asks for them
+	processes chan *mute // nil if the test doesn't need them
 }
 
 func (s silent) Program(string) (run.Program, error) {
@@ -45,19 +45,18 @@ func (p *mute) Stop(time.Duration)    { p.end() }
 func (p *mute) Address() string       { return "" }
 func (p *mute) Usage() run.Usage      { return run.Usage{} }
 
-// A worker that begins anew is given the job that it lost once more, and then
-// must not hear that it is to stop it.
-func TestLostJobIsNotToStop(t *testing.T) {
+// A worker that restarts gets its lost job again, and Stops must not name that job.
+func TestStopsOmitsLostJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var stops func() []string
-		var told [][]string
+		var stopped [][]string
 		lost := func(e engine.Event) {
 			if e.Retry {
-				told = append(told, stops()) // between the loss and its end in the pool
+				stopped = append(stopped, stops()) // after the loss, before the pool drops the job
 			}
 		}
 		processes := silent{started: make(chan string, 2)}
@@ -74,9 +73,9 @@ func TestLostJobIsNotToStop(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		one := echo
-		one.Image, one.Min, one.Max = "handlers/silent", 1, 1
-		pools.Set(one)
+		settings := echo
+		settings.Image, settings.Min, settings.Max = "handlers/silent", 1, 1
+		pools.Set(settings)
 		id := <-processes.started
 		stops = func() []string {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -111,9 +110,9 @@ func TestLostJobIsNotToStop(t *testing.T) {
 		if got := take(); !slices.Equal(got, []string{job.ID}) {
 			t.Fatalf("took %v after the loss", got)
 		}
-		told = append(told, stops())
-		if len(told) != 2 || len(told[0])+len(told[1]) > 0 {
-			t.Errorf("was told to stop %v", told)
+		stopped = append(stopped, stops())
+		if len(stopped) != 2 || len(stopped[0])+len(stopped[1]) > 0 {
+			t.Errorf("Stops returned %v", stopped)
 		}
 	})
 }

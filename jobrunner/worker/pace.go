@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// pace notices a worker that lets time pass between its jobs although others
-// wait. The public SDK looks for a free slot only once a second: a worker with
-// one slot does one job a second at most. The worker's lock guards it.
+// pace detects a worker that pauses between its jobs although others wait. The public SDK looks for a
+// free slot only once a second, so a worker with one slot runs at most one job a second. The worker's
+// lock guards it.
 type pace struct {
-	since   time.Time     // the first of the takes in a row that found a job at once
+	since   time.Time     // first of the consecutive takes that found a job at once
 	emptied time.Time     // when the last job left it
-	takes   int           // in a row, after the first
-	paused  time.Duration // between its jobs, since then
+	takes   int           // consecutive takes after the first
+	paused  time.Duration // total of the pauses since then
 }
 
-// When a pause between jobs is worth a word.
+// Thresholds of the advice.
 const (
-	pacedTakes = 5                     // in a row
-	atOnce     = 50 * time.Millisecond // a take that finds a job so soon found it waiting
-	pausedMost = 0.3                   // of the time
+	pacedTakes = 5                     // consecutive takes
+	atOnce     = 50 * time.Millisecond // a take that is this fast found a waiting job
+	pausedMost = 0.3                   // pauses as a fraction of the time
 )
 
-// notePace notes a take: when it was asked for, and what came when. The worker is
-// locked.
+// notePace records a take: when the worker requested jobs, how many it got, and whether it held none
+// before. The caller holds the worker's lock.
 func (w *worker) notePace(asked time.Time, jobs int, alone bool) {
 	now, p := w.pool.clock.Now(), &w.pace
 	if jobs != 1 || !alone || now.Sub(asked) > atOnce {
@@ -43,15 +43,15 @@ func (w *worker) notePace(asked time.Time, jobs int, alone bool) {
 	}
 }
 
-// What a worker's author may want to know.
+// Kinds of advice for a worker's author.
 const (
 	adviceOnPace = iota
 	adviceOnFolder
 	advices
 )
 
-// advise notes an advice, or with "" that it does not count any more. The log has
-// it once for each version of the endpoint. The worker is locked.
+// advise sets an advice, or clears it if text is "". It is logged once for each version of the
+// endpoint. The caller holds the worker's lock.
 func (w *worker) advise(about int, text string) {
 	w.advice[about] = text
 	if version := w.settings.Version + 1; text == "" || w.pool.advised[about].Swap(version) == version {

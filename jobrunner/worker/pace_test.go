@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// mutes are processes that do nothing of themselves, in one folder.
+// mutes starts processes that do nothing, in one folder.
 type mutes struct {
 	silent
 	folder string
@@ -25,8 +25,8 @@ func (m mutes) Program(image string) (run.Program, error) {
 	return p, err
 }
 
-// A worker that asks for its next job only after a pause, while jobs wait, is
-// advised to have more slots; one that is quick, or has nothing to do, is not.
+// A worker that pauses between jobs although others wait is advised to have more slots. A fast or idle
+// worker isn't.
 func TestAdviceOnPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
@@ -72,7 +72,7 @@ func TestAdviceOnPace(t *testing.T) {
 	}
 }
 
-// withMutes has an endpoint with one worker, which the test speaks for.
+// withMutes runs a test with an endpoint whose one worker the test plays.
 func withMutes(t *testing.T, test func(f *fixture, id string)) {
 	t.Helper()
 	bubbleWith(t, nil, func(c *worker.Config) chan string {
@@ -80,16 +80,16 @@ func withMutes(t *testing.T, test func(f *fixture, id string)) {
 		c.Programs = processes
 		return processes.started
 	}, func(f *fixture, started chan string) {
-		one := echo
-		one.Image, one.Min, one.Max = "team/worker", 1, 1
-		f.pools.Set(one)
+		first := echo
+		first.Image, first.Min, first.Max = "team/worker", 1, 1
+		f.pools.Set(first)
 		test(f, <-started)
 	})
 }
 
-// Releases that keep their jobs in their folder are named where workers share
-// one, at the first word of the second.
-func TestAdviceOnASharedFolder(t *testing.T) {
+// A worker of an SDK release that keeps its jobs in its folder gets advice once another worker shares
+// the folder.
+func TestAdviceOnSharedFolder(t *testing.T) {
 	for release, want := range map[string]bool{
 		"1.3.7": false, "1.7.11": false, "1.7.12": true, "1.7.13": true, "1.8.0": true, "1.9.1": true, "1.10.0": false, "1.12.0": false, "2.0.0": false,
 		"": false, "stand-in": false, "unknown": false, "1": false,
@@ -100,20 +100,20 @@ func TestAdviceOnASharedFolder(t *testing.T) {
 				c.Programs = processes
 				return processes.started
 			}, func(f *fixture, started chan string) {
-				one, two := echo, echo
-				one.Image, one.Min, one.Max = "team/worker", 1, 1
-				f.pools.Set(one)
-				first := <-started
-				f.pools.SDK("ep", first, release)
+				first, second := echo, echo
+				first.Image, first.Min, first.Max = "team/worker", 1, 1
+				f.pools.Set(first)
+				firstID := <-started
+				f.pools.SDK("ep", firstID, release)
 				synctest.Wait()
 				if strings.Contains(f.log.String(), "shares with other workers") {
 					f.t.Errorf("of a worker alone in its folder the log says\n%s", f.log)
 				}
-				two.ID, two.Image, two.Min, two.Max = "other", "team/worker", 1, 1
-				f.pools.Set(two)
-				second := <-started
+				second.ID, second.Image, second.Min, second.Max = "other", "team/worker", 1, 1
+				f.pools.Set(second)
+				secondID := <-started
 				for range 3 { // pings
-					f.pools.SDK("other", second, release)
+					f.pools.SDK("other", secondID, release)
 				}
 				if got := strings.Count(f.log.String(), "shares with other workers"); got != map[bool]int{true: 1}[want] {
 					f.t.Errorf("the log says it %d times:\n%s", got, f.log)

@@ -8,18 +8,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// Placement is what a worker runs on, as the catalog has it, and where. Where
-// this machine lacks the GPUs that an endpoint asks for, it stands in for them.
+// Placement is what a worker runs on, and where, in the catalog's terms. A machine that lacks the GPUs
+// pretends to have them.
 type Placement struct {
-	GPU        string // type; "" for a worker on CPUs
+	GPU        string // type id; "" if the worker runs on CPUs
 	GPUs       int
-	CPU        string // flavour
+	CPU        string // flavor id
 	VCPUs      int64
 	DataCenter string
 }
 
-// placeGPU chooses the first type of which there is stock, and leaves a request
-// those types alone.
+// placeGPU chooses the first type in stock, and limits the request to types in stock.
 func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Placement, err error) {
 	candidates, chosen := request.Types, request.Types
 	if len(candidates) == 0 { // any type: all pools
@@ -41,8 +40,7 @@ func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Pla
 	return p, nil
 }
 
-// placeCPU chooses the first flavour of which there is stock. An endpoint that
-// asks for nothing may have any.
+// placeCPU chooses the first flavor in stock. An endpoint that names none may get any.
 func placeCPU(offered *catalog.Catalog, e Endpoint) (p Placement, err error) {
 	var flavors []string
 	for _, c := range e.CPU {
@@ -67,7 +65,7 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (p Placement, err error) {
 	return Placement{}, outOfStock(flavors, "any CPU", e)
 }
 
-// dataCenterOf is where a worker of an endpoint is placed; "": there is no stock.
+// dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.
 func dataCenterOf(offered *catalog.Catalog, what catalog.Placing, e Endpoint) string {
 	what.Product = catalog.Serverless
 	return offered.Place(what, e.DataCenters, true)

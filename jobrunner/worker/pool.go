@@ -18,31 +18,31 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// home is what the workers of one endpoint stand on and tell of themselves. It
-// knows none of them: what a worker calls here never comes back to a worker.
-type home struct {
+// poolCore is the part of a pool that its workers use. It doesn't know the workers, so a call from a
+// worker never leads back to one.
+type poolCore struct {
 	id     string
 	config Config
 	queue  Queue
 	clock  *clock.Clock
 	logger *slog.Logger
 
-	latest  atomic.Pointer[Endpoint] // its settings
-	wake    chan struct{}            // the load is to be evaluated
-	full    atomic.Bool              // what jobs do matters to no evaluation; see pool.isFull
+	latest  atomic.Pointer[Endpoint] // current settings
+	wake    chan struct{}            // signals that the load must be evaluated
+	full    atomic.Bool              // jobs change no evaluation; see pool.isFull
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
-	advised [advices]atomic.Int64    // versions, from 1 on, for which the log has an advice
+	advised [advices]atomic.Int64    // version + 1 for which each advice was logged
 	backoff backoff
 	balance balance
 }
 
-func (h *home) settings() Endpoint { return *h.latest.Load() }
+func (h *poolCore) settings() Endpoint { return *h.latest.Load() }
 
-// poke has the load evaluated.
-func (h *home) poke() { notify.Signal(h.wake) }
+// poke triggers an evaluation of the load.
+func (h *poolCore) poke() { notify.Signal(h.wake) }
 
-// jobsChanged has the load evaluated unless it makes no difference.
-func (h *home) jobsChanged() {
+// jobsChanged triggers an evaluation unless jobs can't change its result.
+func (h *poolCore) jobsChanged() {
 	if !h.active.Load() {
 		h.active.Store(true)
 	}
@@ -51,33 +51,32 @@ func (h *home) jobsChanged() {
 	}
 }
 
-// take is how a worker takes jobs.
-func (h *home) take(w *worker, most int) engine.Take {
+// take returns the parameters with which a worker takes jobs.
+func (h *poolCore) take(w *worker, most int) engine.Take {
 	settings := h.latest.Load()
 	return engine.Take{Endpoint: h.id, Worker: w.id, Max: most, Timeout: settings.Timeout, Lead: settings.Lead}
 }
 
-// pool is the workers of one endpoint. One goroutine decides how many there
-// are; mu guards who they are. A worker has a lock of its own for what it does,
-// which is taken while mu is held, and never the other way round.
+// pool manages the workers of one endpoint. One goroutine decides how many there are; mu guards the
+// set. A worker's own lock may be taken while mu is held, never the other way round.
 type pool struct {
-	home
+	poolCore
 	done chan struct{}
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	workers map[*worker]bool // all that are not gone
-	failed  []*worker        // that are UNHEALTHY until others are started
-	past    []*worker        // that ended, the latest last
-	drained bool             // there are to be none
-	number  int64            // of workers so far
-	added   time.Time
+	workers map[*worker]bool // all that aren't gone
+	failed  []*worker        // UNHEALTHY until they are replaced
+	past    []*worker        // ended, the latest last
+	drained bool             // no more workers may start
+	number  int64            // workers started so far
+	added   time.Time        // when the latest worker was started
 }
 
 func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 	ctx, stop := context.WithCancel(ctx)
 	p := &pool{
-		home: home{
+		poolCore: poolCore{
 			id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger,
 			wake: make(chan struct{}, 1), backoff: backoff{version: settings.Version}, balance: balance{ready: make(chan struct{})},
 		},
@@ -94,7 +93,7 @@ func (p *pool) close() {
 	<-p.done
 }
 
-// run evaluates the load whenever something happened that may matter.
+// run evaluates the load after each event that may matter.
 func (p *pool) run(ctx context.Context) {
 	defer close(p.done)
 	var workers sync.WaitGroup
@@ -113,7 +112,7 @@ func (p *pool) run(ctx context.Context) {
 	}
 }
 
-// drain lets the workers leave, and returns who they are.
+// drain makes all workers leave, and returns them.
 func (p *pool) drain() []*worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,7 @@ func (p *pool) drain() []*worker {
 	return slices.Collect(maps.Keys(p.workers))
 }
 
-// find is a worker that a test holds for, nil for none.
+// find returns a live worker for which test is true, or nil.
 func (p *pool) find(test func(w *worker) bool) *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,8 +135,7 @@ func (p *pool) find(test func(w *worker) bool) *worker {
 	return nil
 }
 
-// each are all workers that have a state: those that live, and those that
-// failed and are not replaced yet. The pool is locked.
+// each returns the live workers, and the failed ones that aren't replaced yet. The caller holds mu.
 func (p *pool) each() iter.Seq[*worker] {
 	return func(yield func(*worker) bool) {
 		for w := range p.workers {
@@ -153,15 +151,14 @@ func (p *pool) each() iter.Seq[*worker] {
 	}
 }
 
-// waitsFor is why no worker of the endpoint can work, and its jobs wait; "" while
-// one does. One that starts anew after a failure changes nothing before it is
-// ready, or is known not to get ready.
-func (p *pool) waitsFor() (reason string) {
+// blockedBecause returns why no worker of the endpoint can work, or "" if one does. After a failure it
+// returns the old reason until a new worker is ready, or fails too.
+func (p *pool) blockedBecause() (reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	unready := ""
 	for w := range p.each() {
-		switch v := w.now(); v.State {
+		switch v := w.view(); v.State {
 		case Idle, Running:
 			return ""
 		case Initializing:
@@ -171,18 +168,17 @@ func (p *pool) waitsFor() (reason string) {
 	return cmp.Or(p.backoff.failure(), unready)
 }
 
-// evaluate starts the workers that are missing, lets those leave that are not
-// needed, and says when to look again.
+// evaluate starts missing workers, drains superfluous ones, and returns when to evaluate again.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Lead) {
-		return retake
+		return retryDelay
 	}
 	load, err := p.load(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !engine.Temporary(err) {
 			p.logger.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
 		}
-		return retake
+		return retryDelay
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +194,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	surge := p.rollOut()
 	staying, spare := p.staying()
-	want, again := settings.wanted(load, staying, spare, now, p.added)
+	want, again := settings.desired(load, staying, spare, now, p.added)
 	want = min(want+surge, settings.Max)
 	again = min(again, p.retire(load, now))
 	if pause > 0 {
@@ -207,29 +203,28 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if p.failing() {
 		return again
 	}
-	if active && p.isFull() { // without jobs that come and go there is nothing to save
+	if active && p.isFull() { // worth it only if jobs come and go
 		p.full.Store(true)
-		return min(again, settings.IdleTimeout) // when one may have been idle for long enough
+		return min(again, settings.IdleTimeout) // the earliest idle time-out
 	}
 	for ; staying < want && len(p.workers) < settings.Max; staying++ {
 		p.number++
-		w := newWorker(ctx, &p.home, p.number)
+		w := newWorker(ctx, &p.poolCore, p.number)
 		p.workers[w] = true
 		p.added = now
 		workers.Go(func() {
-			p.noteEnd(w, w.live(ctx))
+			p.recordEnd(w, w.live(ctx))
 			close(w.gone)
 		})
 	}
 	return again
 }
 
-// isFull tells whether all workers that there may be work and are to stay: whatever
-// jobs come and go, none is started, and none leaves before it was idle for its time.
-// The pool is locked.
+// isFull reports whether the pool is at its maximum and all its workers work and stay. Then no job can
+// start a worker, and none leaves before its idle time-out. The caller holds mu.
 func (p *pool) isFull() bool {
 	for w := range p.workers {
-		if v := w.now(); !v.staying || v.stale || v.State != Idle && v.State != Running {
+		if v := w.view(); !v.takesJobs || v.stale || v.State != Idle && v.State != Running {
 			return false
 		}
 	}
@@ -237,8 +232,8 @@ func (p *pool) isFull() bool {
 	return len(p.workers) == settings.Max && settings.IdleTimeout > 0
 }
 
-// load is what asks for workers: jobs, or requests where there is no queue. How
-// long the oldest job waits is read only where it decides.
+// load returns the demand: jobs, or requests behind a load balancer. It reads how long the oldest job
+// waits only if that decides.
 func (p *pool) load(ctx context.Context) (engine.Load, error) {
 	settings := p.settings()
 	if settings.Balanced {
@@ -257,11 +252,10 @@ func (p *pool) load(ctx context.Context) (engine.Load, error) {
 	return p.queue.Load(ctx, p.id)
 }
 
-// staying counts the workers that are not about to leave, and those of them that
-// will take a job that waits.
+// staying counts the workers that aren't about to leave, and how many of them will take a waiting job.
 func (p *pool) staying() (staying, spare int) {
 	for w := range p.workers {
-		if v := w.now(); v.staying {
+		if v := w.view(); v.takesJobs {
 			staying++
 			if v.State != Running && v.State != Unhealthy {
 				spare++
@@ -271,9 +265,9 @@ func (p *pool) staying() (staying, spare int) {
 	return staying, spare
 }
 
-// retire lets the workers leave that were idle for their time, down to the
-// minimum, and those above the maximum, and says when the next one may be. One
-// that does not work yet is needed while jobs wait.
+// retire drains workers whose idle time-out has passed, down to the minimum, and all above the
+// maximum. It returns the time until the next idle time-out. While jobs wait, it keeps workers that
+// don't work yet.
 func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 	again = recheck
 	settings := p.settings()
@@ -282,8 +276,8 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 		if staying <= settings.Min {
 			return recheck
 		}
-		v := w.now()
-		if !v.staying || v.jobs > 0 || v.State == Unhealthy || v.State != Idle && load.Waiting > 0 {
+		v := w.view()
+		if !v.takesJobs || v.jobs > 0 || v.State == Unhealthy || v.State != Idle && load.Waiting > 0 {
 			continue
 		}
 		if left := v.since.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
@@ -302,7 +296,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 	return again
 }
 
-// update makes settings count. One call at a time.
+// update applies new settings. It must not be called concurrently.
 func (p *pool) update(settings Endpoint) {
 	before := p.settings()
 	p.latest.Store(&settings)
@@ -314,9 +308,8 @@ func (p *pool) update(settings Endpoint) {
 	}
 }
 
-// noteEnd notes that nothing of a worker is there any more, and why it could not
-// work.
-func (p *pool) noteEnd(w *worker, failure string) {
+// recordEnd records that a worker is gone, and why it couldn't work, if it couldn't.
+func (p *pool) recordEnd(w *worker, failure string) {
 	if failure != "" {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)
@@ -335,23 +328,23 @@ func (p *pool) noteEnd(w *worker, failure string) {
 	p.poke()
 }
 
-// replaceFailed archives the workers that failed: others take their places.
+// replaceFailed archives the failed workers, so that others take their places.
 func (p *pool) replaceFailed() {
 	p.archive(p.failed...)
 	p.failed = nil
 }
 
-// archive keeps what workers wrote for a while. The pool is locked.
+// archive keeps the logs of ended workers for a while. The caller holds mu.
 func (p *pool) archive(workers ...*worker) {
 	p.past = append(p.past, workers...)
 	p.past = p.past[max(0, len(p.past)-keptPast):]
 }
 
-// failing tells whether a worker has failed that is not gone yet: the pause
-// begins when it is. The pool is locked.
+// failing reports whether a failed worker isn't gone yet: the pause begins when it is. The caller
+// holds mu.
 func (p *pool) failing() bool {
 	for w := range p.workers {
-		if v := w.now(); v.State == Unhealthy && !v.stale {
+		if v := w.view(); v.State == Unhealthy && !v.stale {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// colored is an endpoint of fakes whose version is in the color of their work.
+// colored returns an endpoint of fakes. Its version is the color in the output of their jobs.
 func colored(version int64, most int) worker.Endpoint {
 	return worker.Endpoint{
 		ID: "ep", Container: store.Container{Image: "fake/x", Env: map[string]string{"COLOR": fmt.Sprint("color-", version)}},
@@ -27,7 +27,7 @@ func (f *fixture) work(seconds float64) engine.Job {
 	return f.submit(engine.NewJob{Input: fmt.Appendf(nil, `{"seconds": %g}`, seconds)})
 }
 
-// completed checks that a job was done, once, by a worker of the version.
+// completed checks that a job was done once, by a worker of the version.
 func (f *fixture) completed(job engine.Job, version int64) {
 	f.t.Helper()
 	got := f.state(job)
@@ -36,7 +36,7 @@ func (f *fixture) completed(job engine.Job, version int64) {
 	}
 }
 
-// workers are an endpoint's in words: state and version, * where it is stale.
+// workers checks the state and version of an endpoint's workers; * marks a stale one.
 func (f *fixture) workers(want ...string) {
 	f.t.Helper()
 	synctest.Wait()
@@ -53,9 +53,9 @@ func (f *fixture) workers(want ...string) {
 	}
 }
 
-// A worker that starts is INITIALIZING until it asks for a job, and the jobs
-// that wait are not another reason to start one before their time.
-func TestAProcessStartsForTheFirstJob(t *testing.T) {
+// A worker is INITIALIZING until it requests a job. Waiting jobs don't start another one before the
+// scaler's delay.
+func TestFirstJobStartsOneProcess(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -81,8 +81,8 @@ func TestAProcessStartsForTheFirstJob(t *testing.T) {
 	})
 }
 
-// A worker that runs and asks for no job says so after a while, until it asks.
-func TestAWorkerThatDoesNotAsk(t *testing.T) {
+// A worker that requests no job gets a reason after 30 s, which goes away when it requests one.
+func TestWorkerThatRequestsNoJob(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = time.Minute
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -91,7 +91,7 @@ func TestAWorkerThatDoesNotAsk(t *testing.T) {
 		const silent = "it has run for 30s and not asked for a job"
 		pass(29 * time.Second)
 		if why := f.pools.Failure("ep"); why != "" {
-			t.Errorf("it is said too soon: %q", why)
+			t.Errorf("the reason comes too soon: %q", why)
 		}
 		pass(2 * time.Second)
 		f.counts(worker.Counts{Initializing: 1})
@@ -104,13 +104,13 @@ func TestAWorkerThatDoesNotAsk(t *testing.T) {
 		pass(29*time.Second + time.Second/2)
 		f.counts(worker.Counts{Running: 1})
 		if why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; why != "" || of.Reason != "" {
-			t.Errorf("it works, and the endpoint says %q, the worker %+v", why, of)
+			t.Errorf("the worker works, but the endpoint says %q, the worker %+v", why, of)
 		}
 	})
 }
 
-// A worker holds nothing as soon as it said what came of its job.
-func TestAResultFreesTheWorker(t *testing.T) {
+// A worker is idle as soon as it reports a result.
+func TestResultFreesWorker(t *testing.T) {
 	bubbleOf(t, newFakes(1), func(f *fixture) {
 		f.pools.Set(colored(1, 1))
 		job := f.work(0.2)
@@ -121,9 +121,9 @@ func TestAResultFreesTheWorker(t *testing.T) {
 	})
 }
 
-// A worker that does not stop a job that was taken from it is killed after a
-// while, and the next job is done by another.
-func TestAWorkerThatCannotStop(t *testing.T) {
+// A worker that doesn't stop a cancelled job is killed after the grace, and another one does the next
+// job.
+func TestUnstoppableJobKillsWorker(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleOf(t, fakes, func(f *fixture) {
 		f.pools.Set(colored(1, 1))
@@ -146,7 +146,7 @@ func TestAWorkerThatCannotStop(t *testing.T) {
 }
 
 // A lower maximum ends idle workers at once, and busy ones after their jobs.
-func TestALowerMaximum(t *testing.T) {
+func TestLowerMaximum(t *testing.T) {
 	fakes := newFakes(4)
 	bubbleOf(t, fakes, func(f *fixture) {
 		e := colored(1, 4)
@@ -174,9 +174,9 @@ func TestALowerMaximum(t *testing.T) {
 	})
 }
 
-// Workers that end right after their start are started again after a pause that
-// doubles up to a minute; meanwhile one shows why. One job done ends it.
-func TestACrashLoop(t *testing.T) {
+// Workers that exit right after their start are restarted after a pause that doubles up to a minute.
+// Meanwhile one shows why. One completed job resets the pause.
+func TestCrashLoop(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.broken = true
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -230,8 +230,8 @@ func TestACrashLoop(t *testing.T) {
 	})
 }
 
-// One that takes a while to be gone is not replaced before its pause, either.
-func TestACrashLoopOfSlowEnds(t *testing.T) {
+// A worker whose end takes long isn't replaced before the pause either.
+func TestCrashLoopWithSlowExits(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot, fakes.dying = time.Second, 3*time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -261,9 +261,8 @@ func TestACrashLoopOfSlowEnds(t *testing.T) {
 	})
 }
 
-// A new version of an endpoint that does not work is given up for the next one
-// at once, whatever the pause.
-func TestANewVersionEndsThePause(t *testing.T) {
+// A new version starts at once, even during the pause after failures of the old one.
+func TestNewVersionEndsPause(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.broken = true
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -280,9 +279,9 @@ func TestANewVersionEndsThePause(t *testing.T) {
 	})
 }
 
-// An idle worker of an older version is replaced at once where there is to be
-// one, and a worker with a job after it.
-func TestRollingRelease(t *testing.T) {
+// An idle worker of an older version is replaced at once if the minimum requires it, and a busy worker
+// after its job.
+func TestRollingUpdate(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -297,7 +296,7 @@ func TestRollingRelease(t *testing.T) {
 		f.pools.Set(e)
 		f.workers("RUNNING 1*", "INITIALIZING 2")
 		pass(3 * time.Second)
-		f.counts(worker.Counts{Running: 1, Idle: 1, Initializing: 1}) // the one with a job leaves, and has its place filled
+		f.counts(worker.Counts{Running: 1, Idle: 1, Initializing: 1}) // the busy one drains, and its replacement starts
 		fresh := f.work(5)
 		pass(5 * time.Second)
 		f.completed(fresh, 2)
@@ -308,9 +307,8 @@ func TestRollingRelease(t *testing.T) {
 	})
 }
 
-// At the maximum a worker leaves before another one starts; jobs wait, and none
-// is lost.
-func TestRollingReleaseAtTheMaximum(t *testing.T) {
+// At the maximum a worker leaves before its replacement starts. Jobs wait; none is lost.
+func TestRollingUpdateAtMaximum(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.boot = time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -340,7 +338,7 @@ func TestRollingReleaseAtTheMaximum(t *testing.T) {
 	})
 }
 
-// Workers that are drained end their jobs and take no more.
+// Drained workers finish their jobs and take no more.
 func TestDrain(t *testing.T) {
 	fakes := newFakes(2)
 	bubbleOf(t, fakes, func(f *fixture) {
@@ -376,9 +374,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A worker that dies of a job, or beside one, is replaced, and its job is done
-// by another.
-func TestACrashWithAJob(t *testing.T) {
+// A worker that dies, with or without a job, is replaced if a job waits, and its job runs again.
+func TestCrashedWorkerIsReplaced(t *testing.T) {
 	fakes := newFakes(1)
 	bubbleOf(t, fakes, func(f *fixture) {
 		f.pools.Set(colored(1, 1))
@@ -392,7 +389,7 @@ func TestACrashWithAJob(t *testing.T) {
 		idle := fakes.alive()[0]
 		idle.end(errors.New("out of memory"))
 		synctest.Wait()
-		f.counts(worker.Counts{}) // nothing asks for another
+		f.counts(worker.Counts{}) // no job needs another
 		if f.work(1); fakes.started() != 3 {
 			t.Errorf("%d were started", fakes.started())
 		}

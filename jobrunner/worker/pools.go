@@ -1,30 +1,32 @@
-// Package worker starts, feeds, watches, scales and ends the workers of
-// endpoints. Workers reach the queue by Take and Report alone.
+// Package worker runs the workers of endpoints: it starts, feeds, watches, scales and
+// ends them. Workers use the queue only through Take and Report.
 //
 // # The life of a worker
 //
-// What happens to a worker (state.go) changes its state so, and not otherwise:
+// Events (state.go) change a worker's state as follows; other combinations change
+// nothing. The columns are devicesRefused, devicesGranted, jobRequested, jobTaken,
+// lastJobGone, workerFailed and shutdown:
 //
-//	              refused    placed        asked  took     emptied  failed     ends
-//	INITIALIZING  THROTTLED                IDLE   RUNNING           UNHEALTHY  ENDING
-//	THROTTLED                INITIALIZING                           UNHEALTHY  ENDING
-//	IDLE                                          RUNNING           UNHEALTHY  ENDING
-//	RUNNING                                                IDLE     UNHEALTHY  ENDING
+//	              refused    granted       requested  taken    gone  failed     shutdown
+//	INITIALIZING  THROTTLED                IDLE       RUNNING        UNHEALTHY  ENDING
+//	THROTTLED                INITIALIZING                            UNHEALTHY  ENDING
+//	IDLE                                              RUNNING        UNHEALTHY  ENDING
+//	RUNNING                                                    IDLE  UNHEALTHY  ENDING
 //	UNHEALTHY
 //	ENDING
 //
-// Beside that it goes one way, from the top to the bottom:
+// Apart from that, a worker passes through these phases:
 //
-//	takes jobs  until drain: its pool has no use for it, or it can't work any more
-//	drains      until its last job is over, it is killed, or its process has ended
-//	ends        its process is killed and its jobs are given back (end)
-//	is gone     its pool keeps its log for a while (noteEnd)
+//	takes jobs  until drain: its pool doesn't need it, or it can't work any more
+//	drains      until its last job ends, it is killed, or its process exits
+//	ends        its process is killed and its jobs are requeued (end)
+//	is gone     its pool keeps its log for a while (recordEnd)
 //
-// # Who locks what
+// # Locks
 //
-// Pools knows the pools, a pool its workers, a worker its jobs: each has one lock,
-// which is taken in this order. What workers tell upwards goes to their home,
-// which has the back-off and the requests that wait, and knows no worker.
+// Pools holds pools, a pool holds workers, and a worker holds jobs. Each has one lock;
+// they are taken in this order. Workers report to their poolCore, which has the back-off
+// and the waiting requests of a load balancer, and doesn't know the workers.
 package worker
 
 import (
@@ -42,7 +44,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Queue is what pools and workers need of the engine.
+// Queue is the part of the engine that pools and workers use.
 type Queue interface {
 	TakeOrWait(ctx context.Context, t engine.Take) ([]engine.Taken, error)
 	Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error)
@@ -55,87 +57,82 @@ type Queue interface {
 	Load(ctx context.Context, endpoint string) (engine.Load, error)
 }
 
-// Devices are the machine's GPUs, each for one worker at a time.
+// Devices allocates the machine's GPUs, each to one worker at a time.
 type Devices interface {
-	// Acquire gives an owner devices until Release. The error says, for people,
-	// why not.
+	// Acquire gives an owner devices until Release. The error says, for people, why it can't.
 	Acquire(want gpu.Request, owner string) ([]gpu.Device, error)
 	Release(owner string)
-	// Freed is a hint to the one who listens that a request that was refused may
-	// be met now.
+	// Freed signals its one listener that a rejected request may succeed now.
 	Freed() <-chan struct{}
 }
 
-// Meter is told of the workers that run, for billing. Its calls don't wait.
+// Meter records the running workers for billing. Its calls don't block.
 type Meter interface {
 	Begin(worker string, e Endpoint, p Placement)
 	End(worker string)
 }
 
-// Endpoint is what rules an endpoint's workers.
+// Endpoint is the configuration of an endpoint's workers.
 type Endpoint struct {
 	ID string
 	store.Container
-	Version  int64      // of what workers are made of: others are stale
-	GPU      *store.GPU // what they ask for; nil: none
+	Version  int64      // of the worker settings; workers of other versions are stale
+	GPU      *store.GPU // GPUs that a worker needs; nil means none
 	CPU      []store.CPU
-	Volumes  []string // ids of network volumes, of which a worker has the first
-	Balanced bool     // workers serve HTTP behind a load balancer, and there is no queue
+	Volumes  []string // ids of network volumes; workers mount the first
+	Balanced bool     // workers serve HTTP behind a load balancer, without a queue
 
-	DataCenters []string // that they may be in; empty: any
-	Template    string   // id of the one that the endpoint is linked to, "" for none
+	DataCenters []string // allowed data centers; empty means any
+	Template    string   // id of the endpoint's template, or ""
 
 	Min, Max    int
 	IdleTimeout time.Duration // before an idle worker ends
-	Timeout     time.Duration // of an execution, 0: never set
-	Lead        engine.Lead   // the process's, where several share the endpoints; zero: it is the only one
-	ByRequests  bool          // scale on REQUEST_COUNT, else on QUEUE_DELAY
-	ScalerValue float64       // requests per worker, or seconds a job may wait
+	Timeout     time.Duration // of an execution; 0 if never set
+	Lead        engine.Lead   // this process's lead if several share the endpoints; otherwise zero
+	ByRequests  bool          // scale by REQUEST_COUNT, otherwise by QUEUE_DELAY
+	ScalerValue float64       // requests per worker, or seconds that a job may wait
 }
 
-// Config is what pools stand on.
+// Config configures Pools.
 type Config struct {
 	Queue Queue
 	// Programs resolves images that aren't built in. Nil resolves none.
 	Programs run.Programs
-	// URL is the deployment's, as workers reach it. Empty: no worker can be a
-	// process.
+	// URL is the deployment's address for workers. If it is empty, no worker can be a process.
 	URL string
-	// Devices are given to the workers of endpoints that ask for GPUs. nil is a
-	// machine without any: all workers run on its CPU.
+	// Devices allocates GPUs. Nil means a machine without GPUs: all workers run on its CPU.
 	Devices Devices
-	// Catalog says of what there is stock, and where; nil is the one that is built
-	// in, which says nothing of that.
+	// Catalog has stock and data centers. Nil is the built-in catalog, which has no limits of stock.
 	Catalog *catalog.Source
-	// MayScale says that workers may be started by a lead; nil: always.
+	// MayScale reports whether a lead may start workers. Nil means always.
 	MayScale func(engine.Lead) bool
-	// Meter is told which workers run; nil: nobody is.
+	// Meter may be nil.
 	Meter Meter
-	// Sample tells how a device does, for the log of a job's end; nil: not.
+	// Sample measures a device, for the log of a job's end. It may be nil.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Volume returns a network volume without a mount path; nil: there are none.
+	// Volume returns a network volume without a mount path. Nil means there are no volumes.
 	Volume func(ctx context.Context, id string) (run.Mount, error)
-	// Credentials are those of a registry auth; nil: there are none.
+	// Credentials returns those of a registry auth. Nil means there are none.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
 	Secrets     run.Resolver
-	// LogTo takes each line that a worker writes, behind its id; nil: none.
+	// LogTo gets each line of the workers' logs, prefixed with the worker's id. It may be nil.
 	LogTo  io.Writer
 	Clock  *clock.Clock
 	Logger *slog.Logger
 
-	makeRoom func(Endpoint) // has a worker of a batch leave whose devices the endpoint waits for
+	makeRoom func(Endpoint) // preempts a batch worker whose devices the endpoint waits for
 }
 
-// Pools are the workers of all endpoints.
+// Pools manages the workers of all endpoints.
 type Pools struct {
-	config Config
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	spread sync.WaitGroup
+	config     Config
+	ctx        context.Context // ends with Close
+	stop       context.CancelFunc
+	background sync.WaitGroup
 
 	mu      sync.Mutex
 	pools   map[string]*pool
-	drained bool // there are to be no workers any more
+	drained bool // no more workers may start
 }
 
 // serialized is an io.Writer for concurrent use.
@@ -150,7 +147,7 @@ func (s *serialized) Write(b []byte) (int, error) {
 	return s.to.Write(b)
 }
 
-// New has no workers yet.
+// New returns Pools without endpoints.
 func New(c Config) *Pools {
 	c.Programs = programs{c.Programs}
 	if c.LogTo != nil {
@@ -160,21 +157,20 @@ func New(c Config) *Pools {
 	p.config.makeRoom = p.makeRoom
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices != nil {
-		p.spread.Go(p.forwardFreed)
+		p.background.Go(p.forwardFreed)
 	}
 	return p
 }
 
-// Set makes an endpoint's settings count from now on, and starts its pool where
-// there is none. Workers of another version are replaced, each once its jobs
-// are done.
+// Set applies an endpoint's settings, and starts its pool if there is none. Workers of other versions
+// are replaced once their jobs are done.
 func (p *Pools) Set(e Endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch one := p.pools[e.ID]; {
-	case p.ctx.Err() != nil || p.drained && one == nil:
-	case one != nil:
-		one.update(e)
+	switch pool := p.pools[e.ID]; {
+	case p.ctx.Err() != nil || p.drained && pool == nil:
+	case pool != nil:
+		pool.update(e)
 		if batch := p.pools[engine.BatchQueue(e.ID)]; batch != nil {
 			batch.update(batchSettings(e))
 		}
@@ -183,45 +179,46 @@ func (p *Pools) Set(e Endpoint) {
 	}
 }
 
-// Remove ends the workers of an endpoint that is gone.
+// Remove ends the workers of a deleted endpoint.
 func (p *Pools) Remove(endpoint string) {
 	p.mu.Lock()
 	var removed []*pool
 	for _, queue := range []string{endpoint, engine.BatchQueue(endpoint)} {
-		if one := p.pools[queue]; one != nil {
-			removed = append(removed, one)
+		if pool := p.pools[queue]; pool != nil {
+			removed = append(removed, pool)
 			delete(p.pools, queue)
 		}
 	}
 	p.mu.Unlock()
-	for _, one := range removed {
-		one.close()
+	for _, pool := range removed {
+		pool.close()
 	}
 }
 
-// Leads is the lead by which an endpoint's workers are here; false: they are not.
+// Leads returns the lead under which this process runs an endpoint's workers, or false if it doesn't.
 func (p *Pools) Leads(endpoint string) (engine.Lead, bool) {
-	one := p.pool(endpoint)
-	if one == nil {
+	pool := p.pool(endpoint)
+	if pool == nil {
 		return engine.Lead{}, false
 	}
-	return one.settings().Lead, true
+	return pool.settings().Lead, true
 }
 
-// Vacant tells that an endpoint has no worker here, not even one whose end is under way.
+// Vacant reports whether an endpoint has no worker in this process, not even one that is shutting
+// down.
 func (p *Pools) Vacant(endpoint string) bool {
-	for _, one := range p.ofEndpoint(endpoint) {
-		if one.find(func(*worker) bool { return true }) != nil {
+	for _, pool := range p.ofEndpoint(endpoint) {
+		if pool.find(func(*worker) bool { return true }) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// Queued says that a job waits. The first request of a batch starts the pool of its queue.
+// Queued reports that a job waits. The first request of a batch starts the pool of its queue.
 func (p *Pools) Queued(queue string) {
-	if one := p.pool(queue); one != nil {
-		one.jobsChanged()
+	if pool := p.pool(queue); pool != nil {
+		pool.jobsChanged()
 	} else if engine.IsBatchQueue(queue) {
 		p.startBatch(engine.EndpointOf(queue))
 	}
@@ -237,21 +234,21 @@ func (p *Pools) all() []*pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]*pool, 0, len(p.pools))
-	for _, one := range p.pools {
-		all = append(all, one)
+	for _, pool := range p.pools {
+		all = append(all, pool)
 	}
 	return all
 }
 
-// Drain lets all workers leave, each when its jobs are done, and starts no more.
-// It waits for them until ctx ends.
+// Drain makes all workers leave once their jobs are done, and starts no more. It waits for them until
+// ctx ends.
 func (p *Pools) Drain(ctx context.Context) {
 	p.mu.Lock()
 	p.drained = true
 	p.mu.Unlock()
 	var leaving []*worker
-	for _, one := range p.all() {
-		leaving = append(leaving, one.drain()...)
+	for _, pool := range p.all() {
+		leaving = append(leaving, pool.drain()...)
 	}
 	for _, w := range leaving {
 		select {
@@ -262,15 +259,15 @@ func (p *Pools) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all workers and waits for them. Jobs that they hold go back to the
-// queue when the engine is next opened.
+// Close ends all workers and waits for them. Their jobs return to the queue when the engine is next
+// opened.
 func (p *Pools) Close() {
 	p.stop()
-	for _, one := range p.all() { // what its workers say until they are gone still counts
-		one.close()
+	for _, pool := range p.all() { // before the map is cleared: workers may report until they are gone
+		pool.close()
 	}
 	p.mu.Lock()
 	p.pools = map[string]*pool{}
 	p.mu.Unlock()
-	p.spread.Wait()
+	p.background.Wait()
 }

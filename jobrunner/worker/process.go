@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// noteStart notes that the worker runs.
+// noteStart records that the worker runs, and starts its billing.
 func (w *worker) noteStart(process run.Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -21,8 +21,8 @@ func (w *worker) noteStart(process run.Process) {
 	}
 }
 
-// noteGone notes that nothing of the worker runs any more.
-func (w *worker) noteGone() {
+// meterEnd ends the billing of the worker.
+func (w *worker) meterEnd() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m := w.pool.config.Meter; m != nil && !w.started.IsZero() {
@@ -30,19 +30,19 @@ func (w *worker) noteGone() {
 	}
 }
 
-// noteReady notes that the worker asks for jobs.
+// noteReady records that the worker requested a job.
 func (w *worker) noteReady() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.apply(asked)
+	w.apply(jobRequested)
 }
 
-// serve runs a process that takes its jobs over the worker protocol, until it
-// ends or has to, and returns why it could not work.
+// serve runs a process that takes its jobs over the worker protocol, until it exits or is killed, and
+// returns why it couldn't work.
 func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec) (run.Process, error), spec *run.Spec) (failure string) {
 	process, err := start(w.taking, *spec)
 	if err != nil {
-		if !w.takesJobs() { // its start was broken off
+		if !w.takesJobs() { // its start was cancelled
 			return ""
 		}
 		return "it could not be started: " + err.Error()
@@ -56,35 +56,35 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	}
 	ended := w.wait(ctx, process)
 	w.drain()
-	w.takers.Wait() // what they bring is the worker's
+	w.takers.Wait() // the worker holds the jobs that they return
 	if ended {
 		w.noteExit(process.Exit())
 	}
 	w.mu.Lock()
-	w.apply(ends) // before its jobs are gone: without them it would look idle
+	w.apply(shutdown) // before its jobs leave: without them it would look idle
 	w.mu.Unlock()
 	if ended {
-		w.giveBackJobs(ctx)
+		w.requeueJobs(ctx)
 	}
-	process.Stop(0) // with its children, even if it has ended
-	w.giveBackJobs(ctx)
+	process.Stop(0) // also its children, even if it has exited
+	w.requeueJobs(ctx)
 	w.end()
 	w.watching.Wait()
 	return w.failure()
 }
 
-// startPatience is how long a worker may start in silence: the SDK asks for jobs once its
-// handler's module is loaded.
+// startPatience is how long a worker may run without requesting a job before that is logged. The SDK
+// requests jobs once its handler's module is loaded.
 const startPatience = 30 * time.Second
 
-// watchStart says of a worker that runs and asks for no job that it does not.
+// watchStart logs that a worker has requested no job within startPatience.
 func (w *worker) watchStart(ctx context.Context) {
 	if w.pool.clock.Sleep(ctx, startPatience) == nil {
 		w.noteUnready(fmt.Sprintf("it has run for %s and not asked for a job: it still loads, or its program never asks (serverless.start); its log may say more", startPatience))
 	}
 }
 
-// noteUnready says of a worker that starts why it does not work yet.
+// noteUnready records and logs why a worker that starts doesn't work yet.
 func (w *worker) noteUnready(reason string) {
 	w.mu.Lock()
 	starts := w.state == Initializing
@@ -99,7 +99,7 @@ func (w *worker) noteUnready(reason string) {
 	w.pool.logger.Warn("a worker is not ready", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
 }
 
-// wait ends when the process has ended, which it tells, or is to be killed.
+// wait waits until the process exits, and then returns true, or must be killed.
 func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	done := process.Done()
 	select {
@@ -111,7 +111,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	}
 	w.takers.Wait()
 	var late <-chan time.Time
-	if w.settings.Balanced { // nothing else bounds a request
+	if w.settings.Balanced { // a request has no other time-out
 		timer := w.pool.clock.NewTimer(longestDrain)
 		defer timer.Stop()
 		late = timer.C
@@ -137,15 +137,15 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	}
 }
 
-// giveBackJobs gives back the jobs of a worker that has ended. Where the deployment
-// ends they stay the worker's: the next start queues them again.
-func (w *worker) giveBackJobs(ctx context.Context) {
+// requeueJobs returns the jobs of a worker that has ended to the queue. When the deployment stops,
+// they stay the worker's, and its next start queues them again.
+func (w *worker) requeueJobs(ctx context.Context) {
 	w.mu.Lock()
 	jobs := slices.Collect(maps.Values(w.jobs))
 	w.mu.Unlock()
 	for _, h := range jobs {
 		if ctx.Err() == nil && !w.settings.Balanced {
-			if err := w.giveBack(ctx, h.ref); err != nil && ctx.Err() == nil {
+			if err := w.requeue(ctx, h.ref); err != nil && ctx.Err() == nil {
 				w.pool.logger.Error("a job of a worker that ended could not be queued again; its time-out ends it",
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
 			}
@@ -161,7 +161,7 @@ func (w *worker) giveBackJobs(ctx context.Context) {
 	}
 }
 
-// killUnresponsive has a worker killed for a job that it does not stop.
+// killUnresponsive kills a worker that didn't stop a job.
 func (w *worker) killUnresponsive(job string) {
 	w.pool.logger.Warn("a worker is killed: it did not stop a job within "+stopGrace.String(), "endpoint", w.pool.id, "worker", w.id, "job", job)
 	w.noteKill(fmt.Sprintf("it did not stop a job within %s (%s)", stopGrace, job))

@@ -9,10 +9,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// What processes tell and ask by the worker protocol. Those that the jobrunner
-// feeds itself have no part in it.
+// This file serves the calls of the worker protocol. Built-in workers don't use it.
 
-// Authorize returns ErrNoWorker, or ErrKey where the key is not the worker's.
+// Authorize returns ErrNoWorker if the worker is unknown, or ErrKey if the key isn't the worker's.
 func (p *Pools) Authorize(endpoint, worker, key string) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -24,28 +23,28 @@ func (p *Pools) Authorize(endpoint, worker, key string) error {
 	return nil
 }
 
-// find finds a worker that is a process, or about to be one.
+// find returns a worker that uses the worker protocol.
 func (p *Pools) find(endpoint, id string) (*worker, error) {
-	one := p.pool(endpoint)
-	if one == nil {
+	pool := p.pool(endpoint)
+	if pool == nil {
 		return nil, ErrNoWorker
 	}
-	if w := one.find(func(w *worker) bool { return w.id == id && w.now().speaks }); w != nil {
+	if w := pool.find(func(w *worker) bool { return w.id == id && w.view().usesProtocol }); w != nil {
 		return w, nil
 	}
 	return nil, ErrNoWorker
 }
 
-// Take returns at most max jobs. It waits for the first until ctx ends, or the
-// worker is to take no more: then there are none, and no error.
+// Take returns at most max jobs. It waits for the first one until ctx ends or the worker is drained,
+// and then returns no jobs and no error.
 func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error) {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
 		return nil, err
 	}
 	if !w.beginTake() {
-		// The request waits: a worker that is told to leave, and gets an empty answer at
-		// once, would ask again at once.
+		// Answer late: a worker that is told to leave would repeat a request that gets an empty answer
+		// at once.
 		select {
 		case <-w.gone:
 		case <-ctx.Done():
@@ -53,7 +52,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, nil
 	}
 	defer w.takers.Done()
-	askedAt, alone := w.pool.clock.Now(), w.empty()
+	requestedAt, alone := w.pool.clock.Now(), w.empty()
 	both, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
@@ -62,32 +61,33 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		err = nil
 	}
 	w.mu.Lock()
-	w.notePace(askedAt, len(jobs), alone)
+	w.notePace(requestedAt, len(jobs), alone)
 	w.mu.Unlock()
 	w.hold(jobs, w.watch)
 	return jobs, err
 }
 
-// empty tells whether the worker has no job.
+// empty reports whether the worker holds no job.
 func (w *worker) empty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.jobs) == 0
 }
 
-// beginTake notes that the worker asks for a job; false: it is to have none.
+// beginTake records that the worker requests jobs. It returns false if the worker must not get one.
 func (w *worker) beginTake() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.takesJobs() {
 		return false
 	}
-	w.apply(asked)
+	w.apply(jobRequested)
 	w.takers.Add(1)
 	return true
 }
 
-// watch watches over a job that the worker holds. The worker is locked.
+// watch kills the worker if the job is taken from it and it doesn't stop. The caller holds the
+// worker's lock.
 func (w *worker) watch(h *held) {
 	own, release := context.WithCancel(w.life)
 	h.release = release
@@ -105,8 +105,8 @@ func (w *worker) watch(h *held) {
 	})
 }
 
-// recorded waits until no result of a job is being recorded; false: ctx has
-// ended, as it does with the job's end.
+// recorded waits until no result of the job is being recorded. It returns false if ctx ends first, as
+// it does when the job leaves the worker.
 func (w *worker) recorded(ctx context.Context, h *held) bool {
 	for {
 		w.mu.Lock()
@@ -123,16 +123,16 @@ func (w *worker) recorded(ctx context.Context, h *held) bool {
 	}
 }
 
-// wakeStops wakes the request that returns the jobs to stop, if an open post of this job
-// held that off. The worker is locked.
+// wakeStops wakes Stops if an open post about this job held it back. The caller holds the worker's
+// lock.
 func (w *worker) wakeStops(h *held) {
 	if h.revoked {
 		w.jobsChanged()
 	}
 }
 
-// Posting says that the worker posts something about a job, which may be its
-// result, until done is called: the job is not named among those to stop.
+// Posting records that the worker posts something about a job, until done is called. Meanwhile Stops
+// doesn't name the job, because the post may be its result.
 func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -153,8 +153,8 @@ func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 	}
 }
 
-// Stops returns the ids of jobs that the worker should stop, each once. It waits
-// for the first as Take does.
+// Stops returns the ids of jobs that the worker should stop, each once. It waits for the first one as
+// Take does.
 func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, error) {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -194,9 +194,8 @@ func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
 	return ids, w.changed
 }
 
-// Report says what came of a job. One that the worker does not hold changes
-// nothing and is no error. With replace a fresh worker takes this one's place
-// after the job.
+// Report records the result of a job. It ignores a job that the worker doesn't hold. With replace, a
+// fresh worker replaces this one after the job.
 func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -213,8 +212,8 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	}
 	got, err := w.pool.queue.Report(ctx, h.ref, r)
 	if err == nil && got == engine.Held {
-		// A worker that is told that its result counts forgets it: not before the
-		// result outlives this process.
+		// A worker forgets a result once it is accepted, so the result must outlive this process
+		// first.
 		err = w.awaitDelivery(ctx, h.ref)
 	}
 	if err != nil {
@@ -248,33 +247,32 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	return nil
 }
 
-// awaitDelivery waits until the database was told what a worker reported. An
-// error has the worker report again.
+// awaitDelivery waits until the database has a worker's report. After an error the worker reports
+// again.
 func (w *worker) awaitDelivery(ctx context.Context, ref engine.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
 	defer cancel()
 	return w.pool.queue.Delivered(ctx, ref)
 }
 
-// Ping tells which jobs a worker says it runs. It is no proof that they run: the process that
-// pings may outlive the one that works. A held job that pings leave out for missGrace is
-// lost. A ping that names a job which the worker doesn't hold is ignored: releases 1.7.12 to
-// 1.9 of the public SDK name the jobs of all workers started in the same folder.
+// Ping records which jobs a worker says it runs. It doesn't prove that they run: the process that
+// pings may outlive the one that works. A held job that pings leave out for missGrace is lost. A ping
+// with a job that the worker doesn't hold is ignored: releases 1.7.12 to 1.9 of the public SDK name
+// the jobs of all workers started in the same folder.
 func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
 	return p.reconcileJobs(ctx, endpoint, worker, jobs, false)
 }
 
-// Idle says that the worker asks for jobs and holds none: it has started again, or a result
-// didn't arrive. It may not know yet of a job that it was given less than settleTime ago.
+// Idle records that the worker requests jobs and says it holds none: it has restarted, or a result
+// didn't arrive. It may not know yet of a job given to it within settleTime.
 func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
 	return p.reconcileJobs(ctx, endpoint, worker, nil, true)
 }
 
-// reconcileJobs returns the jobs that a worker has lost to the queue. A job that the worker
-// was told to stop, and no longer names, has stopped; a ping may have been sent up to
-// settleTime ago, before the worker had the job. A worker that asks for jobs knows all its
-// jobs except one given within settleTime.
-func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has []string, asks bool) error {
+// reconcileJobs returns jobs that a worker has lost to the queue. A job that the worker was told to
+// stop, and no longer names, has stopped. A ping may have been sent up to settleTime before it
+// arrived. A worker that requests jobs knows all its jobs except those given within settleTime.
+func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has []string, requests bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
 		return err
@@ -285,7 +283,7 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has 
 		return nil
 	}
 	now := w.pool.clock.Now()
-	var lost, obeyed []*held
+	var lost, stoppedJobs []*held
 	for id, h := range w.jobs {
 		if slices.Contains(has, id) {
 			continue
@@ -294,14 +292,14 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has 
 			h.missingSince = now
 		}
 		switch {
-		case !h.toldAt.IsZero() && (asks || now.Sub(h.toldAt) >= settleTime):
-			obeyed = append(obeyed, h)
-		case now.Sub(h.missingSince) >= missGrace, asks && now.Sub(h.takenAt) >= settleTime:
+		case !h.toldAt.IsZero() && (requests || now.Sub(h.toldAt) >= settleTime):
+			stoppedJobs = append(stoppedJobs, h)
+		case now.Sub(h.missingSince) >= missGrace, requests && now.Sub(h.takenAt) >= settleTime:
 			lost = append(lost, h)
 		}
 	}
 	w.mu.Unlock()
-	for _, h := range obeyed {
+	for _, h := range stoppedJobs {
 		w.logJobEnd(ctx, h, stopped)
 		w.drop(h)
 	}
@@ -318,8 +316,8 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has 
 	return nil
 }
 
-// requestWithoutResult is what is known of a job that its worker does not have any more.
-// SDKs swallow an output that they can't send.
+// requestWithoutResult explains why a worker's job is gone. SDKs swallow an output that they can't
+// send.
 const requestWithoutResult = "it asked for another job and sent no result: it restarted, or could not send the output (its log has why, for example that it is not JSON)"
 
 func (w *worker) markLost(h *held, lost bool) {
@@ -328,8 +326,8 @@ func (w *worker) markLost(h *held, lost bool) {
 	h.lost = lost
 }
 
-// Unhealthy says that the worker found itself unfit, and why. It gets no more
-// jobs, and is replaced after a pause.
+// Unhealthy records that the worker reports itself unfit, and why. It gets no more jobs, and is
+// replaced after a pause.
 func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -337,7 +335,7 @@ func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) er
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.apply(failed) { // it is known, or it ends anyway
+	if !w.apply(workerFailed) { // already unhealthy, or shutting down
 		return nil
 	}
 	w.reason = reason

@@ -1,15 +1,14 @@
 package worker
 
-// rollOut replaces workers of an older version. Those without a job leave at once.
-// The others leave one after the other, each when a fresh one is ready; at the
-// maximum one leaves first. None leaves before its jobs are done. rollOut says how
-// many fresh workers are needed beside those that the load asks for.
+// rollOut replaces workers of older versions. Idle ones are drained at once. Busy ones are drained one
+// at a time: each when a fresh worker is ready or, at the maximum, before one starts. It returns how
+// many workers are needed beside those for the load.
 func (p *pool) rollOut() (surge int) {
-	var busy *worker // the oldest that is stale and has a job
+	var busy *worker // oldest stale worker with a job
 	var starting, ready, leaving bool
 	for w := range p.workers {
-		switch v := w.now(); {
-		case !v.staying:
+		switch v := w.view(); {
+		case !v.takesJobs:
 			leaving = leaving || v.stale
 		case !v.stale:
 			ready = ready || v.State == Idle

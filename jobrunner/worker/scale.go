@@ -6,20 +6,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// recheck is when to look again where nothing happens; a safety net.
+// recheck is the interval of evaluations when nothing happens, as a safety net.
 const recheck = 24 * time.Hour
 
-// wanted is how many workers there should be, and when that may change by
-// itself. have counts those that stay, and spare those of them that will take a
-// job that waits. Idle ones end by their time-out, not here.
-func (e Endpoint) wanted(load engine.Load, have, spare int, now, added time.Time) (want int, again time.Duration) {
+// desired returns how many workers there should be, and when that may change without an event. have
+// counts the workers that stay, and spare those of them that will take a waiting job. Idle workers end
+// by their time-out, not here.
+func (e Endpoint) desired(load engine.Load, have, spare int, now, added time.Time) (want int, again time.Duration) {
 	want, again = have, recheck
 	switch {
 	case e.ByRequests:
 		need := (float64(load.Waiting+load.Running) + e.ScalerValue - 1) / e.ScalerValue
 		want = max(want, int(need))
 	case load.Waiting > spare && have == 0:
-		want = 1 // the first job starts one at once
+		want = 1 // the first job doesn't wait for the delay
 	case load.Waiting > spare:
 		delay := time.Duration(e.ScalerValue * float64(time.Second))
 		due := load.Oldest.Add(delay)

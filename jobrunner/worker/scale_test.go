@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-func TestWanted(t *testing.T) {
+func TestDesired(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	ago := func(s float64) time.Time { return now.Add(-time.Duration(s * float64(time.Second))) }
 	delay := Endpoint{Max: 3, ScalerValue: 4}
@@ -37,7 +37,7 @@ func TestWanted(t *testing.T) {
 		"requests: never more":                {requests, engine.Load{Waiting: 500}, 1, 0, time.Time{}, 10, recheck},
 		"requests: idle ones end by the time": {requests, engine.Load{}, 3, 3, time.Time{}, 3, recheck},
 	} {
-		want, again := c.e.wanted(c.load, c.have, c.idle, now, c.added)
+		want, again := c.e.desired(c.load, c.have, c.idle, now, c.added)
 		if want != c.want || again != c.again {
 			t.Errorf("%s: %d workers, look again in %s; expected %d in %s", name, want, again, c.want, c.again)
 		}

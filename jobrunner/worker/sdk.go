@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// SDK says which release of the public SDK the worker is built on.
+// SDK records which release of the public SDK a worker uses.
 func (p *Pools) SDK(endpoint, worker, release string) {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
 		return
 	}
 	w.mu.Lock()
-	known := w.sdk == release
+	unchanged := w.sdk == release
 	w.sdk = release
 	w.mu.Unlock()
-	if known || !keepsJobsInFolder(release) || !p.shared(w) {
+	if unchanged || !keepsJobsInFolder(release) || !p.shared(w) {
 		return
 	}
 	w.mu.Lock()
@@ -26,30 +26,30 @@ func (p *Pools) SDK(endpoint, worker, release string) {
 		"they take each other's jobs for their own, and after a while ask for no more. Use release 1.10 or later, one worker, or containers (docs/guides/worker.md)", release))
 }
 
-// shared tells whether another worker runs in the working folder of this one.
+// shared reports whether another worker runs in this worker's working folder.
 func (p *Pools) shared(w *worker) bool {
-	folder := w.now().folder
+	folder := w.view().folder
 	if folder == "" {
 		return false
 	}
-	for _, one := range p.all() {
-		if one.find(func(other *worker) bool { v := other.now(); return other != w && v.speaks && v.folder == folder }) != nil {
+	for _, pool := range p.all() {
+		if pool.find(func(other *worker) bool { v := other.view(); return other != w && v.usesProtocol && v.folder == folder }) != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// keepsJobsInFolder tells whether a release keeps its jobs in its working folder: 1.7.12
-// to 1.9.
+// keepsJobsInFolder reports whether a release keeps its jobs in its working folder, as 1.7.12 to 1.9
+// do.
 func keepsJobsInFolder(release string) bool {
 	var n []int
 	for part := range strings.SplitSeq(strings.TrimPrefix(release, "v"), ".") {
-		one, err := strconv.Atoi(part)
+		number, err := strconv.Atoi(part)
 		if err != nil {
 			break
 		}
-		n = append(n, one)
+		n = append(n, number)
 	}
 	return len(n) >= 2 && slices.Compare(n, []int{1, 7, 12}) >= 0 && slices.Compare(n, []int{1, 10}) < 0
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// volumePath is where a worker sees its network volume.
+// volumePath is where workers mount their network volume.
 const volumePath = "/runpod-volume"
 
-// spec returns what the worker is started with.
+// spec returns the parameters for the worker's start.
 func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, err error) {
 	c := w.pool.config
 	s := &run.Spec{ID: w.id, Endpoint: w.settings.ID, Container: w.settings.Container, Devices: w.devices, Log: w.log}

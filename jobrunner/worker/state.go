@@ -2,18 +2,17 @@ package worker
 
 import "time"
 
-// State is what a worker does, in the words of API v2.
+// State is a worker's state, in the words of API v2.
 type State string
 
-// The states of a worker. It has one at a time.
 const (
-	Initializing State = "INITIALIZING" // it starts, and has not asked for a job yet
+	Initializing State = "INITIALIZING" // it starts, and hasn't requested a job yet
 	Idle         State = "IDLE"
-	Running      State = "RUNNING"   // it has a job, or several
+	Running      State = "RUNNING"   // it has one or more jobs
 	Throttled    State = "THROTTLED" // no devices are free for it
-	Unhealthy    State = "UNHEALTHY" // it can't work, or ended right after its start
-	// ending is of one whose end is under way. It is in no count and no list, and
-	// takes a place below the maximum until it is gone.
+	Unhealthy    State = "UNHEALTHY" // it can't work, or exited right after its start
+	// ending is the state of a worker that is shutting down. No count and no list includes it, but
+	// until it is gone it occupies one of the endpoint's Max places.
 	ending State = "ENDING"
 )
 
@@ -21,29 +20,29 @@ const (
 type event int
 
 const (
-	refused event = iota // no devices are free
-	placed               // it has its devices
-	asked                // for a job
-	took                 // a job
-	emptied              // the last job has left it
-	failed               // it is no worker any more, or never was
-	ends                 // nothing of it is needed any more
+	devicesRefused event = iota // no devices are free
+	devicesGranted
+	jobRequested
+	jobTaken
+	lastJobGone
+	workerFailed // it can't work any more, or never could
+	shutdown     // it isn't needed any more
 )
 
-// transitions are all ways from one state to another, as the package's
-// documentation draws them. An event that a state does not have changes nothing.
+// transitions are all transitions, as the package's documentation draws them. A state ignores an event
+// that isn't listed for it.
 var transitions = map[event]map[State]State{
-	refused: {Initializing: Throttled},
-	placed:  {Throttled: Initializing},
-	asked:   {Initializing: Idle},
-	took:    {Initializing: Running, Idle: Running},
-	emptied: {Running: Idle},
-	failed:  {Initializing: Unhealthy, Throttled: Unhealthy, Idle: Unhealthy, Running: Unhealthy},
-	ends:    {Initializing: ending, Throttled: ending, Idle: ending, Running: ending},
+	devicesRefused: {Initializing: Throttled},
+	devicesGranted: {Throttled: Initializing},
+	jobRequested:   {Initializing: Idle},
+	jobTaken:       {Initializing: Running, Idle: Running},
+	lastJobGone:    {Running: Idle},
+	workerFailed:   {Initializing: Unhealthy, Throttled: Unhealthy, Idle: Unhealthy, Running: Unhealthy},
+	shutdown:       {Initializing: ending, Throttled: ending, Idle: ending, Running: ending},
 }
 
-// apply applies an event to the state, and tells whether that changed. The caller
-// holds the worker's lock.
+// apply applies an event to the state, and reports whether the state changed. The caller holds the
+// worker's lock.
 func (w *worker) apply(e event) bool {
 	next, ok := transitions[e][w.state]
 	if !ok {
@@ -55,10 +54,10 @@ func (w *worker) apply(e event) bool {
 		w.reason = ""
 	}
 	if next == Idle {
-		w.since = w.pool.clock.Now()
+		w.idleSince = w.pool.clock.Now()
 		w.pool.backoff.ready(w.settings.Version)
 	}
-	if e == took || e == emptied {
+	if e == jobTaken || e == lastJobGone {
 		w.pool.jobsChanged()
 	} else {
 		w.pool.poke()
@@ -66,37 +65,38 @@ func (w *worker) apply(e event) bool {
 	return true
 }
 
-// fail notes why the worker can't work.
+// fail makes the worker Unhealthy for a reason.
 func (w *worker) fail(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.apply(failed)
+	w.apply(workerFailed)
 	w.reason = reason
 }
 
-// view is how a worker stands at a moment.
+// view is a snapshot of a worker.
 type view struct {
 	State
-	reason         string    // why it does not work
-	since          time.Time // when it last became idle
-	jobs           int
-	ready          bool // works, and may take more
-	offClock       bool // runs a job and does not follow the deployment's clock
-	speaks         bool // the worker protocol
-	folder         string
-	stale, staying bool
+	reason       string    // why it can't work
+	since        time.Time // when it last became idle
+	jobs         int
+	ready        bool   // it works and may take more jobs
+	offClock     bool   // it runs a job and ignores the deployment's clock
+	usesProtocol bool   // the worker protocol
+	folder       string // working folder of its process
+	stale        bool   // the endpoint has a newer version
+	takesJobs    bool   // not about to leave
 }
 
-func (w *worker) now() view {
+func (w *worker) view() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return view{
-		State: w.state, reason: w.reason, since: w.since, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
-		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.takesJobs(),
+		State: w.state, reason: w.reason, since: w.idleSince, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
+		usesProtocol: w.usesProtocol, folder: w.folder, stale: w.stale(), takesJobs: w.takesJobs(),
 	}
 }
 
-// isReady tells whether it works, and may take more. The worker is locked.
+// isReady reports whether the worker works and may take more jobs. The caller holds the worker's lock.
 func (w *worker) isReady() bool { return w.takesJobs() && (w.state == Idle || w.state == Running) }
 
 // Counts are an endpoint's workers by state.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The table in the package's documentation is the one that rules.
+// The table in the package's documentation is that of the code.
 func TestLifecycleIsDocumented(t *testing.T) {
 	source, err := os.ReadFile("pools.go")
 	if err != nil {
@@ -17,10 +17,13 @@ func TestLifecycleIsDocumented(t *testing.T) {
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "refused ") && strings.HasPrefix(l, "//\t") })
 	if first < 0 {
-		t.Fatal("there is no table")
+		t.Fatal("the documentation has no table")
 	}
-	events := map[string]event{"refused": refused, "placed": placed, "asked": asked, "took": took, "emptied": emptied, "failed": failed, "ends": ends}
-	drawn := map[event]map[State]State{}
+	events := map[string]event{
+		"refused": devicesRefused, "granted": devicesGranted, "requested": jobRequested, "taken": jobTaken,
+		"gone": lastJobGone, "failed": workerFailed, "shutdown": shutdown,
+	}
+	documented := map[event]map[State]State{}
 	for _, line := range lines[first+1:] {
 		if !strings.HasPrefix(line, "//\t") {
 			break
@@ -34,19 +37,19 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			if column >= len(line) || line[column] == ' ' {
 				continue
 			}
-			if drawn[e] == nil {
-				drawn[e] = map[State]State{}
+			if documented[e] == nil {
+				documented[e] = map[State]State{}
 			}
 			to, _, _ := strings.Cut(line[column:], " ")
-			drawn[e][from] = State(to)
+			documented[e][from] = State(to)
 		}
 	}
-	if len(drawn) != len(transitions) {
-		t.Errorf("drawn: %v", drawn)
+	if len(documented) != len(transitions) {
+		t.Errorf("documented: %v", documented)
 	}
 	for e, want := range transitions {
-		if !maps.Equal(drawn[e], want) {
-			t.Errorf("event %d is drawn as %v, and is %v", e, drawn[e], want)
+		if !maps.Equal(documented[e], want) {
+			t.Errorf("event %d is documented as %v, and is %v", e, documented[e], want)
 		}
 	}
 }

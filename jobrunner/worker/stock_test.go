@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// bubbleWithCatalog has a catalog file beside the fixture.
+// bubbleWithCatalog runs a test with a catalog file.
 func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file string)) {
 	t.Helper()
 	bubbleWith(t, nil, func(c *worker.Config) string {
@@ -34,8 +34,8 @@ func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file str
 	})
 }
 
-// A worker waits while the catalog has no stock of what its endpoint asks for, and
-// starts when there is some: by the schedule of the file, or by a change of it.
+// A worker waits until the catalog has stock for its endpoint, by the file's schedule or by a change
+// of the file.
 func TestWorkersWaitForStock(t *testing.T) {
 	gpu := func(types ...string) worker.Endpoint {
 		e := echo

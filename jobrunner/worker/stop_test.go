@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// slowReports is a queue that keeps a result at once, and answers it later.
+// slowReports is a queue that stores a result at once and returns late.
 type slowReports struct {
 	worker.Queue
 	pause time.Duration
@@ -26,14 +26,14 @@ func (q slowReports) Report(ctx context.Context, ref engine.Ref, r engine.Report
 	return got, err
 }
 
-// stopping is one worker, that holds one job and asks what to stop.
+// stopping is one worker that holds one job and calls Stops.
 type stopping struct {
 	t      *testing.T
 	engine *engine.Engine
 	pools  *worker.Pools
 	worker string
 	job    string
-	ended  <-chan struct{} // the worker's process
+	ended  <-chan struct{} // closed when its process has exited
 }
 
 func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
@@ -57,9 +57,9 @@ func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
 				t.Error(err)
 			}
 		}()
-		one := echo
-		one.Image, one.Min, one.Max = "team/worker", 1, 1
-		pools.Set(one)
+		settings := echo
+		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
+		pools.Set(settings)
 		s := &stopping{t: t, engine: e, pools: pools, worker: <-processes.started, ended: (<-processes.processes).done}
 		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
 		if err != nil {
@@ -73,7 +73,7 @@ func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
 	})
 }
 
-// stops asks for a while which jobs to stop.
+// stops returns which jobs to stop, waiting for the first for a while.
 func (s *stopping) stops(wait time.Duration) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
@@ -85,19 +85,18 @@ func (s *stopping) stops(wait time.Duration) []string {
 	return ids
 }
 
-// A job whose result is being recorded is over, and no job to stop, however long
-// the record takes.
-func TestFinishedJobIsNotToStop(t *testing.T) {
+// Stops doesn't name a job whose result is being recorded, however long that takes.
+func TestStopsOmitsFinishedJob(t *testing.T) {
 	for name, report := range map[string]engine.Report{"done": engine.Done([]byte(`1`)), "failed": engine.Fail("no", nil)} {
 		t.Run(name, func(t *testing.T) {
 			withStopping(t, 3*time.Second, func(s *stopping) {
-				told := make(chan []string)
-				go func() { told <- s.stops(time.Minute) }()
+				stops := make(chan []string)
+				go func() { stops <- s.stops(time.Minute) }()
 				if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, report, false); err != nil {
 					s.t.Fatal(err)
 				}
-				if ids := <-told; len(ids) > 0 {
-					s.t.Errorf("a finished job is to stop: %v", ids)
+				if ids := <-stops; len(ids) > 0 {
+					s.t.Errorf("Stops names a finished job: %v", ids)
 				}
 			})
 		})
@@ -119,23 +118,23 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	})
 }
 
-// A cancelled job is not to stop while something is posted about it, and is
-// once that is over; a post that does not end holds nothing up.
-func TestPostedJobIsNotToStop(t *testing.T) {
+// Stops names a cancelled job only after open posts about it are over. A post that never ends doesn't
+// save the worker.
+func TestStopsOmitsPostedJob(t *testing.T) {
 	withStopping(t, 0, func(s *stopping) {
 		done := s.pools.Posting("ep", s.worker, s.job)
 		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
 			s.t.Fatal(err)
 		}
 		if ids := s.stops(2 * time.Second); len(ids) > 0 {
-			s.t.Errorf("a job that is posted about is to stop: %v", ids)
+			s.t.Errorf("Stops names a job with an open post: %v", ids)
 		}
-		told := make(chan []string)
-		go func() { told <- s.stops(2 * time.Second) }()
+		stops := make(chan []string)
+		go func() { stops <- s.stops(2 * time.Second) }()
 		synctest.Wait()
 		done()
-		if ids := <-told; !slices.Equal(ids, []string{s.job}) {
-			s.t.Errorf("after the post the jobs to stop are %v", ids)
+		if ids := <-stops; !slices.Equal(ids, []string{s.job}) {
+			s.t.Errorf("after the post Stops returns %v", ids)
 		}
 	})
 	withStopping(t, 0, func(s *stopping) {

@@ -12,13 +12,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// walks is how many sequences of events the next test tries; each is another
-// one whenever it runs, and named by its seed.
+// walks is how many random sequences of events TestWalk tries. Each run has new ones, named by their
+// seeds.
 const walks = 60
 
-// Whatever happens in whatever order, there are never too many workers or, but
-// for a pause, too few; their states are what they do; and no job is lost or
-// done twice.
+// After any sequence of events there are never too many workers and, except during a back-off, never
+// too few; their states are right; and no job is lost or done twice.
 func TestWalk(t *testing.T) {
 	for range walks {
 		seed := rand.Uint64()
@@ -45,7 +44,7 @@ func walkFrom(t *testing.T, seed uint64) {
 	})
 }
 
-// walk is a sequence of events and what they were.
+// walk runs a sequence of events and records it.
 type walk struct {
 	*fixture
 	fakes    *fakes
@@ -110,13 +109,13 @@ func (w *walk) step() {
 	synctest.Wait()
 }
 
-// check holds what is told of the workers against what they do.
+// check compares the pool's view of the workers with the simulated ones.
 func (w *walk) check() {
 	w.t.Helper()
 	var counts worker.Counts
-	told := map[string]worker.Info{}
+	infos := map[string]worker.Info{}
 	for _, info := range w.pools.Workers("ep") {
-		told[info.ID] = info
+		infos[info.ID] = info
 		switch info.State {
 		case worker.Idle:
 			counts.Idle++
@@ -140,27 +139,27 @@ func (w *walk) check() {
 		}
 	}
 	if got := w.pools.Counts("ep"); got != counts {
-		w.t.Errorf("counted %+v, and %+v are there", got, counts)
+		w.t.Errorf("counts are %+v, want %+v", got, counts)
 	}
 	alive := w.fakes.alive()
 	for _, one := range alive {
 		w.fakes.mu.Lock()
 		jobs, killed := len(one.jobs), one.killed
 		w.fakes.mu.Unlock()
-		info, ok := told[one.spec.ID]
+		info, ok := infos[one.spec.ID]
 		switch {
-		case killed: // its end is under way
+		case killed: // it is shutting down
 			if ok && info.State != worker.Unhealthy {
 				w.t.Errorf("%s is killed and %s", info.ID, info.State)
 			}
 		case !ok:
-			w.t.Errorf("%s lives and is not told of", one.spec.ID)
+			w.t.Errorf("%s lives, and Workers does not return it", one.spec.ID)
 		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
 			w.t.Errorf("%s is %s and works on %d jobs", info.ID, info.State, jobs)
 		}
-		delete(told, one.spec.ID)
+		delete(infos, one.spec.ID)
 	}
-	for id, info := range told {
+	for id, info := range infos {
 		if info.State != worker.Unhealthy {
 			w.t.Errorf("%s is %s and does not live", id, info.State)
 		}
@@ -170,7 +169,7 @@ func (w *walk) check() {
 	}
 }
 
-// settle lets everything work, and looks what became of the jobs.
+// settle makes all workers work, and checks the jobs at the end.
 func (w *walk) settle() {
 	w.t.Helper()
 	w.fakes.set(func() { w.fakes.broken, w.fakes.max = false, 2 })
@@ -184,7 +183,7 @@ func (w *walk) settle() {
 	}
 	all, err := w.engine.Latest(w.t.Context(), "ep", 1000)
 	if err != nil || len(all) != len(w.jobs) {
-		w.t.Errorf("%d jobs were accepted, and %d are there: %v", len(w.jobs), len(all), err)
+		w.t.Errorf("%d jobs were accepted, and %d exist: %v", len(w.jobs), len(all), err)
 	}
 	for _, job := range all {
 		runs := w.fakes.runs[job.ID]

@@ -13,46 +13,46 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// worker is one from its start to its end; who takes its place is another one.
+// worker is one worker from its start to its end. Its replacement is another worker.
 type worker struct {
 	id       string
-	key      string // of a process, at the worker protocol
-	number   int64  // in the order of the starts
+	key      string // its API key for the worker protocol
+	number   int64  // counts the pool's workers
 	settings Endpoint
-	pool     *home
+	pool     *poolCore
 	log      *run.Log
 
-	taking    context.Context    // ends when it is to take no more jobs, and to leave when it holds none
-	endTaking context.CancelFunc // of taking; drain calls it
-	life      context.Context    // ends when nothing of it runs any more
+	taking    context.Context    // ends when the worker must take no more jobs, and leave once it holds none
+	endTaking context.CancelFunc // cancels taking; called by drain
+	life      context.Context    // ends when its process is gone
 	end       context.CancelFunc
-	takers    sync.WaitGroup // calls that may bring a job
-	retry     chan struct{}  // a hint that devices may be free now
-	killed    chan struct{}  // closed when it must end at once
-	gone      chan struct{}  // closed when nothing of it is left
+	takers    sync.WaitGroup // calls of Take in flight
+	retry     chan struct{}  // hints that devices may be free
+	killed    chan struct{}  // closed to end it at once
+	gone      chan struct{}  // closed after its end
 	kill      func()         // closes killed
-	watching  sync.WaitGroup // over its jobs
+	watching  sync.WaitGroup // goroutines that watch its jobs and health
 
-	mu           sync.Mutex // of all below; while it is held nobody takes a pool's
+	mu           sync.Mutex // guards the fields below; a pool's lock must not be taken while it is held
 	state        State
 	reason       string
-	since        time.Time // when it last became idle
+	idleSince    time.Time
 	started      time.Time
-	jobs         map[string]*held // by job
-	changed      chan struct{}    // closed when jobs changes
-	hadJob       bool             // a job
-	crashed      bool             // at its start
-	yields       bool             // it was killed for its devices, and its jobs did nothing wrong
-	death        string           // what became of its process, for people; "" for the end of its own accord
+	jobs         map[string]*held // by job id
+	changed      chan struct{}    // closed and replaced when jobs changes
+	hadJob       bool
+	crashed      bool   // during its start
+	preempted    bool   // it was killed to free its devices, not because of its jobs
+	death        string // why its process ended, for people; "" while it runs
 	devices      []gpu.Device
 	placement    Placement
 	process      run.Process
-	address      string // where it serves HTTP behind a load balancer, once it is ready
+	address      string // host:port where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
-	speaks       bool            // the worker protocol
-	folder       string          // that its process works in; "": its own
-	sdk          string          // its release, as pings say
-	advice       [advices]string // for its author
+	usesProtocol bool            // the worker protocol
+	folder       string          // working folder of its process; "" if no other worker uses it
+	sdk          string          // release of the SDK, from its pings
+	advice       [advices]string // by kind
 	pace         pace
 }
 
@@ -60,21 +60,21 @@ type worker struct {
 type held struct {
 	ref          engine.Ref
 	takenAt      time.Time
-	missingSince time.Time // when the worker first said that it does not have it
-	lost         bool      // the worker said that it has lost it: it is not told to stop what it may be given again
-	revoked      bool      // it is not the worker's any more
-	toldAt       time.Time // when the worker was told so; zero: it does not know
-	posts        int       // about it that are under way: it may be over, and is not to stop
-	results      int       // of the posts, those that are being recorded
-	endLogged    bool      // its end is in the log
+	missingSince time.Time // when a ping first left it out
+	lost         bool      // the worker lost it, and may get it again: Stops doesn't name it
+	revoked      bool      // it was taken from the worker
+	toldAt       time.Time // when the worker was told to stop it
+	posts        int       // open posts about it, any of which may end it
+	results      int       // results of it that are being recorded
+	endLogged    bool      // its end was logged
 	release      context.CancelFunc
 }
 
-func newWorker(ctx context.Context, p *home, number int64) *worker {
+func newWorker(ctx context.Context, p *poolCore, number int64) *worker {
 	w := &worker{
 		id: uuid.NewString()[:13], key: rand.Text(), number: number, settings: p.settings(), pool: p,
 		retry: make(chan struct{}, 1), killed: make(chan struct{}), gone: make(chan struct{}),
-		state: Initializing, since: p.clock.Now(), jobs: map[string]*held{}, changed: make(chan struct{}),
+		state: Initializing, idleSince: p.clock.Now(), jobs: map[string]*held{}, changed: make(chan struct{}),
 	}
 	w.kill = sync.OnceFunc(func() { close(w.killed) })
 	w.log = run.NewLog(run.LogConfig{Clock: p.clock, ID: w.id, Tee: p.config.LogTo})
@@ -84,32 +84,32 @@ func newWorker(ctx context.Context, p *home, number int64) *worker {
 	return w
 }
 
-// live is the worker's life, and returns why it could not work; "" is a good end.
-// ctx ends it at once, and leaves its jobs to the next start of the deployment.
+// live runs the worker from start to end, and returns why it couldn't work, or "". Cancelling ctx ends
+// it at once, and leaves its jobs to the next start of the deployment.
 func (w *worker) live(ctx context.Context) (failure string) {
 	failure = w.run(ctx)
-	w.noteGone()
+	w.meterEnd()
 	w.drain()
 	w.end()
 	w.log.Finish()
 	return failure
 }
 
-// run returns why the worker could not work; "" is a good end.
+// run starts what the image needs and serves jobs. It returns why the worker couldn't work, or "".
 func (w *worker) run(ctx context.Context) (failure string) {
 	program, err := w.pool.config.Programs.Program(w.settings.Image)
 	if err != nil {
 		return err.Error()
 	}
 	w.mu.Lock()
-	w.followsClock, w.speaks, w.folder = program.FollowsClock, program.Start != nil && !w.settings.Balanced, program.Folder
+	w.followsClock, w.usesProtocol, w.folder = program.FollowsClock, program.Start != nil && !w.settings.Balanced, program.Folder
 	w.mu.Unlock()
 	defer w.releaseDevices()
 	if !w.acquireDevices(ctx, !program.Bare) {
 		return ""
 	}
 	spec, err := w.spec(ctx, program)
-	for engine.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
+	for engine.Temporary(err) && w.pool.clock.Sleep(w.taking, retryDelay) == nil {
 		spec, err = w.spec(ctx, program)
 	}
 	switch {
@@ -130,19 +130,19 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	return w.serve(ctx, program.Start, spec)
 }
 
-// takesJobs tells whether the worker may take more jobs.
+// takesJobs reports whether the worker may take more jobs.
 func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
 
-// drain has the worker take no more jobs, and leave when it has none.
+// drain makes the worker take no more jobs, and leave once it holds none.
 func (w *worker) drain() {
-	w.mu.Lock() // a call that may bring a job is counted before or refused
+	w.mu.Lock() // each call of Take is counted before or rejected
 	defer w.mu.Unlock()
 	w.endTaking()
 }
 
 func (w *worker) stale() bool { return w.settings.Version != w.pool.settings().Version }
 
-// hold gives the worker jobs.
+// hold adds jobs to the worker.
 func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,12 +150,12 @@ func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 		each(w.add(job.Ref))
 	}
 	if len(jobs) > 0 {
-		w.apply(took)
+		w.apply(jobTaken)
 		w.jobsChanged()
 	}
 }
 
-// add gives the worker one job. The worker is locked.
+// add adds one job. The caller holds the worker's lock.
 func (w *worker) add(ref engine.Ref) *held {
 	h := &held{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
 	w.jobs[ref.ID] = h
@@ -163,14 +163,14 @@ func (w *worker) add(ref engine.Ref) *held {
 	return h
 }
 
-// drop takes a job from the worker.
+// drop removes a job from the worker.
 func (w *worker) drop(h *held) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.remove(h)
 }
 
-// remove is drop. The worker is locked.
+// remove is drop for callers that hold the worker's lock.
 func (w *worker) remove(h *held) {
 	if w.jobs[h.ref.ID] != h {
 		return
@@ -180,11 +180,11 @@ func (w *worker) remove(h *held) {
 	w.jobsChanged()
 	if len(w.jobs) == 0 {
 		w.pace.emptied = w.pool.clock.Now()
-		w.apply(emptied)
+		w.apply(lastJobGone)
 	}
 }
 
-// jobsChanged wakes who waits for it. The worker is locked.
+// jobsChanged wakes the goroutines that wait for a change. The caller holds the worker's lock.
 func (w *worker) jobsChanged() {
 	close(w.changed)
 	w.changed = make(chan struct{})

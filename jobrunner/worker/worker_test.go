@@ -25,21 +25,19 @@ type fixture struct {
 	catalog *catalog.Source
 }
 
-// bubble runs a test with an engine in memory and pools on it, in virtual
-// time.
+// bubble runs a test with an engine and pools in memory, in virtual time.
 func bubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	bubbleOf(t, nil, test)
 }
 
-// bubbleOf has programs beside the built-in ones, which find the pools.
+// bubbleOf adds the programs of fakes to the built-in ones.
 func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 	t.Helper()
 	bubbleWith(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
 }
 
-// bubbleWith has more of the configuration chosen, inside of the bubble; what
-// that answers reaches the test.
+// bubbleWith also calls configure inside the bubble, and passes its result to the test.
 func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +121,7 @@ func (f *fixture) counts(want worker.Counts) {
 
 func pass(d time.Duration) { time.Sleep(d) }
 
-// The first job starts a worker at once; an idle one ends after its time.
+// The first job starts a worker at once; an idle one ends after its time-out.
 func TestScalesFromZeroToZero(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
@@ -134,7 +132,7 @@ func TestScalesFromZeroToZero(t *testing.T) {
 		}
 		f.counts(worker.Counts{Idle: 1})
 		pass(9 * time.Second)
-		f.submit(engine.NewJob{}) // counts the idle time anew
+		f.submit(engine.NewJob{}) // restarts the idle time-out
 		pass(9 * time.Second)
 		f.counts(worker.Counts{Idle: 1})
 		pass(2 * time.Second)
@@ -153,17 +151,17 @@ func TestKeepsTheMinimum(t *testing.T) {
 		f.counts(worker.Counts{Idle: 2})
 		pass(time.Hour)
 		f.counts(worker.Counts{Idle: 2})
-		f.pools.Set(echo) // the minimum is gone: they end when they were idle for long enough
+		f.pools.Set(echo) // without a minimum they end after their idle time-out
 		pass(21 * time.Second)
 		f.counts(worker.Counts{})
 	})
 }
 
-func TestNoWorkersAllowed(t *testing.T) {
+func TestMaximumOfZero(t *testing.T) {
 	bubble(t, func(f *fixture) {
-		none := echo
-		none.Max = 0
-		f.pools.Set(none)
+		withoutWorkers := echo
+		withoutWorkers.Max = 0
+		f.pools.Set(withoutWorkers)
 		job := f.submit(engine.NewJob{})
 		pass(time.Hour)
 		if got := f.state(job); got.State != engine.InQueue {
@@ -177,7 +175,7 @@ func TestNoWorkersAllowed(t *testing.T) {
 	})
 }
 
-// A job of low priority starts no worker, and runs on one that is there.
+// A job of low priority starts no worker, and runs on a running one.
 func TestLowPriority(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
@@ -194,8 +192,7 @@ func TestLowPriority(t *testing.T) {
 	})
 }
 
-// An image that nothing here runs: the jobs wait, a worker shows UNHEALTHY,
-// and the log says it once.
+// With an image that nothing runs, jobs wait, a worker shows UNHEALTHY, and the log says so once.
 func TestUnknownImage(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		foreign := echo
@@ -220,8 +217,7 @@ func TestUnknownImage(t *testing.T) {
 	})
 }
 
-// Jobs of a burst are all done, each once, and never by more workers than the
-// maximum.
+// All jobs of a burst run once, and never on more workers than the maximum.
 func TestBurst(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		byRequests := echo

@@ -1,4 +1,4 @@
-// Package nvidia reads the machine's GPUs through NVML, the library of NVIDIA's driver. It is
-// a package of its own because NVML needs C, and a linker that looks for its functions only
-// when they are called: programs that run without GPUs, such as tests, do without both.
+// Package nvidia reads the machine's GPUs through NVML, the library of NVIDIA's driver. It is a
+// separate package because NVML needs cgo, and a linker option for functions that are missing until
+// they are called: programs that don't use GPUs, such as tests, need neither.
 package nvidia

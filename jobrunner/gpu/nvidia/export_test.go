@@ -2,5 +2,5 @@
 
 package nvidia
 
-// OpenLibrary is Open over any library, which a mock may be.
+// OpenLibrary is Open with another library, such as a mock.
 var OpenLibrary = open

@@ -25,10 +25,9 @@ var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN): "its NVLink domain must be recovered",
 }
 
-// checkHealth reads the health of a GPU that responds. The recovery action of the
-// driver decides where it is supported: if none is needed, earlier reports are
-// dropped. On older drivers the memory's error counts decide, and a report lasts
-// until the GPU is lost and comes back.
+// checkHealth reads the health of a GPU that responds. If the driver supports recovery actions, they
+// decide: if none is needed, earlier reports are dropped. On older drivers the memory's error counts
+// decide, and a report lasts until the GPU is lost and comes back.
 func (r *reader) checkHealth(g *physical) {
 	g.health = ""
 	if action, ok := r.recoveryAction(g.handle); ok {
@@ -61,7 +60,7 @@ func (r *reader) checkHealth(g *physical) {
 	}
 }
 
-// recoveryAction is the driver's recovery action; ok is false where it reports none.
+// recoveryAction returns the driver's recovery action; ok is false if the driver reports none.
 func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 	if !r.functions["nvmlDeviceGetFieldValues"] {
 		return 0, false
@@ -76,7 +75,7 @@ func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 // errorEvents are the events to register for.
 const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
-// listen creates the event set. Without one, faults are found by the next poll.
+// listen creates the event set. If that fails, the next poll finds faults.
 func (r *reader) listen() {
 	set, ret := r.lib.EventSetCreate()
 	if ret != nvml.SUCCESS {
@@ -100,8 +99,7 @@ func (r *reader) register(g *physical) {
 	}
 }
 
-// waitEvent waits for an event, for at most maxEventWait, and reports whether one calls
-// for a refresh.
+// waitEvent waits up to maxEventWait for an event, and reports whether it calls for a refresh.
 func (r *reader) waitEvent() bool {
 	if r.events == nil {
 		r.waitStopped(maxEventWait)
@@ -115,7 +113,7 @@ func (r *reader) waitEvent() bool {
 	case nvml.ERROR_TIMEOUT:
 		return false
 	case nvml.ERROR_GPU_IS_LOST:
-		r.waitStopped(maxEventWait) // it may be returned repeatedly
+		r.waitStopped(maxEventWait) // the error may come again at once
 		return true
 	default:
 		r.waitStopped(maxEventWait)
@@ -123,7 +121,7 @@ func (r *reader) waitEvent() bool {
 	}
 }
 
-// record keeps a reported error.
+// record stores a reported error.
 func (r *reader) record(event nvml.EventData) {
 	fault := ""
 	switch event.EventType {
@@ -135,7 +133,7 @@ func (r *reader) record(event nvml.EventData) {
 	if fault == "" {
 		return
 	}
-	uuid, _ := event.Device.GetUUID() // fails for a lost GPU, which is found by its handle
+	uuid, _ := event.Device.GetUUID() // fails for a lost GPU, which the handle identifies
 	for _, g := range r.gpus {
 		if g.uuid != uuid && g.handle != event.Device {
 			continue
@@ -150,7 +148,7 @@ func (r *reader) record(event nvml.EventData) {
 	}
 }
 
-// migInstanceID is the id of a device's MIG instance.
+// migInstanceID returns the id of a device's MIG instance.
 func migInstanceID(d allocatable) (id uint32, ok bool) {
 	if d.MIG == "" || d.device == nil {
 		return 0, false

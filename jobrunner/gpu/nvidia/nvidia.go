@@ -16,12 +16,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// Open reads the machine's GPUs through NVML, the library of the driver. The
-// error is one line for people that says why there are none, usually that no
-// driver is installed.
+// Open reads the machine's GPUs through NVML, the library of the driver. The error says in one line,
+// for people, why it can't, usually because no driver is installed.
 //
-// The GPUs are polled every few seconds, and at once when the driver reports an
-// error, so that faults, recoveries and MIG changes need no restart.
+// The GPUs are polled every few seconds, and at once when the driver reports an error, so that faults,
+// recoveries and MIG changes need no restart.
 func Open(log *slog.Logger) (gpu.Inventory, error) { return open(nvml.New(), log) }
 
 func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
@@ -58,8 +57,8 @@ func unavailable(ret nvml.Return) error {
 	return fmt.Errorf("the NVIDIA driver does not start: %w", ret)
 }
 
-// optionalFunctions are functions of NVML that older drivers lack. A call of a
-// missing one ends the process.
+// optionalFunctions are functions of NVML that older drivers lack. Calling a missing one ends the
+// process.
 var optionalFunctions = []string{
 	"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
 	"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
@@ -73,8 +72,7 @@ func availableFunctions(lib nvml.Interface) map[string]bool {
 	return functions
 }
 
-// reader is the inventory of this machine. Only the goroutine of watch changes
-// gpus and events.
+// reader is the inventory of this machine. Only the goroutine of watch changes gpus and events.
 type reader struct {
 	lib       nvml.Interface
 	log       *slog.Logger
@@ -98,18 +96,18 @@ type reader struct {
 // handle is NVML's access to a device.
 type handle struct {
 	device nvml.Device
-	whole  nvml.Device // the GPU of a MIG instance, else device
+	whole  nvml.Device // the GPU of a MIG instance, otherwise device
 }
 
 // These are real time, not time of the deployment's clock.
 const (
 	pollInterval = 5 * time.Second
-	maxEventWait = 500 * time.Millisecond // also the longest that Close waits
+	maxEventWait = 500 * time.Millisecond // also the longest wait of Close
 )
 
 func (r *reader) readDriver() {
 	d := gpu.Driver{}
-	d.Version, _ = r.lib.SystemGetDriverVersion() // "" where the driver does not report it
+	d.Version, _ = r.lib.SystemGetDriverVersion() // "" if the driver doesn't report it
 	if r.functions["nvmlSystemGetCudaDriverVersion"] {
 		if v, ret := r.lib.SystemGetCudaDriverVersion(); ret == nvml.SUCCESS {
 			d.CUDA = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
@@ -130,7 +128,7 @@ func (r *reader) watch() {
 	}
 }
 
-// waitStopped waits for Close, and reports whether it was called.
+// waitStopped waits until Close is called or the time is over, and reports whether Close was called.
 func (r *reader) waitStopped(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -142,7 +140,7 @@ func (r *reader) waitStopped(wait time.Duration) bool {
 	}
 }
 
-// publish makes the refreshed devices the inventory.
+// publish replaces the inventory's devices by the refreshed ones.
 func (r *reader) publish() {
 	var devices []gpu.Device
 	handles := map[string]handle{}

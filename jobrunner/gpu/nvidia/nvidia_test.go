@@ -25,7 +25,7 @@ import (
 // board is go-nvml's mock of a machine, with the missing calls added.
 type board struct {
 	*dgxa100.Server
-	mu               *sync.Mutex // guards the fields that change during the watch, those of the cards too
+	mu               *sync.Mutex // guards the fields that change during the watch, also those of the cards
 	cards            []*card
 	events           chan nvml.EventData
 	missingFunctions []string // functions that the driver does not have
@@ -40,7 +40,7 @@ type card struct {
 	mu            *sync.Mutex
 	lost          bool
 	instances     []*mock.Device
-	recovery      *uint32 // nil: the driver doesn't report it
+	recovery      *uint32 // nil if the driver doesn't report it
 	ecc           uint64
 	remapFailed   bool
 	registrations int
@@ -157,7 +157,7 @@ func newCard(index int, name string, mu *sync.Mutex) *card {
 	return c
 }
 
-// instance is a MIG instance. One without a name reports its size.
+// instance returns a MIG instance. Without a name it reports its size.
 func instance(id int, name string) *mock.Device {
 	return &mock.Device{
 		GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", id), nvml.SUCCESS },
@@ -193,7 +193,7 @@ func open(t *testing.T, b *board) gpu.Inventory {
 	return inventory
 }
 
-// faults are those of an inventory, by UUID.
+// faults returns the faults of an inventory, by UUID.
 func faults(inventory gpu.Inventory) string {
 	var out []string
 	for _, d := range inventory.Devices() {
@@ -247,7 +247,7 @@ func TestNVMLInventory(t *testing.T) {
 		}
 		inventory.Close()
 		if b.shutdowns != 1 {
-			t.Errorf("shut down %d times", b.shutdowns)
+			t.Errorf("shutdown was called %d times", b.shutdowns)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestNVMLUnavailable(t *testing.T) {
 	}
 }
 
-// TestOldDriver tests that functions that an old driver lacks are not called.
+// TestOldDriver tests that functions missing from an old driver aren't called.
 func TestOldDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("Tesla V100-SXM2-32GB")
@@ -306,8 +306,8 @@ func TestOldDriver(t *testing.T) {
 	})
 }
 
-// TestXIDs tests that a program's fault leaves the GPU healthy, and that another
-// fault makes it unusable at once.
+// TestXIDs tests that a program's fault leaves the GPU healthy, and that other faults make it unusable
+// at once.
 func TestXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
@@ -363,7 +363,7 @@ func TestInstanceXID(t *testing.T) {
 	})
 }
 
-// TestRecovery tests that the driver's recovery action decides where it is supported.
+// TestRecovery tests that the driver's recovery action decides if the driver supports it.
 func TestRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200")

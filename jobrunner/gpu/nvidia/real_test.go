@@ -66,7 +66,7 @@ func checkInventory(t *testing.T, inventory gpu.Inventory) {
 	}
 	listed, err := exec.CommandContext(t.Context(), "nvidia-smi", "-L").Output()
 	if err != nil {
-		t.Logf("nvidia-smi is not here to compare with: %v", err)
+		t.Logf("there is no nvidia-smi to compare with: %v", err)
 		return
 	}
 	for _, d := range inventory.Devices() {
@@ -105,7 +105,7 @@ func checkPlacement(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		acquired += len(devices)
 	}
 	if acquired != len(inventory.Devices()) {
-		t.Errorf("%d of %d devices were given", acquired, len(inventory.Devices()))
+		t.Errorf("%d of %d devices were assigned", acquired, len(inventory.Devices()))
 	}
 	r.add(fmt.Sprintf("worker %d, with %d of %[2]d devices in use", acquired+1, acquired), "refused: "+refusal.Error())
 }
@@ -166,8 +166,8 @@ func median(n int, do func()) time.Duration {
 // job.
 const realImage = "gpucheck/cuda"
 
-// checkJobs runs the same script as jobs of a deployment: alone, and as two at
-// once that both ask for all GPUs of a type.
+// checkJobs runs the same script as jobs of a deployment: first alone, and then two at once that each
+// need all GPUs of a type.
 func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	d := deployment{t: t, url: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY")}
 	if d.url == "" {
@@ -223,7 +223,7 @@ func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	})
 	a, b := <-outputs, <-outputs
 	if !throttled && len(devices) < 2*count {
-		t.Error("with all GPUs in use, no worker was throttled")
+		t.Error("no worker was throttled with all GPUs in use")
 	}
 	if len(devices) < 2*count && a.Ended > b.Began && b.Ended > a.Began {
 		t.Errorf("two jobs had the GPU at once: %+v, %+v", a, b)
@@ -261,8 +261,8 @@ func (d deployment) call(method, path, body string) (answer map[string]any) {
 	return answer
 }
 
-// waitUntil polls until an answer meets the condition, at most as long as the first
-// of two jobs may take.
+// waitUntil polls until an answer meets the condition, at most as long as the first of two jobs may
+// take.
 func (d deployment) waitUntil(path string, condition func(map[string]any) bool) bool {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// physical is a GPU of this machine. A lost one stays in the inventory, with a
-// fault.
+// physical is a GPU of this machine. A lost GPU stays in the inventory, with a fault.
 type physical struct {
 	uuid    string
 	index   int
@@ -22,7 +21,7 @@ type physical struct {
 	devices []allocatable
 
 	lostReason string // why it does not respond; "" while it does
-	health     string // its current fault by checkHealth; "": healthy
+	health     string // fault found by checkHealth; "" if healthy
 	lastReport report // the last error, until it is resolved
 }
 
@@ -63,7 +62,7 @@ func (r *reader) refresh() {
 	r.publish()
 }
 
-// poll reads the GPU of an index; nil for an unknown GPU that does not respond.
+// poll reads the GPU at an index. It returns nil for an unknown GPU that doesn't respond.
 func (r *reader) poll(index int) *physical {
 	device, ret := r.lib.DeviceGetHandleByIndex(index)
 	uuid := ""
@@ -112,18 +111,18 @@ func (g *physical) markLost(reason string) {
 }
 
 func (r *reader) typeID(device nvml.Device) string {
-	name, _ := device.GetName() // "" where the driver does not report it
+	name, _ := device.GetName() // "" if the driver doesn't report it
 	return gpu.Canonical(name)
 }
 
-// allocatableDevices lists the GPU itself, or its instances in MIG mode.
+// allocatableDevices returns the GPU itself, or its instances in MIG mode.
 func (r *reader) allocatableDevices(g *physical, memory int64) (devices []allocatable) {
 	typeID := r.typeID(g.handle)
 	if !r.migEnabled(g.handle) {
 		whole := gpu.Device{UUID: g.uuid, TypeID: typeID, Memory: memory}
 		return []allocatable{{Device: whole, handle: handle{g.handle, g.handle}}}
 	}
-	n, _ := g.handle.GetMaxMigDeviceCount() // 0 where the driver does not report it
+	n, _ := g.handle.GetMaxMigDeviceCount() // 0 if the driver doesn't report it
 	for i := range n {
 		instance, ret := g.handle.GetMigDeviceHandleByIndex(i)
 		if ret != nvml.SUCCESS { // no instance has this number
@@ -156,7 +155,7 @@ func (r *reader) migEnabled(device nvml.Device) bool {
 	return ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE
 }
 
-// profile is the profile of a MIG instance: the end of its name, or else its size.
+// profile returns the profile of a MIG instance: the end of its name, or its size if it has no name.
 func profile(instance nvml.Device) string {
 	name, _ := instance.GetName() // the size is the fallback
 	if _, after, ok := strings.Cut(name, " MIG "); ok {

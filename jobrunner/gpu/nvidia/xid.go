@@ -5,7 +5,7 @@ import "fmt"
 // xid is an error number of the driver.
 type xid struct {
 	text string
-	// harmless: an error of a program, or information; the GPU stays healthy.
+	// harmless means that the GPU stays healthy: the error is a program's, or only information.
 	harmless bool
 }
 
@@ -31,7 +31,7 @@ var xids = map[uint64]xid{
 	154: {"a change of its recovery action", true},
 }
 
-// xidFault is the fault of a GPU after an XID; "" for a harmless one.
+// xidFault returns the fault of a GPU after an XID, or "" for a harmless one.
 func xidFault(number uint64) string {
 	switch x, known := xids[number]; {
 	case x.harmless:

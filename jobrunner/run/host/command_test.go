@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// output is a log that can be waited for.
+// output is a log on which tests can wait.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -48,7 +48,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// await waits until the log has something.
+// await waits until the log contains a text.
 func (o *output) await(t *testing.T, what string) {
 	t.Helper()
 	for late := time.After(3 * time.Minute); !strings.Contains(o.String(), what); {
@@ -60,7 +60,7 @@ func (o *output) await(t *testing.T, what string) {
 	}
 }
 
-// local is an executor with a rule for the image x.
+// local returns an executor with a rule for the image x.
 func local(t *testing.T, rule string) *Executor {
 	t.Helper()
 	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
@@ -85,7 +85,7 @@ func program(t *testing.T, e *Executor, image string) run.Program {
 	return p
 }
 
-// job is one in the hands of a worker, with what it left.
+// job is a job with its results.
 type job struct {
 	run.Job
 	log    *output
@@ -102,7 +102,7 @@ func newJob(input string) *job {
 	return j
 }
 
-// script is a rule whose command is a shell script.
+// script returns a rule whose command is a shell script.
 func script(text string) string {
 	return "    command:\n      run:\n        - sh\n        - -c\n        - |\n          " + strings.ReplaceAll(text, "\n", "\n          ") + "\n"
 }
@@ -113,7 +113,7 @@ func handle(t *testing.T, text string, j *job) (string, error) {
 	return string(output), err
 }
 
-func TestOutputOfACommand(t *testing.T) {
+func TestCommandOutput(t *testing.T) {
 	for name, c := range map[string]struct {
 		script, output, log string
 		chunks              []string
@@ -140,7 +140,7 @@ func TestOutputOfACommand(t *testing.T) {
 	}
 }
 
-func TestFailureOfACommand(t *testing.T) {
+func TestCommandFailure(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, c := range map[string]struct{ script, starts, ends string }{
 		"with words":      {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
@@ -161,7 +161,7 @@ func TestFailureOfACommand(t *testing.T) {
 	}
 }
 
-func TestALongLineIsWhole(t *testing.T) {
+func TestLongLineIsKept(t *testing.T) {
 	want := `"` + strings.Repeat("y", 5<<20) + `"`
 	j := newJob(want)
 	output, err := handle(t, "cat", j)
@@ -170,7 +170,7 @@ func TestALongLineIsWhole(t *testing.T) {
 	}
 }
 
-// A client that streams sees a line before the command ends.
+// A client that streams gets a line before the command ends.
 func TestChunksComeAtOnce(t *testing.T) {
 	go_ := filepath.Join(t.TempDir(), "go")
 	if err := syscall.Mkfifo(go_, 0o600); err != nil {
@@ -190,9 +190,8 @@ func TestChunksComeAtOnce(t *testing.T) {
 	}
 }
 
-// A reader that takes no more chunks slows the command down: what it wrote at
-// most is in pipes and buffers.
-func TestSlowChunksHoldTheCommandUp(t *testing.T) {
+// If nobody reads the chunks, the command blocks once pipes and buffers are full.
+func TestSlowReaderBlocksCommand(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "counter")
 	j := newJob(`{}`)
 	boom := errors.New("enough")
@@ -214,11 +213,11 @@ func TestSlowChunksHoldTheCommandUp(t *testing.T) {
 	}
 	text, _ := os.ReadFile(counter)
 	if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && n > 2000 {
-		t.Errorf("%d lines were written although nobody took them", n)
+		t.Errorf("%d lines were written although nobody read them", n)
 	}
 }
 
-func TestEndOfAJobEndsItsCommand(t *testing.T) {
+func TestCancelledJobKillsCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	j := newJob("{}")
@@ -238,11 +237,11 @@ func TestEndOfAJobEndsItsCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if alive(pid) {
-		t.Errorf("the process %d lives on", pid)
+		t.Errorf("the process %d still runs", pid)
 	}
 }
 
-// alive doesn't count a process that is dead and unreaped.
+// alive reports whether a process runs. A dead, unreaped process doesn't count.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -251,7 +250,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
 }
 
-func TestWhatACommandSees(t *testing.T) {
+func TestCommandEnvironment(t *testing.T) {
 	t.Setenv("GPUCLOUD_API_KEY", "the-deployment's-key")
 	t.Setenv("HF_HOME", "/models")
 	t.Setenv("OTHER", "not for it")
@@ -283,12 +282,12 @@ func TestWhatACommandSees(t *testing.T) {
 	}
 }
 
-func TestWordsOfACommand(t *testing.T) {
+func TestCommandWords(t *testing.T) {
 	for _, c := range []store.Container{
 		{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}, // of an older version
 		{Image: "x", Args: `{"entrypoint":["sh","-c"],"cmd":["echo \"$0\"","two words"]}`},
 	} {
-		judgeWords(t, c)
+		checkWords(t, c)
 	}
 	l := &local(t, "    process: {template: command}\n").rules[0]
 	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}, {Image: "x", Args: `{"entrypoint":[],"cmd":[]}`}} {
@@ -298,7 +297,7 @@ func TestWordsOfACommand(t *testing.T) {
 	}
 }
 
-func judgeWords(t *testing.T, c store.Container) {
+func checkWords(t *testing.T, c store.Container) {
 	t.Helper()
 	for name, want := range map[string]string{
 		"run: [echo, a]":                     "echo|a",
@@ -318,7 +317,7 @@ func judgeWords(t *testing.T, c store.Container) {
 	}
 }
 
-func TestAProgramThatIsGone(t *testing.T) {
+func TestMissingProgram(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "tool")
 	if err := os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700); err != nil {

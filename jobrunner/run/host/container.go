@@ -37,7 +37,7 @@ type container struct {
 	pid     int  // of its first process; 0 if unknown
 }
 
-// policy is how a container lives: attached to the jobrunner, or detached.
+// policy is the lifetime of a container: attached to the jobrunner, or detached.
 type policy interface {
 	// wait returns how the container ended. It passes the output on until then.
 	wait(c *container) run.Exit
@@ -214,7 +214,7 @@ func (d detached) wait(c *container) run.Exit {
 		case c.isGone() && c.isStopping():
 			return run.Exit{Text: run.Stopped}
 		case c.isGone():
-			return run.Exit{Text: "its container was removed by somebody else"}
+			return run.Exit{Text: "its container was removed, but not by the jobrunner"}
 		}
 		time.Sleep(followAgain)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// The lines of an engine are passed on without their times, from where the last run of
-// the deployment was, and without the times that podman puts into them.
+// Lines of an engine are passed on without their times, and without the times that Podman inserts,
+// after the last line of the previous run.
 func TestMarkedLines(t *testing.T) {
 	const written = "2026-06-01T12:00:00.000000001Z one\n" +
 		"2026-06-01T12:00:00.000000002Z two\n" +
@@ -37,8 +37,8 @@ func TestMarkedLines(t *testing.T) {
 	}
 }
 
-// A pod is in the engine's default network, in that of its rule, or in one that it shares
-// with other pods; only in its own networks it has a name and ports that are published.
+// A pod joins the engine's default network, its rule's, or one shared with other pods. Only in its own
+// networks it has a name and published ports.
 func TestPodCreation(t *testing.T) {
 	const name = "--network-alias id.runpod.internal"
 	for _, c := range []struct{ network, rule, deployment, want, lacks string }{

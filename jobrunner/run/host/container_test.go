@@ -19,10 +19,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// fake is an engine that is testdata/engine.sh under a name.
+// fake is testdata/engine.sh as an engine of some name.
 type fake struct {
 	t    *testing.T
-	dir  string // what it knows
+	dir  string // its state
 	path string
 }
 
@@ -41,7 +41,7 @@ func newFake(t *testing.T, name string) *fake {
 }
 
 func (f *fake) read(name string) string {
-	text, _ := os.ReadFile(filepath.Join(f.dir, name)) // "" for what isn't there
+	text, _ := os.ReadFile(filepath.Join(f.dir, name)) // "" if the file doesn't exist
 	return string(text)
 }
 
@@ -52,7 +52,7 @@ func (f *fake) write(name, text string) {
 	}
 }
 
-// call is the last call of a command, in words.
+// call returns the arguments of the last call of a command.
 func (f *fake) call(command string) []string {
 	var found []string
 	for line := range strings.Lines(f.read("calls")) {
@@ -64,7 +64,7 @@ func (f *fake) call(command string) []string {
 }
 
 func (f *fake) containers() []os.DirEntry {
-	all, _ := os.ReadDir(filepath.Join(f.dir, "containers")) // none yet
+	all, _ := os.ReadDir(filepath.Join(f.dir, "containers")) // may not exist yet
 	return all
 }
 
@@ -74,7 +74,7 @@ func (f *fake) executor(dataDir, rules string) *Executor {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { _ = e.Close() }) // where the test didn't
+	f.t.Cleanup(func() { _ = e.Close() }) // if the test didn't
 	return e
 }
 
@@ -88,7 +88,7 @@ func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 	return p
 }
 
-func TestAContainer(t *testing.T) {
+func TestContainer(t *testing.T) {
 	f, log := newFake(t, "docker"), newOutput()
 	dataDir := t.TempDir()
 	e := f.executor(dataDir, "")
@@ -117,7 +117,7 @@ func TestAContainer(t *testing.T) {
 		t.Errorf("%q", create)
 	}
 	if strings.Contains(f.read("calls"), "the-secret") {
-		t.Error("anyone reads a secret in the arguments")
+		t.Error("the arguments contain a secret")
 	}
 	if got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"; got != want || f.read("env.mode") != "600\n" {
 		t.Errorf("file of variables, mode %s\n%s", f.read("env.mode"), got)
@@ -168,7 +168,7 @@ func contains(all, part []string) bool {
 	return false
 }
 
-func TestEndsOfContainers(t *testing.T) {
+func TestContainerExit(t *testing.T) {
 	f := newFake(t, "docker")
 	e := f.executor("", "")
 	for code, want := range map[string]string{
@@ -193,11 +193,11 @@ func TestEndsOfContainers(t *testing.T) {
 		t.Errorf("%d containers are left", len(left))
 	}
 	if pulls := strings.Count(f.read("calls"), "CALL|pull|"); pulls != 1 {
-		t.Errorf("the image was fetched %d times", pulls)
+		t.Errorf("the image was pulled %d times", pulls)
 	}
 }
 
-func TestContainersThatDoNotStart(t *testing.T) {
+func TestContainerStartFails(t *testing.T) {
 	f := newFake(t, "docker")
 	e := f.executor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
 	for want, c := range map[string]store.Container{
@@ -220,7 +220,7 @@ func TestContainersThatDoNotStart(t *testing.T) {
 	}
 }
 
-func TestSettingsOfContainers(t *testing.T) {
+func TestContainerSettings(t *testing.T) {
 	env := map[string]string{"RUNPOD_WEBHOOK_PING": "http://127.0.0.1:8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x", "MY_URL": "http://127.0.0.1:8420/"}
 	spec := run.Spec{
 		Endpoint: "ep", ID: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
@@ -255,7 +255,7 @@ func TestSettingsOfContainers(t *testing.T) {
 			}
 		}
 	}
-	// Without devices of its own a worker sees none, whatever its image asks for.
+	// A worker without devices sees none, whatever its image asks for.
 	dir := t.TempDir()
 	if _, _, err := (creation{&containerSettings{}, run.Spec{}, "n", "r", false, "linux"}).args(dir); err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestSettingsOfContainers(t *testing.T) {
 	}
 }
 
-func TestLoginsOfRegistries(t *testing.T) {
+func TestRegistryLogins(t *testing.T) {
 	for image, want := range map[string][2]string{ // docker, podman
 		"model":                          {"https://index.docker.io/v1/", "docker.io"},
 		"team/model:1":                   {"https://index.docker.io/v1/", "docker.io"},
@@ -288,10 +288,9 @@ func TestLoginsOfRegistries(t *testing.T) {
 	}
 }
 
-// What engines say of images that can't be fetched, and what the endpoint's
-// reason says. Those that the engines of the tests say are tried with them
-// (TestRealEngines).
-func TestFailuresToFetch(t *testing.T) {
+// Errors of engines for images that can't be pulled, and the explanations in the endpoint's reason.
+// TestRealEngines provokes the errors that its engines can produce.
+func TestPullFailures(t *testing.T) {
 	login := &run.Login{Username: "u", Password: "p"}
 	for _, c := range []struct {
 		image, said string
@@ -318,7 +317,7 @@ func TestFailuresToFetch(t *testing.T) {
 	}
 }
 
-func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
+func TestEngineRecovers(t *testing.T) {
 	f := newFake(t, "docker")
 	f.write("down", "")
 	e := f.executor("", "")
@@ -330,7 +329,7 @@ func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if asked := strings.Count(f.read("calls"), "CALL|version"); asked != 1 {
-		t.Errorf("asked %d times", asked)
+		t.Errorf("probed %d times", asked)
 	}
 	if err := os.Remove(filepath.Join(f.dir, "down")); err != nil {
 		t.Fatal(err)
@@ -352,8 +351,8 @@ func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
 	}
 }
 
-// The real CLI, where there is one without its daemon.
-func TestTheRealCommandLine(t *testing.T) {
+// The real CLI, if it is installed without its daemon.
+func TestRealCLI(t *testing.T) {
 	for _, name := range engineNames {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -365,14 +364,14 @@ func TestTheRealCommandLine(t *testing.T) {
 		case err == nil:
 			t.Logf("%s %s works", name, e.version)
 		case !strings.HasPrefix(err.Error(), name+": ") || strings.Contains(err.Error(), "\n") || len(err.Error()) < 20:
-			t.Errorf("%s says no reason: %v", name, err)
+			t.Errorf("the error of %s has no reason: %v", name, err)
 		default:
 			t.Log(err)
 		}
 	}
 }
 
-func TestContainersOfAKilledRun(t *testing.T) {
+func TestContainersOfKilledRun(t *testing.T) {
 	f := newFake(t, "docker")
 	dataDir := t.TempDir()
 	// A run that ended without Close: its file stays, its lock is gone.
@@ -410,7 +409,7 @@ func TestContainersOfAKilledRun(t *testing.T) {
 		t.Errorf("containers: %v", all)
 	}
 	if _, err := os.Stat(secrets); err == nil {
-		t.Error("what it started containers with is left")
+		t.Error("the scratch folder is left")
 	}
 	r, err := procgroup.OpenRegister(ours)
 	if err != nil {
@@ -424,8 +423,8 @@ func TestContainersOfAKilledRun(t *testing.T) {
 	}
 }
 
-// A jobrunner that keeps nothing starts where nothing can be kept, too.
-func TestAFolderThatCanNotBe(t *testing.T) {
+// A jobrunner with Optional starts even if its data folder can't be written.
+func TestUnwritableDataFolder(t *testing.T) {
 	f := newFake(t, "docker")
 	c := Config{File: write(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
 	if e, err := New(t.Context(), c); err == nil {

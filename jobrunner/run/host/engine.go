@@ -19,9 +19,9 @@ import (
 // Timeouts of an engine's commands.
 const (
 	probeTimeout      = 5 * time.Second
-	backgroundTimeout = 20 * time.Second // if nobody waits: a busy Podman is slow
+	backgroundTimeout = 20 * time.Second // for probes without a waiting caller: a busy Podman is slow
 	removeTimeout     = 30 * time.Second
-	reprobeAfter      = 15 * time.Second // an engine that didn't work
+	reprobeAfter      = 15 * time.Second // interval of probes of an engine that doesn't work
 )
 
 // engineNames are the CLIs of engines, best first.

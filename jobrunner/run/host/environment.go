@@ -17,7 +17,7 @@ var inheritedVariables = []string{
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
 }
 
-// Variables of a local command beside those of the worker protocol.
+// Variables of a local command, in addition to the worker protocol's.
 const (
 	visibleDevices = "CUDA_VISIBLE_DEVICES" // GPUs of this worker; empty for none
 	volumeVariable = "GPUCLOUD_VOLUME"      // folder of the network volume

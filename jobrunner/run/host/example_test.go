@@ -9,9 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
-// The example of the documentation is read, and what of it needs nothing but
-// Python runs.
-func TestTheExample(t *testing.T) {
+// The documentation's example is valid, and its rules that need only Python run.
+func TestDocumentationExample(t *testing.T) {
 	python.Need(t)
 	const file = "../../../examples/jobrunner.yaml"
 	s, err := readFile(file)
@@ -29,7 +28,7 @@ func TestTheExample(t *testing.T) {
 	}
 	for _, image := range []string{"example/handler", "example/protocol", "example/web"} {
 		if p := program(t, e, image); p.Start == nil {
-			t.Errorf("%s is no process", image)
+			t.Errorf("%s isn't a process", image)
 		}
 	}
 }

@@ -150,13 +150,13 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 		processes := r.Kill()
 		containers, err := e.removeContainers(ctx, r)
 		if processes+containers > 0 {
-			e.log.WarnContext(ctx, "workers of a run that was killed are ended", "processes", processes, "containers", containers)
+			e.log.WarnContext(ctx, "the workers of a killed run have been ended", "processes", processes, "containers", containers)
 		}
 		if err == nil {
 			err = errors.Join(os.RemoveAll(filepath.Join(scratch, r.ID)), r.Forget())
 		}
 		if err != nil {
-			e.log.WarnContext(ctx, "containers of a run that was killed may be left; the next start looks again", "error", err)
+			e.log.WarnContext(ctx, "containers of a killed run may be left; the next start looks again", "error", err)
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ func (e *Executor) removeContainers(ctx context.Context, killed procgroup.Killed
 // line.
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$`)
 
-// Program returns what the first matching rule says. It doesn't block.
+// Program resolves an image with the first matching rule. It doesn't block.
 func (e *Executor) Program(image string) (run.Program, error) {
 	for _, r := range e.rules {
 		if !r.matches(image) {

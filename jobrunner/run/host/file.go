@@ -23,7 +23,7 @@ type settings struct {
 	Rules      []rule              `yaml:"rules"`
 }
 
-// rule says what runs the images of a pattern: exactly one of the three.
+// rule configures the images of a pattern. It has exactly one of the three executors.
 type rule struct {
 	Image     text               `yaml:"image"`
 	Process   *localSettings     `yaml:"process"`
@@ -58,7 +58,7 @@ type localSettings struct {
 	TemplateEnv []text `yaml:"template_env"`
 }
 
-// Values of template: what a command takes from it beside the environment.
+// Values of template: what a command uses of it apart from the environment.
 const (
 	templateArgs    = "args"    // appends its args
 	templateCommand = "command" // its entrypoint, if any, also replaces run
@@ -132,7 +132,7 @@ func (s *settings) check(folder string) error {
 				return configErrorf(r.Image.Line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, earlier.line)
 			}
 			if earlier.text == "**" || r.literal && earlier.matches(r.text) {
-				return configErrorf(r.Image.Line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", earlier.text, r.text, earlier.line)
+				return configErrorf(r.Image.Line, "this rule is never used: %[1]s in line %[3]d also matches %[2]s, and the first matching rule applies; move this rule before it", earlier.text, r.text, earlier.line)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ rules:
 	}
 }
 
-func TestAnEmptyFileHasNoRules(t *testing.T) {
+func TestEmptyFileHasNoRules(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "rules: []\n", "{}"} {
 		if s, err := readFile(write(t, text)); err != nil || len(s.Rules) != 0 {
 			t.Errorf("%q: %+v, %v", text, s, err)
@@ -66,7 +66,7 @@ func TestAnEmptyFileHasNoRules(t *testing.T) {
 	}
 }
 
-func TestFlawsOfTheFile(t *testing.T) {
+func TestInvalidFiles(t *testing.T) {
 	for name, c := range map[string]struct{ text, line, says string }{
 		"no YAML":           {"rules:\n  - image: [", "", "jobrunner.yaml"},
 		"a wrong kind":      {"rules: 7\n", "1", ""},
@@ -119,6 +119,6 @@ func TestFlawsOfTheFile(t *testing.T) {
 		})
 	}
 	if _, err := readFile(filepath.Join(t.TempDir(), "nosuch.yaml")); err == nil {
-		t.Error("a file that isn't there is read")
+		t.Error("a missing file is read")
 	}
 }

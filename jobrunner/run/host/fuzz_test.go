@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Whatever is in jobrunner.yaml: what is accepted keeps the rules of the file,
-// and an error names the file.
+// An accepted jobrunner.yaml obeys the rules of the file, and an error names the file.
 func FuzzFile(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		name := write(t, text)
@@ -51,7 +50,7 @@ func FuzzFile(f *testing.F) {
 	)
 }
 
-// A pattern that is accepted matches what it says: itself where it is literal.
+// An accepted pattern without wildcards matches itself.
 func FuzzPattern(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text, image string) {
 		p, err := parsePattern(text)
@@ -68,8 +67,8 @@ func FuzzPattern(f *testing.F) {
 	}, fuzz.Seed{"team/**", "team/worker:1"}, fuzz.Seed{"a[b-", "a"}, fuzz.Seed{"[!x]*?:@", "ab:@"}, fuzz.Seed{"a/b", "a/b:1"}, fuzz.Seed{"a/b@sha256:0", "a/b@sha256:0"})
 }
 
-// Whatever a command writes: the chunks are JSON in UTF-8, one for each line of
-// it, and the last one is the output.
+// For any output of a command, the chunks are its lines of JSON in UTF-8, and the last one is the
+// output.
 func FuzzOutput(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, stdout []byte) {
 		var chunks [][]byte
@@ -97,7 +96,7 @@ func FuzzOutput(f *testing.F) {
 		}
 		tail := &tail{maxBytes: 100}
 		for part := range slices.Chunk(stdout, 7) {
-			_, _ = tail.Write(part) // it takes all
+			_, _ = tail.Write(part) // never fails
 		}
 		if end := tail.String(); !utf8.ValidString(end) || len(end) > 3*tail.maxBytes {
 			t.Errorf("%q ends with %q", stdout, end)
@@ -107,8 +106,8 @@ func FuzzOutput(f *testing.F) {
 	)
 }
 
-// A variable that runs code does so in any case of its letters, and a template
-// sets none that a loader, a shell or an interpreter reads.
+// codeVariables ignores case, and a template can't set a variable that a loader, shell or interpreter
+// reads.
 func FuzzTemplateEnv(f *testing.F) {
 	known := regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|BASH_.*|ENV|PATH|HOME|IFS|PYTHON(PATH|HOME|STARTUP|INSPECT)|PERL5(OPT|LIB)|RUBY(OPT|LIB)|NODE_(OPTIONS|PATH)|JAVA_TOOL_OPTIONS|GIT_.*)$`)
 	fuzz.Run(f, func(t *testing.T, name string) {
@@ -117,7 +116,7 @@ func FuzzTemplateEnv(f *testing.F) {
 		}
 		runs := runsCode(name)
 		if runs != runsCode(strings.ToLower(name)) || runs != runsCode(strings.ToUpper(name)) {
-			t.Errorf("%q: the case of the letters counts", name)
+			t.Errorf("%q: the case matters", name)
 		}
 		if known.MatchString(name) && !runs {
 			t.Errorf("%q runs code, and a template may set it", name)

@@ -17,7 +17,7 @@ func TestHandlers(t *testing.T) {
 		text   string
 		mode   os.FileMode
 		perJob bool
-		output string // of the input "hello"; "": not run
+		output string // for the input "hello"; "" if not run
 		fault  string
 	}{
 		"plain.py":     {"import sys, json\n# import runpod later\nprint(json.dumps(json.load(sys.stdin).upper()))\n", 0o600, true, `"HELLO"`, ""},

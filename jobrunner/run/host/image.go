@@ -30,8 +30,8 @@ func (e *containerEngine) pull(ctx context.Context, folder string, s run.Spec) e
 	return nil
 }
 
-// pullFailures explains the errors of engines and registries if an image can't be pulled.
-// The first match counts.
+// pullFailures explains the errors of engines and registries if an image can't be pulled. The first
+// match applies.
 var pullFailures = []struct {
 	texts     []string // of the error, in lower case
 	anonymous string   // explanation without a login

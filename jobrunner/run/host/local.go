@@ -30,7 +30,7 @@ func (e *Executor) startProcess(l *localSettings) func(context.Context, run.Spec
 			return nil, err
 		}
 		if s.Pod == nil {
-			_ = os.Remove(filepath.Join(c.Dir, sdkJobs)) // mostly there is none
+			_ = os.Remove(filepath.Join(c.Dir, sdkJobs)) // usually it doesn't exist
 		}
 		c.Register, c.Output = e.register, s.Log
 		group, err := procgroup.Start(c)
@@ -53,7 +53,7 @@ func (p process) Stop(grace time.Duration) {
 		p.Terminate()
 		select {
 		case <-p.Done():
-		case <-time.After(grace): // processes live in real time
+		case <-time.After(grace): // processes use real time
 		}
 	}
 	p.Kill()

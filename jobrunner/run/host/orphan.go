@@ -18,7 +18,7 @@ func (e *Executor) Orphans(ctx context.Context, deployment string) (all []run.Or
 	if e.cluster != nil {
 		var err error
 		if all, err = e.cluster.Orphans(ctx, deployment); err != nil {
-			e.log.WarnContext(ctx, "what pods left in the cluster is not known: they start anew, and what is left is removed then", "error", err)
+			e.log.WarnContext(ctx, "the Pods of an earlier run can't be listed: pods start again, and their old Pods are removed then", "error", err)
 		}
 	}
 	for _, engine := range e.engines.all {

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-func TestAProcess(t *testing.T) {
+func TestProcess(t *testing.T) {
 	e := local(t, "    process:\n      dir: /\n      run: [sh, -c, 'echo $$ at $PWD: $GREETING $1; exec sleep 1000', sh]\n      template: args\n")
 	log := newOutput()
 	p, err := program(t, e, "x:1").Start(t.Context(), run.Spec{
@@ -33,19 +33,19 @@ func TestAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := os.ReadFile("/proc/" + id + "/cmdline"); err == nil && strings.Contains(string(line), "the-secret") {
-		t.Errorf("anyone reads a secret in %q", line)
+		t.Errorf("the command line contains a secret: %q", line)
 	}
 	p.Stop(0)
 	if alive(pid) {
-		t.Errorf("the process %d lives on", pid)
+		t.Errorf("the process %d still runs", pid)
 	}
 	if p.Exit().Text != "stopped by the jobrunner" || p.Usage().Memory != 0 {
 		t.Errorf("exit %s, usage %+v", p.Exit().Text, p.Usage())
 	}
 }
 
-// A worker does not find the jobs of one that was killed in its folder.
-func TestAProcessFindsNoJobsOfAnother(t *testing.T) {
+// A worker doesn't find the jobs of a killed worker in its folder.
+func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{sdkJobs, "model.bin"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
@@ -66,7 +66,7 @@ func TestAProcessFindsNoJobsOfAnother(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDoesNotStart(t *testing.T) {
+func TestProcessStartFails(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "tool")
 	if err := os.WriteFile(tool, []byte("#!/nosuchinterpreter\n"), 0o700); err != nil {
@@ -79,19 +79,19 @@ func TestAProcessThatDoesNotStart(t *testing.T) {
 	}
 }
 
-func TestImagesThatNothingRuns(t *testing.T) {
+func TestUnknownImages(t *testing.T) {
 	e := local(t, "    process: {run: [sh]}\n")
 	_, err := e.Program("acme/model:2")
 	if err == nil {
-		t.Fatal("something runs it")
+		t.Fatal("a program runs it")
 	}
 	for _, want := range []string{"acme/model:2", e.file, "engine: none", "docs/reference/jobrunner.md"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\nsays nothing of %s", err, want)
+			t.Errorf("%v\ndoesn't mention %s", err, want)
 		}
 	}
 	if _, err := e.Program("--privileged"); err == nil {
-		t.Error("an option is an image")
+		t.Error("an option is accepted as an image")
 	}
 	if got := strings.Join(e.Engines(), "\n"); got != e.file+": 1 × process\ncontainers: off" {
 		t.Errorf("engines:\n%s", got)

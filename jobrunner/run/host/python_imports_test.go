@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A handler is a worker where the SDK is imported by a file of its own that it imports.
+// A handler is a worker if it imports the SDK through another file of its own.
 func TestHandlerOfSeveralFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		main   string

@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// No variable of a template runs code that its rule does not, whatever the kind
-// of rule; the refusal names the variable and what to do.
+// With any kind of rule, a template's variables can't run other code. The error names the variable and
+// the fix.
 func TestTemplateRunsNoCode(t *testing.T) {
 	refused := strings.Fields(`BASH_ENV ENV BASH_FUNC_x%% SHELLOPTS PS4 NODE_OPTIONS NODE_PATH npm_config_script_shell PYTHONWARNINGS BROWSER LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT
 		PYTHONSTARTUP PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONUSERBASE PYTHONBREAKPOINT pythonpath PERL5OPT PERL5LIB PERLLIB PERL5DB RUBYOPT RUBYLIB GEM_PATH BUNDLE_GEMFILE GIT_SSH_COMMAND
@@ -37,7 +37,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 			if p.Start == nil {
 				continue
 			}
-			if process, err := p.Start(t.Context(), spec); err == nil { // nor where nobody checked
+			if process, err := p.Start(t.Context(), spec); err == nil { // also without a Check before
 				process.Stop(0)
 				t.Errorf("%s: a worker with it was started", name)
 			}
@@ -55,8 +55,8 @@ func TestTemplateRunsNoCode(t *testing.T) {
 	}
 }
 
-// A rule allows by name or beginning, sets variables itself, or leaves the whole
-// command to the template.
+// A rule can allow variables by name or prefix, set them itself, or leave the whole command to the
+// template.
 func TestTemplateEnvAllowed(t *testing.T) {
 	for rule, allowed := range map[string]bool{
 		"{run: [sh], template_env: [PYTHONPATH, GIT_*]}":            true,

@@ -45,13 +45,13 @@ const (
 // Cluster is a connection to a cluster.
 type Cluster struct {
 	run.ClusterConfig
-	self          string // name of the Pod that this process runs in; "" if it runs in none
+	self          string // name of this process's own Pod, or ""
 	client        client.Interface
 	version       string
 	stop          chan struct{}
 	inventory     *inventory // nil before Inventory is called
 	owners        owners
-	removeTimeout time.Duration // for a removal that somebody waits for
+	removeTimeout time.Duration // for a removal with a waiting caller
 
 	watching       sync.Mutex // guards the next three; held while a watch starts
 	informers      []informers.SharedInformerFactory

@@ -25,10 +25,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// TestKubernetes of cmd/jobrunner has a real cluster; here are answers that this one does
-// not give on demand.
+// TestKubernetes in cmd/jobrunner uses a real cluster. These tests are for responses that it doesn't
+// produce on demand.
 
-// simulated is a cluster that says what the test says.
+// simulated is a cluster whose responses the test chooses.
 type simulated struct {
 	*Cluster
 	t    *testing.T
@@ -52,13 +52,13 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 	return &simulated{Cluster: c, t: t, fake: f}
 }
 
-// started is what Start returned.
+// started is the result of Start.
 type started struct {
 	process run.Process
 	err     error
 }
 
-// begin starts a worker, and returns once its Pod is there.
+// begin starts a worker, and returns once its Pod exists.
 func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
 	s.t.Helper()
 	out := make(chan started, 1)
@@ -69,7 +69,7 @@ func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
 	return s.awaitPod(), out
 }
 
-// awaitPod returns a Pod once there is one.
+// awaitPod waits for a Pod.
 func (s *simulated) awaitPod() *core.Pod {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
@@ -85,7 +85,7 @@ func (s *simulated) awaitPod() *core.Pod {
 	return nil
 }
 
-// becomes gives the Pod's container a state.
+// becomes sets the state of the Pod's container.
 func (s *simulated) becomes(pod *core.Pod, state core.ContainerState) {
 	s.t.Helper()
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: containerName, State: state}}
@@ -94,7 +94,7 @@ func (s *simulated) becomes(pod *core.Pod, state core.ContainerState) {
 	}
 }
 
-// left counts what is in the cluster.
+// left counts the cluster's objects.
 func (s *simulated) left() int {
 	s.t.Helper()
 	pods, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
@@ -142,8 +142,8 @@ func (l *lines) String() string {
 
 var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
 
-// A worker is a Pod and two Secrets, which are gone when it is killed. No secret is in
-// the Pod, and the URLs of the protocol are those that Pods reach.
+// A worker is a Pod and two Secrets, which are removed when it is killed. The Pod contains no secret,
+// and the protocol's URLs are reachable from Pods.
 func TestWorker(t *testing.T) {
 	s := simulate(t)
 	pod, result := s.begin(plain())
@@ -179,7 +179,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// What keeps a container from starting is the error, and nothing is left.
+// If a container can't start, the error says why, and no object is left.
 func TestStartFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		state core.ContainerState
@@ -200,8 +200,8 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A Pod that the cluster does not take, for a quota or a right, leaves no Secret.
-func TestPodIsRefused(t *testing.T) {
+// A Pod that the cluster rejects, for a quota or a permission, leaves no Secret.
+func TestPodIsRejected(t *testing.T) {
 	s := simulate(t)
 	s.fake.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, kerrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "w", errors.New("exceeded quota: gpus"))
@@ -211,8 +211,8 @@ func TestPodIsRefused(t *testing.T) {
 	}
 }
 
-// A start that is not wanted any more leaves nothing, and what it waited for is in the log.
-func TestStartIsBrokenOff(t *testing.T) {
+// A cancelled start leaves no object, and the log says what it waited for.
+func TestStartIsCancelled(t *testing.T) {
 	s := simulate(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -243,7 +243,7 @@ func TestStartIsBrokenOff(t *testing.T) {
 	}
 }
 
-// How a worker ended is told by the cluster.
+// The exit of a worker is the cluster's description.
 func TestEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(s *simulated, pod *core.Pod)
@@ -282,8 +282,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// A worker that is to end while the API server does not answer ends when it does, also
-// where nobody waits for that any more.
+// If the API server doesn't answer when a worker is stopped, the worker is removed once it answers,
+// even if nobody waits any more.
 func TestEndWithoutAnAPIServer(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -320,8 +320,8 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 	}
 }
 
-// The inventory is what the nodes have to allocate, by the catalog's types, and follows
-// them; a worker asks for a node of its type.
+// The inventory has the allocatable GPUs of the nodes, by the catalog's types, and follows changes. A
+// worker requires a node of its type.
 func TestInventory(t *testing.T) {
 	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
 	in, err := s.Inventory(t.Context())
@@ -358,7 +358,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// A later run removes what one that was killed left, and nothing else.
+// A later run removes the objects of a killed run, and no others.
 func TestRemoveRun(t *testing.T) {
 	s := simulate(t)
 	pod, result := s.begin(plain())

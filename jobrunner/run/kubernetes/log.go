@@ -42,7 +42,7 @@ func (p *process) follow(last time.Time) {
 			return
 		}
 		select {
-		case <-time.After(pause): // the cluster's time is real
+		case <-time.After(pause): // a cluster uses real time
 		case <-changed:
 		case <-ctx.Done():
 			return

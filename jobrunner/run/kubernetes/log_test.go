@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A log whose stream breaks off in a line has that line once, and whole.
+// If the stream breaks within a line, the log has that line once, and whole.
 func TestBrokenLog(t *testing.T) {
 	const log = "2026-01-02T03:04:05.000000001Z first\n2026-01-02T03:04:05.000000002Z the second line\n2026-01-02T03:04:06Z no end"
 	broken := errors.New("the API server ended")
@@ -28,7 +28,7 @@ func TestBrokenLog(t *testing.T) {
 	}
 }
 
-// Lines of stdout and stderr that come in another order than they have do not come again.
+// Lines of stdout and stderr that arrive out of order aren't repeated.
 func TestLogOutOfOrder(t *testing.T) {
 	const log = "2026-01-02T03:04:05.000000002Z out\n2026-01-02T03:04:05.000000001Z err\n"
 	got := new(lines)

@@ -13,15 +13,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// aPod is the pod p1 of the deployment d1 in its third run.
-func aPod(deployment string) run.Spec {
+// podSpec is the pod p1 of a deployment in its third run.
+func podSpec(deployment string) run.Spec {
 	return run.Spec{
 		ID: "p1", Log: new(lines), Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}},
 		Pod: &run.Pod{Run: 3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, Deployment: deployment},
 	}
 }
 
-// beginPod starts a pod, and returns when it runs.
+// beginPod starts a pod, and returns once it runs.
 func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
 	s.t.Helper()
 	type result struct {
@@ -38,7 +38,7 @@ func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
 	select {
 	case r := <-out:
 		s.t.Fatalf("it runs without an address: %v", r.err)
-	case <-time.After(10 * time.Millisecond): // it may be told late, which is no failure
+	case <-time.After(10 * time.Millisecond): // best effort: a late Start passes too
 	}
 	made.Status.PodIP = "10.1.2.3"
 	s.becomes(made, running)
@@ -49,10 +49,10 @@ func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
 	return made, r.process
 }
 
-// A pod is a Pod that is found by its deployment, and reached at an address of its own.
+// A pod is a Pod with a label of its deployment and its own address.
 func TestPod(t *testing.T) {
 	s := simulate(t)
-	made, process := s.beginPod(aPod("d1"))
+	made, process := s.beginPod(podSpec("d1"))
 	if l := made.Labels; l[deploymentLabel] != "d1" || l[podLabel] != "p1" || l[podRunLabel] != "3" || l[runLabel] != "" {
 		t.Errorf("%v", l)
 	}
@@ -69,28 +69,28 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// The variables of a member of a cluster have its address once it starts.
+// A cluster member's variables have its address once it starts.
 func TestMember(t *testing.T) {
 	s := simulate(t)
-	w := aPod("d1")
+	w := podSpec("d1")
 	w.Pod.OwnAddress = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}
 	made, _ := s.beginPod(w)
 	var variables []string
 	for _, v := range made.Spec.Containers[0].Env {
 		variables = append(variables, v.Name+"="+v.Value)
 	}
-	// Kubernetes puts in what comes before.
+	// Kubernetes expands only variables that come earlier.
 	want := []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"}
 	if !slices.Equal(variables, want) {
 		t.Errorf("%q, want %q", variables, want)
 	}
 }
 
-// What belongs to a deployment outlives a run of the jobrunner; a later one goes on with
-// it, or removes it. What belongs to none is removed with its run.
+// The objects of a deployment outlive a run of the jobrunner, and a later run adopts or removes them.
+// Other objects are removed with their run.
 func TestOrphans(t *testing.T) {
 	s := simulate(t)
-	made, _ := s.beginPod(aPod("d1"))
+	made, _ := s.beginPod(podSpec("d1"))
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
 	}
@@ -106,14 +106,14 @@ func TestOrphans(t *testing.T) {
 	log := new(lines)
 	adopted := left[0].Adopt(log, "")
 	if again, err := next.Orphans(t.Context(), "d1"); err != nil || len(again) != 0 {
-		t.Errorf("one that is followed is left: %+v %v", again, err)
+		t.Errorf("a followed Pod is an orphan: %+v %v", again, err)
 	}
 	s.becomes(made, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
 	<-adopted.Done()
 	if adopted.Exit() != (run.Exit{Text: "exit status 0", OK: true}) || s.left() != 0 {
 		t.Errorf("%+v; %d objects are left", adopted.Exit(), s.left())
 	}
-	s.beginPod(aPod("d1"))
+	s.beginPod(podSpec("d1"))
 	other, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake)
 	if err != nil {
 		t.Fatal(err)
@@ -126,13 +126,13 @@ func TestOrphans(t *testing.T) {
 	if s.left() != 0 {
 		t.Errorf("%d objects are left", s.left())
 	}
-	s.beginPod(aPod(""))
+	s.beginPod(podSpec(""))
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 1 || err != nil || s.left() != 0 {
 		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
 	}
 }
 
-// claims are the sizes of all claims, by name.
+// claims returns the sizes of all claims, by name.
 func (s *simulated) claims() map[string]string {
 	s.t.Helper()
 	list, err := s.fake.CoreV1().PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{})
@@ -147,8 +147,8 @@ func (s *simulated) claims() map[string]string {
 	return all
 }
 
-// A volume is a claim, which its first mount makes, which grows and never shrinks, and
-// which goes with the volume alone.
+// A volume is a claim. Its first mount creates it, it grows and never shrinks, and only the volume's
+// removal deletes it.
 func TestVolumes(t *testing.T) {
 	s := simulate(t)
 	s.StorageClass = "fast"
@@ -180,7 +180,7 @@ func TestVolumes(t *testing.T) {
 	if err := s.ResizeVolume(t.Context(), "volume-v1", 30); err != nil || s.claims()["gpucloud-volume-v1"] != "30G ReadWriteMany" {
 		t.Errorf("%v %v", err, s.claims())
 	}
-	for range 2 { // also where there is none
+	for range 2 { // the second is a no-op
 		if err := s.RemoveVolume(t.Context(), "volume-v1"); err != nil {
 			t.Error(err)
 		}
@@ -193,7 +193,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// A claim that is still being deleted is another volume's: a Pod must not have it.
+// A Pod must not get a claim that is still being deleted: it is another volume's.
 func TestDeletedClaim(t *testing.T) {
 	now := meta.Now()
 	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})
@@ -204,7 +204,7 @@ func TestDeletedClaim(t *testing.T) {
 	}
 }
 
-// A CPU flavour and a disk are limits, and reserved unless the cluster is overcommitted.
+// The CPU flavor and the disk are limits, and reserved unless the cluster is overcommitted.
 func TestResources(t *testing.T) {
 	s := simulate(t)
 	w := plain()

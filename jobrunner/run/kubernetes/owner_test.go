@@ -16,8 +16,7 @@ func ownedBy(apiVersion, kind, name string) []meta.OwnerReference {
 	return []meta.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &yes}}
 }
 
-// In a cluster, workers belong to the jobrunner's own Pod, and pods to what made that one,
-// so that they outlive it.
+// The jobrunner's Pod owns workers; the Pod's own owner owns pods, so that they outlive the Pod.
 func TestOwners(t *testing.T) {
 	about := func(name string, owners []meta.OwnerReference) meta.ObjectMeta {
 		return meta.ObjectMeta{Name: name, Namespace: "gpucloud", OwnerReferences: owners}
@@ -35,7 +34,7 @@ func TestOwners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
-			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": aPod("d1"), "ephemeral": aPod("")} {
+			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": podSpec("d1"), "ephemeral": podSpec("")} {
 				o, err := s.build(w)
 				if err != nil {
 					t.Fatal(err)

@@ -33,9 +33,8 @@ type process struct {
 	stopped bool // by the jobrunner
 }
 
-// Start creates a Pod and waits until it runs, however long the cluster needs to schedule it.
-// The error says what the cluster rejected, or why the container can't start. ctx bounds the
-// start alone.
+// Start creates a Pod and waits until it runs, however long the cluster needs to schedule it. The
+// error says what the cluster rejected, or why the container can't start. ctx bounds only the start.
 func (c *Cluster) Start(ctx context.Context, s run.Spec) (run.Process, error) {
 	if s.Deployment() != "" {
 		if err := c.removeOrphans(ctx, s); err != nil {
@@ -193,13 +192,13 @@ func (p *process) remove() {
 // removeLater continues a removal in the background if the API server or the node doesn't
 // respond.
 func (p *process) removeLater(why error) {
-	p.cluster.Logger.Warn("what a "+p.kind+" was made of can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
+	p.cluster.Logger.Warn("the objects of a "+p.kind+" can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
 		"pod", p.objects.pod.Name, "namespace", p.cluster.Namespace, "error", why)
 	go func() {
 		ctx, cancel := p.cluster.untilClosed()
 		defer cancel()
 		if p.clear(ctx) == nil {
-			p.cluster.Logger.Info("what a "+p.kind+" was made of is removed from the Kubernetes cluster now", "pod", p.objects.pod.Name)
+			p.cluster.Logger.Info("the objects of a "+p.kind+" have been removed from the Kubernetes cluster now", "pod", p.objects.pod.Name)
 		}
 	}()
 }
@@ -258,7 +257,7 @@ func retry(ctx context.Context, try func() error) error {
 
 func wait(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(d): // clusters live in real time
+	case <-time.After(d): // a cluster uses real time
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// resources returns what a worker or pod may use, and what is reserved for it on a node. Both
-// are the same unless the cluster is overcommitted. GPUs are always reserved.
+// resources returns the limits of a worker or pod, and what a node reserves for it. Both are the same
+// unless the cluster is overcommitted. GPUs are always reserved.
 func (c *Cluster) resources(s run.Spec) core.ResourceRequirements {
 	limits := core.ResourceList{}
 	limit := func(name core.ResourceName, value, unit int64) {

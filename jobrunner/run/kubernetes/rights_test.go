@@ -15,12 +15,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// The rights of the guide are those that are used, no more and no less.
+// The guide grants exactly the permissions that are used.
 func TestRights(t *testing.T) {
 	yes := true
 	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}
 	s := simulateAs(t, "self", self)
-	if err := s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}); err != nil { // the only Pod is to be the worker's
+	if err := s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}); err != nil { // so that the worker's Pod is the only one
 		t.Fatal(err)
 	}
 	if _, err := s.Inventory(t.Context()); err != nil {
@@ -43,7 +43,7 @@ func TestRights(t *testing.T) {
 	if err := s.RemoveVolume(t.Context(), "volume-v"); err != nil {
 		t.Fatal(err)
 	}
-	s.beginPod(aPod("d1"))
+	s.beginPod(podSpec("d1"))
 	used := map[string]bool{}
 	for _, a := range s.fake.Actions() {
 		resource := a.GetResource().Resource
@@ -52,8 +52,8 @@ func TestRights(t *testing.T) {
 		}
 		used[resource+" "+a.GetVerb()] = true
 	}
-	delete(used, "version get")        // everybody may
-	delete(used, "pods/status update") // the test's own
+	delete(used, "version get")        // everyone has this permission
+	delete(used, "pods/status update") // used only by the test
 	guide, err := os.ReadFile("../../../docs/guides/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The counters are found under version 1 and 2 of control groups, on a machine
-// and in a container, and what is not there is unknown.
+// The counters are found with control groups of version 1 and 2, on a machine and in a container.
+// Missing ones are unknown.
 func TestOOMKills(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -63,7 +63,7 @@ func TestKilledText(t *testing.T) {
 		{oomKills{-1, 7}, oomKills{-1, 8}, machine},
 		{oomKills{0, 7}, oomKills{0, 7}, other},
 		{oomKills{-1, -1}, oomKills{-1, -1}, unknown},
-		{oomKills{-1, -1}, oomKills{2, 3}, unknown}, // it was not looked before
+		{oomKills{-1, -1}, oomKills{2, 3}, unknown}, // the counters before are unknown
 	} {
 		if got := killedText(c.before, c.after); got != c.want {
 			t.Errorf("%+v, then %+v: %s", c.before, c.after, got)

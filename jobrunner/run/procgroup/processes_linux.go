@@ -64,7 +64,7 @@ func (p process) marked(mark string) bool { return p.has(MarkVariable + "=" + ma
 
 func (p process) ofRun(run string) bool { return p.has(MarkVariable + "=" + run + "/") }
 
-// has reports whether the process was started with a variable that begins so. Processes of
+// has reports whether the process was started with a variable that begins with start. Processes of
 // other users can't be read, and aren't ours.
 func (p process) has(start string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.id) + "/environ")
@@ -98,8 +98,8 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 			continue
 		}
 		if again, ok := readProcess(p.id); ok && match(again) {
-			if one := (identity{again.id, again.started}); !killed[one] {
-				killed[one] = true
+			if key := (identity{again.id, again.started}); !killed[key] {
+				killed[key] = true
 				found++
 			}
 			_ = handle.Kill() // it may be gone
@@ -128,8 +128,8 @@ func recentProcesses() []process {
 	return processCache.all
 }
 
-// UsageOf returns what a process, its group and their descendants use. The value is at most
-// half a second old.
+// UsageOf returns the resource usage of a process, its group and their descendants. It is at most half
+// a second old.
 func UsageOf(pid int) (u Usage) {
 	all := recentProcesses()
 	ours := map[int]bool{pid: true}

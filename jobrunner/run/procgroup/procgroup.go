@@ -51,7 +51,7 @@ type Group struct {
 	oom    [2]oomKills // at the start and at the end
 }
 
-// Usage is what a group uses.
+// Usage is the resource usage of a group.
 type Usage struct {
 	CPU    time.Duration // of all processes, since the start
 	Memory int64         // resident bytes now
@@ -235,7 +235,7 @@ func (g *Group) OOMKills() int64 {
 	return max(0, g.oom[1].machine-g.oom[0].machine)
 }
 
-// Usage returns what the group uses. After its end the memory is 0.
+// Usage returns the resource usage of the group. After its end the memory is 0.
 func (g *Group) Usage() Usage {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -245,8 +245,8 @@ func (g *Group) Usage() Usage {
 	return g.used
 }
 
-// measure is called with mu held. The CPU time of children that nobody waited for is lost,
-// so the sum is kept from falling.
+// measure updates used. It is called with mu held. The CPU time of children that were never reaped is
+// lost, so the sum is kept from falling.
 func (g *Group) measure() {
 	now := UsageOf(g.cmd.Process.Pid)
 	g.used = Usage{CPU: max(g.used.CPU, now.CPU), Memory: now.Memory}

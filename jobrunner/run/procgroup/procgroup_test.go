@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// lines is a log that can be waited for.
+// lines is a log on which tests can wait.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -44,7 +44,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// await waits until so many whole lines are there.
+// await waits until the log has n whole lines.
 func (l *lines) await(t *testing.T, n int) []string {
 	t.Helper()
 	late := time.After(3 * time.Minute)
@@ -81,12 +81,12 @@ func awaitEnd(t *testing.T, g *procgroup.Group) {
 	select {
 	case <-g.Done():
 	case <-time.After(3 * time.Minute):
-		t.Fatal("the group has not ended within a minute")
+		t.Fatal("the group has not ended within 3 minutes")
 	}
 }
 
-// lives tells whether a process is there and isn't dead: one that is unreaped
-// still takes signals.
+// lives reports whether a process runs. An unreaped process still accepts signals, so its state is
+// read too.
 func lives(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
@@ -100,7 +100,7 @@ func pids(t *testing.T, lines []string) (all []int) {
 	for _, line := range lines {
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
 		if err != nil {
-			t.Fatalf("%q is no process id", line)
+			t.Fatalf("%q isn't a process id", line)
 		}
 		all = append(all, pid)
 	}
@@ -111,7 +111,7 @@ func allGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		if lives(pid) {
-			t.Errorf("the process %d lives on", pid)
+			t.Errorf("the process %d still runs", pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -119,7 +119,7 @@ func allGone(t *testing.T, pids []int) {
 
 func TestExit(t *testing.T) {
 	killed := "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
-	if runtime.GOOS == "linux" { // which counts what it ends for lack of memory
+	if runtime.GOOS == "linux" { // counts the processes killed for lack of memory
 		killed = "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
 	}
 	for script, want := range map[string]string{
@@ -169,7 +169,7 @@ func TestKillReachesGrandchildren(t *testing.T) {
 	}
 }
 
-// A process that the SDK starts beside the worker outlives a crash of it.
+// A process that the SDK starts beside the worker would survive the worker's crash.
 func TestNothingOutlivesTheCommand(t *testing.T) {
 	log := newLines()
 	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
@@ -180,7 +180,7 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 	}
 }
 
-// daemon leaves group, session and parent, and closes what it has open.
+// daemon leaves its group, session and parent, and closes its files.
 const daemon = `
 import os, sys
 if os.fork() == 0:
@@ -198,9 +198,9 @@ import time
 while True: time.sleep(1000)
 `
 
-func TestKillFindsThoseThatLeftTheGroup(t *testing.T) {
+func TestKillFindsProcessesThatLeftTheGroup(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("they are found on Linux alone")
+		t.Skip("only Linux finds them")
 	}
 	log := newLines()
 	g := start(t, procgroup.Command{Args: []string{"python3", "-c", daemon}, Output: log})
@@ -222,7 +222,7 @@ func TestOutputIsWholeAndInOrder(t *testing.T) {
 	}
 }
 
-func TestStdoutApartAndStdin(t *testing.T) {
+func TestSeparateStdoutAndStdin(t *testing.T) {
 	input := strings.Repeat("0123456789abcdef", 1<<16) // more than a pipe holds
 	out, log := newLines(), newLines()
 	g := start(t, procgroup.Command{
@@ -234,7 +234,7 @@ func TestStdoutApartAndStdin(t *testing.T) {
 	}
 }
 
-func TestStdinThatNobodyReads(t *testing.T) {
+func TestUnreadStdin(t *testing.T) {
 	g := start(t, procgroup.Command{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
 	awaitEnd(t, g)
 	if !g.Succeeded() {
@@ -242,42 +242,41 @@ func TestStdinThatNobodyReads(t *testing.T) {
 	}
 }
 
-// slow is a writer that takes nothing until it is let.
+// slow is a writer that blocks until let is closed.
 type slow struct {
-	let  chan struct{}
-	took lines
+	let   chan struct{}
+	lines lines
 }
 
 func (s *slow) Write(p []byte) (int, error) {
 	<-s.let
-	return s.took.Write(p)
+	return s.lines.Write(p)
 }
 
-func TestSlowReaderGetsAllAlsoAfterTheEnd(t *testing.T) {
+func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
 	log := &slow{let: make(chan struct{})}
-	// As much as a pipe and the buffer hold at least, so that it can end before
-	// anything is read.
+	// This fits into a pipe and the buffer, so that the command can end before anything is read.
 	g := shell(t, `head -c 60000 /dev/zero | tr '\0' x`, log)
 	select {
 	case <-g.Done():
-		t.Fatal("it is done, and its output was not taken")
+		t.Fatal("it is done before its output was read")
 	default:
 	}
 	close(log.let)
 	awaitEnd(t, g)
-	if n := len(log.took.String()); n != 60000 {
+	if n := len(log.lines.String()); n != 60000 {
 		t.Errorf("%d bytes of 60000", n)
 	}
 }
 
-func TestKillOfOneThatWritesForever(t *testing.T) {
+func TestKillEndlessWriter(t *testing.T) {
 	log := newLines()
 	g := shell(t, `yes`, log)
 	log.await(t, 100)
 	g.Kill()
 }
 
-func TestAWriterThatFailsEndsNothing(t *testing.T) {
+func TestFailingWriterEndsNothing(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
 	g := start(t, procgroup.Command{Args: []string{"sh", "-c", "echo x; exit 4"}, Stdout: w})
@@ -289,7 +288,7 @@ func TestAWriterThatFailsEndsNothing(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("it is told on Linux alone")
+		t.Skip("only Linux reports it")
 	}
 	log := newLines()
 	g := start(t, procgroup.Command{Output: log, Args: []string{"python3", "-c", `

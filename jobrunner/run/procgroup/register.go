@@ -136,11 +136,11 @@ func (r *Register) KilledRuns() (killed []KilledRun, err error) {
 			return nil, fmt.Errorf("the register of processes: %w", err)
 		}
 		if lock(f) {
-			one := KilledRun{ID: strings.TrimSuffix(filepath.Base(path), runFile), path: path}
+			run := KilledRun{ID: strings.TrimSuffix(filepath.Base(path), runFile), path: path}
 			for words := bufio.NewScanner(f); words.Scan(); {
-				one.Notes = append(one.Notes, words.Text())
+				run.Notes = append(run.Notes, words.Text())
 			}
-			killed = append(killed, one)
+			killed = append(killed, run)
 		}
 		_ = f.Close()
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
-// asJobrunner makes this test binary a jobrunner with a group, in the folder
-// that it names.
+// asJobrunner is a variable that makes this test binary a jobrunner with a group, in the folder that
+// it names.
 const asJobrunner = "PROCGROUP_TEST_RUN"
 
 func TestMain(m *testing.M) {
@@ -63,9 +63,9 @@ func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	return left
 }
 
-func TestWhatAKilledRunLeft(t *testing.T) {
+func TestProcessesOfKilledRun(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("those that left the group are found on Linux alone")
+		t.Skip("only Linux finds processes that left the group")
 	}
 	dir := filepath.Join(t.TempDir(), "processes")
 	log := newLines()
@@ -78,9 +78,9 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 	all := pids(t, log.await(t, 3))
 	r := open(t, dir)
 	if l := killedRuns(t, r); len(l) != 0 {
-		t.Fatalf("a run that lives counts as left: %+v", l)
+		t.Fatalf("a live run counts as killed: %+v", l)
 	}
-	// A stranger, which must not be taken for one of the run's.
+	// A process of another run.
 	stranger := shell(t, "sleep 1000", nil)
 	if err := run.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 	}
 }
 
-func TestARunThatEndsWellLeavesNothing(t *testing.T) {
+func TestClosedRunLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir)
 	g, err := procgroup.Start(procgroup.Command{Args: []string{"sleep", "1000"}, Register: first})
@@ -139,7 +139,7 @@ func TestARunThatEndsWellLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestARegisterThatKeepsNothing(t *testing.T) {
+func TestRegisterWithoutFolder(t *testing.T) {
 	r := open(t, "")
 	if l := killedRuns(t, r); l != nil {
 		t.Errorf("left: %+v", l)
