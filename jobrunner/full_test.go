@@ -50,7 +50,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 		o.resultOnAFullDisk("sdk/worker", func() {
 			close(release)
 			<-ends
-			for !strings.Contains(o.log.String(), "is held in memory") {
+			for !strings.Contains(o.log.String(), "waits for the database in memory") {
 				sleep(t.Context(), 10*time.Millisecond)
 			}
 			o.jobIs(o.newest, "IN_PROGRESS")

@@ -6,28 +6,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Active counts the jobs of all endpoints that have some which wait or run, in
-// one statement, however many endpoints there are.
+// Active returns the counts of all endpoints with queued or running jobs. It runs at most
+// one statement.
 func (e *Engine) Active(ctx context.Context) (map[string]Counts, error) {
 	active := map[string]Counts{}
-	note := func(endpoint string, c Counts) {
+	add := func(endpoint string, c Counts) {
 		if c.InQueue > 0 || c.InProgress > 0 {
 			active[endpoint] = c
 		}
 	}
 	if !e.db.Shared() {
 		for _, endpoint := range e.Endpoints() {
-			note(endpoint, e.localCounts(endpoint))
+			add(endpoint, e.localCounts(endpoint))
 		}
 		return active, nil
 	}
-	all := counts{all: map[string]*Counts{}}
+	all := counts{byEndpoint: map[string]*Counts{}}
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		clear(all.all)
-		return addTallies(r, all.of, selectTallies)
+		clear(all.byEndpoint)
+		return addTallies(r, all.entry, selectTallies)
 	})
-	for endpoint, c := range all.all {
-		note(endpoint, *c)
+	for endpoint, c := range all.byEndpoint {
+		add(endpoint, *c)
 	}
 	return active, err
 }

@@ -51,7 +51,7 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 				rows := rowWrites{}
 				rows.addJob(&row, "")
 				err := rows.run(tx)
-				return []change{{endpoint: "ep", id: "other", from: none, to: InQueue, due: row.gone}}, err
+				return []change{{endpoint: "ep", id: "other", from: absent, to: InQueue, due: row.gone}}, err
 			})
 			if err != nil {
 				t.Error(err)

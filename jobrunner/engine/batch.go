@@ -15,19 +15,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A batch is a row, and each of its requests is a job of a second queue of the endpoint
-// (BatchQueue), which has workers of its own. A request is a DRAFT job, which no worker
-// takes, until the batch is FINALIZED. Requests that are queued or dropped in many
-// transactions go on after a crash, in any process: the row says until when it is to be
-// looked at (settleBatch).
+// A batch is a row, and each of its requests is a job in the endpoint's second queue
+// (BatchQueue), which has its own workers. Until the batch is FINALIZED, its requests are
+// DRAFT jobs, which no worker takes. Finalizing and cancelling change the requests in
+// several transactions (settleBatch). After a crash any process continues them, because
+// the row records when settleBatch is due.
 //
 //	DRAFT ──finalize──> FINALIZED ──cancel, and the running requests end──> CANCELLED
 //	  └────────────────cancel────────────────────────────────────────────> CANCELLED
 //	                    FINALIZED ──its time is over──────────────────────> FAILED
 //
-// A FINALIZED batch is done when all its requests have ended, however they ended.
+// A FINALIZED batch is done when all its requests have ended in any state.
 
-// BatchState is a batch's status, in the words of the API.
+// BatchState is a batch's status, as in the API.
 type BatchState string
 
 // The four statuses.
@@ -43,26 +43,26 @@ const draft State = "DRAFT"
 
 // Limits of batches.
 const (
-	MaxActiveBatches = 10 // of an endpoint: drafts, and those with requests that have not ended
+	MaxActiveBatches = 10 // per endpoint: drafts, and batches with requests that have not ended
 	MaxBatchRequests = 5000
 
-	batchRun  = 7 * 24 * time.Hour      // from finalize: then it FAILED
-	batchKeep = batchRun + 24*time.Hour // from finalize: then it is deleted
-	draftKeep = 7 * 24 * time.Hour      // from creation
-	queueTail = "-batch"                // no endpoint's id ends so
+	batchTimeout   = 7 * 24 * time.Hour          // from finalize until the batch FAILED
+	batchRetention = batchTimeout + 24*time.Hour // from finalize until the batch is deleted
+	draftRetention = 7 * 24 * time.Hour          // from creation
+	queueSuffix    = "-batch"                    // no endpoint's id ends like this
 )
 
-// BatchQueue is the queue of the batches of an endpoint, which jobs and workers have as
-// their endpoint.
-func BatchQueue(endpoint string) string { return endpoint + queueTail }
+// BatchQueue returns the name of an endpoint's batch queue. It is the Endpoint of the
+// queue's jobs and workers.
+func BatchQueue(endpoint string) string { return endpoint + queueSuffix }
 
-// IsBatchQueue reports whether a queue is that of an endpoint's batches.
-func IsBatchQueue(queue string) bool { return strings.HasSuffix(queue, queueTail) }
+// IsBatchQueue reports whether a queue is a batch queue.
+func IsBatchQueue(queue string) bool { return strings.HasSuffix(queue, queueSuffix) }
 
-// EndpointOf is the endpoint of a queue.
-func EndpointOf(queue string) string { return strings.TrimSuffix(queue, queueTail) }
+// EndpointOf returns the endpoint of a queue.
+func EndpointOf(queue string) string { return strings.TrimSuffix(queue, queueSuffix) }
 
-// Batch is a batch as it stands.
+// Batch is a batch's current state.
 type Batch struct {
 	Endpoint, ID, Name string
 	State              BatchState
@@ -73,21 +73,20 @@ type Batch struct {
 	Failed             int // also those that timed out
 }
 
-// Request is a request of a batch as it stands.
+// Request is the current state of a batch's request.
 type Request struct {
 	Job
-	Size               int       // of the output, also if that is left out
+	Size               int       // of the output in bytes, even if Output is left out
 	Started, Completed time.Time // zero: not yet
 }
 
+// Errors of batches.
 var (
-	// ErrNoBatch says that there is no such batch.
-	ErrNoBatch = errors.New("no such batch: its id is unknown on this endpoint, or it is deleted")
-	// ErrNoRequest says that a batch has no such request.
+	ErrNoBatch   = errors.New("no such batch: its id is unknown on this endpoint, or it is deleted")
 	ErrNoRequest = errors.New("the batch has no such request")
 )
 
-// BatchRefused says why a batch can't be changed so.
+// BatchRefused explains why a change of a batch was rejected.
 type BatchRefused struct {
 	Reason string
 	Active bool // the endpoint has too many active batches at the moment
@@ -95,12 +94,12 @@ type BatchRefused struct {
 
 func (e *BatchRefused) Error() string { return e.Reason }
 
-// batchRow is what a change of a batch depends on.
+// batchRow has the columns of a batch that its changes depend on.
 type batchRow struct {
-	k              int64
-	state, verdict BatchState
-	ends, gone     int64
-	total, left    int // requests, and those that have not ended
+	k                 int64
+	state, verdict    BatchState
+	ends, gone        int64
+	total, unfinished int // requests
 }
 
 func (b batchRow) checkDraft() error {
@@ -110,12 +109,12 @@ func (b batchRow) checkDraft() error {
 	return nil
 }
 
-// CreateBatch makes a DRAFT with requests, given by their inputs.
+// CreateBatch creates a DRAFT with a request for each input.
 func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]byte) (Batch, error) {
 	id := uuid.Must(uuid.NewV7()).String()
 	err := e.write(ctx, func(tx *sqldb.Tx) error {
 		now := e.now()
-		if e.db.Shared() { // one create at a time
+		if e.db.Shared() { // else concurrent creates could exceed the limit
 			if _, err := tx.Exec(lockLead, endpoint); err != nil {
 				return err
 			}
@@ -127,7 +126,7 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 		if active >= MaxActiveBatches {
 			return &BatchRefused{Active: true, Reason: fmt.Sprintf("this endpoint has %d active batches, which is the most: finalize or cancel drafts, or wait until the requests of a batch have ended", active)}
 		}
-		gone := now + draftKeep.Milliseconds()
+		gone := now + draftRetention.Milliseconds()
 		k, err := tx.Insert(insertBatch, endpoint, id, now, gone, gone)
 		if err != nil {
 			return err
@@ -141,7 +140,7 @@ func (e *Engine) CreateBatch(ctx context.Context, endpoint string, inputs [][]by
 	return e.Batch(ctx, endpoint, id)
 }
 
-// AddRequests adds requests to a DRAFT, all or none, and returns their ids.
+// AddRequests adds requests to a DRAFT and returns their ids. If it fails, it adds none.
 func (e *Engine) AddRequests(ctx context.Context, endpoint, id string, inputs [][]byte) (b Batch, ids []string, err error) {
 	b, err = e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, now int64) (err error) {
 		if err := row.checkDraft(); err != nil {
@@ -168,7 +167,7 @@ func (e *Engine) insertRequests(tx *sqldb.Tx, endpoint string, b batchRow, input
 	var requests, contents [][]any
 	for _, input := range inputs {
 		id := NewJob{}.newID()
-		requests = append(requests, []any{queue, id, batchKeep.Milliseconds(), now, now, now, b.gone, b.gone, b.k})
+		requests = append(requests, []any{queue, id, batchRetention.Milliseconds(), now, now, now, b.gone, b.gone, b.k})
 		contents = append(contents, []any{queue, id, input, []byte(nil)})
 		ids = append(ids, id)
 	}
@@ -198,8 +197,8 @@ func (e *Engine) RenameBatch(ctx context.Context, endpoint, id, name string) (Ba
 	})
 }
 
-// FinalizeBatch locks a DRAFT and queues its requests: DRAFT → FINALIZED. One that is
-// FINALIZED stays as it is.
+// FinalizeBatch locks a DRAFT and queues its requests: DRAFT → FINALIZED. It does nothing
+// if the batch is FINALIZED already.
 func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch, error) {
 	return e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, now int64) error {
 		if row.verdict == "" && row.state == BatchFinalized {
@@ -208,16 +207,16 @@ func (e *Engine) FinalizeBatch(ctx context.Context, endpoint, id string) (Batch,
 		if err := row.checkDraft(); err != nil {
 			return err
 		}
-		_, err := tx.Exec(finalizeBatch, now+batchRun.Milliseconds(), now+batchKeep.Milliseconds(), now, row.k)
+		_, err := tx.Exec(finalizeBatch, now+batchTimeout.Milliseconds(), now+batchRetention.Milliseconds(), now, row.k)
 		return err
 	})
 }
 
-// CancelBatch drops the requests that wait; those that run end, and then the batch is
-// CANCELLED. One whose requests have all ended stays as it is.
+// CancelBatch cancels the queued requests. When the running requests have ended, the batch
+// is CANCELLED. It does nothing if all requests have ended already.
 func (e *Engine) CancelBatch(ctx context.Context, endpoint, id string) (Batch, error) {
 	return e.changeBatch(ctx, endpoint, id, func(tx *sqldb.Tx, row batchRow, now int64) error {
-		if row.verdict != "" || row.state == BatchFinalized && row.left == 0 {
+		if row.verdict != "" || row.state == BatchFinalized && row.unfinished == 0 {
 			return nil
 		}
 		_, err := tx.Exec(endBatch, BatchCancelled, now, row.k)
@@ -225,8 +224,7 @@ func (e *Engine) CancelBatch(ctx context.Context, endpoint, id string) (Batch, e
 	})
 }
 
-// changeBatch runs a change in a transaction that has locked the batch, does what follows
-// of it, and returns the batch as it is then.
+// changeBatch locks a batch, changes it, updates its requests, and returns the batch.
 func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change func(tx *sqldb.Tx, b batchRow, now int64) error) (Batch, error) {
 	var row batchRow
 	err := e.write(ctx, func(tx *sqldb.Tx) (err error) {
@@ -243,23 +241,23 @@ func (e *Engine) changeBatch(ctx context.Context, endpoint, id string, change fu
 	if err != nil {
 		return Batch{}, err
 	}
-	e.wake(e.now()) // if the process, or the database, does not get through
+	e.wake(e.now()) // the sweeper continues if settleBatch fails
 	if err := e.settleBatch(ctx, row.k); err != nil {
 		return Batch{}, err
 	}
 	return e.Batch(ctx, endpoint, id)
 }
 
-// lockBatch waits for other changes of a batch before it counts the requests.
+// lockBatch locks and reads the batch that matches a condition.
 func lockBatch(tx *sqldb.Tx, which string, args ...any) (b batchRow, err error) {
 	if _, err := tx.Exec(lockBatchRow+which+`{lock}`, args...); err != nil {
 		return b, err
 	}
-	err = tx.QueryRow(selectBatchRow+which, args...).Scan(&b.k, &b.state, &b.verdict, &b.ends, &b.gone, &b.total, &b.left)
+	err = tx.QueryRow(selectBatchRow+which, args...).Scan(&b.k, &b.state, &b.verdict, &b.ends, &b.gone, &b.total, &b.unfinished)
 	return b, err
 }
 
-// Batch reads a batch: ErrNoBatch if there is none.
+// Batch reads a batch. It returns ErrNoBatch if the batch doesn't exist.
 func (e *Engine) Batch(ctx context.Context, endpoint, id string) (Batch, error) {
 	batches, err := e.readBatches(ctx, selectBatch, endpoint, id, e.now())
 	if err == nil && len(batches) == 0 {
@@ -271,7 +269,7 @@ func (e *Engine) Batch(ctx context.Context, endpoint, id string) (Batch, error) 
 	return batches[0], nil
 }
 
-// Batches reads the batches of an endpoint, the newest first, and how many it has.
+// Batches reads a page of an endpoint's batches, the newest first, and their total number.
 func (e *Engine) Batches(ctx context.Context, endpoint string, offset, limit int) (batches []Batch, total int, err error) {
 	now := e.now()
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -301,9 +299,9 @@ func (e *Engine) readBatches(ctx context.Context, query string, args ...any) (ba
 	return batches, err
 }
 
-// Requests reads requests of a batch, in the order in which they were added, and how many
-// it has. Outputs that are larger than most bytes are left out.
-func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, most int) (requests []Request, total int, err error) {
+// Requests reads a page of a batch's requests, the oldest first, and their total number.
+// It leaves out outputs of more than maxOutput bytes.
+func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limit, maxOutput int) (requests []Request, total int, err error) {
 	b, err := e.Batch(ctx, endpoint, id)
 	if err != nil {
 		return nil, 0, err
@@ -322,7 +320,7 @@ func (e *Engine) Requests(ctx context.Context, endpoint, id string, offset, limi
 				q.Completed = fromMillis(finished)
 			}
 			return q, err
-		}, selectRequests, most, endpoint, id, limit, offset)
+		}, selectRequests, maxOutput, endpoint, id, limit, offset)
 		return err
 	})
 	return slices.Clip(requests), b.Total, err

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// settleBatches settles the batches that are due.
+// settleBatches settles all due batches.
 func (e *Engine) settleBatches(ctx context.Context) error {
 	for {
 		var due []int64
@@ -28,11 +28,11 @@ func (e *Engine) settleBatches(ctx context.Context) error {
 	}
 }
 
-// settleBatch queues the requests of a FINALIZED batch, drops those of one that is to end,
-// and deletes one whose time is over, in transactions that keep nobody waiting for long.
-// It changes nothing unless the batch is due.
+// settleBatch queues the requests of a FINALIZED batch, cancels those of a batch that ends,
+// and deletes an expired batch. It does nothing unless the batch is due. It uses several
+// short transactions so that others don't wait for long.
 func (e *Engine) settleBatch(ctx context.Context, k int64) error {
-	part := e.newSlice()
+	limit := e.newTxLimit()
 	for settled := false; !settled; {
 		var took time.Duration
 		changes, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
@@ -43,7 +43,7 @@ func (e *Engine) settleBatch(ctx context.Context, k int64) error {
 				return nil, nil
 			}
 			if err == nil {
-				changes, settled, err = b.settle(tx, now, part.jobs)
+				changes, settled, err = b.settle(tx, now, limit.jobs)
 			}
 			took = time.Since(begin)
 			return changes, err
@@ -51,18 +51,18 @@ func (e *Engine) settleBatch(ctx context.Context, k int64) error {
 		if err != nil {
 			return err
 		}
-		part.adapt(max(1, len(changes)), took)
+		limit.adapt(max(1, len(changes)), took)
 	}
 	return nil
 }
 
-// settle does what is due of a batch, with most requests, and tells whether that was all.
-func (b batchRow) settle(tx *sqldb.Tx, now int64, most int) (changes []change, settled bool, err error) {
+// settle updates at most limit requests and reports whether the batch is settled.
+func (b batchRow) settle(tx *sqldb.Tx, now int64, limit int) (changes []change, settled bool, err error) {
 	if b.gone <= now {
 		_, err = tx.Exec(deleteBatch, b.k)
 		return nil, true, err
 	}
-	if b.verdict == "" && b.state == BatchFinalized && b.ends <= now && b.left > 0 {
+	if b.verdict == "" && b.state == BatchFinalized && b.ends <= now && b.unfinished > 0 {
 		b.verdict = BatchFailed
 		if _, err := tx.Exec(endBatch, b.verdict, now, b.k); err != nil {
 			return nil, false, err
@@ -72,19 +72,19 @@ func (b batchRow) settle(tx *sqldb.Tx, now int64, most int) (changes []change, s
 	next := b.gone
 	switch {
 	case b.verdict != "":
-		if changes, err = update(tx, Cancelled, dropRequests, now, now, b.k, InQueue, most); err != nil {
+		if changes, err = update(tx, Cancelled, cancelRequests, now, now, b.k, InQueue, limit); err != nil {
 			return nil, false, err
 		}
 		for i := range changes {
 			changes[i].from = InQueue
 		}
-		moved, err = update(tx, Cancelled, dropRequests, now, now, b.k, draft, most) // which are counted nowhere
+		moved, err = update(tx, Cancelled, cancelRequests, now, now, b.k, draft, limit) // drafts aren't in any count
 		moved = append(moved, changes...)
 	case b.state == BatchFinalized && b.ends > now:
 		next = b.ends
-		changes, err = update(tx, InQueue, releaseRequests, now, now, now, b.gone, b.gone, b.k, most)
+		changes, err = update(tx, InQueue, releaseRequests, now, now, now, b.gone, b.gone, b.k, limit)
 		for i := range changes {
-			changes[i].from = none
+			changes[i].from = absent
 		}
 		moved = changes
 	}
@@ -95,7 +95,7 @@ func (b batchRow) settle(tx *sqldb.Tx, now int64, most int) (changes []change, s
 	return nil, true, err
 }
 
-// dropBatches deletes the batches of an endpoint that is gone, with their requests.
+// dropBatches deletes a deleted endpoint's batches and their requests.
 func (e *Engine) dropBatches(ctx context.Context, endpoint string) error {
 	if IsBatchQueue(endpoint) {
 		return nil

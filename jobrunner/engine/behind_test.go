@@ -93,7 +93,7 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 		unwritten := func() (jobs, over int) {
 			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 				u := unwrittenIn(tx)
-				jobs, over = len(u.order), u.over
+				jobs, over = len(u.order), u.ended
 				return nil
 			}); err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 			submit()
 		}
 		most := 0
-		for range 4 * dueOver {
+		for range 4 * dueEnded {
 			submit()
 			if got, err := e.Report(t.Context(), takeNext().Ref, Done([]byte("1"))); got != Accepted || err != nil {
 				t.Fatal(got, err)
@@ -134,10 +134,10 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 			}
 			most = max(most, over)
 		}
-		if most != dueOver-1 {
-			t.Errorf("up to %d jobs that ended were unwritten, expected %d", most, dueOver-1)
+		if most != dueEnded-1 {
+			t.Errorf("up to %d jobs that ended were unwritten, expected %d", most, dueEnded-1)
 		}
-		if got := e.Counts("ep"); got.Completed != 4*dueOver || got.InProgress != 1 || got.InQueue != 3 {
+		if got := e.Counts("ep"); got.Completed != 4*dueEnded || got.InProgress != 1 || got.InQueue != 3 {
 			t.Errorf("counts %+v", got)
 		}
 	})
@@ -164,7 +164,7 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 				}
 			}
 			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
-				if over := unwrittenIn(tx).over; (over == 1) != (webhook == "") {
+				if over := unwrittenIn(tx).ended; (over == 1) != (webhook == "") {
 					t.Errorf("webhook %q: %d ends are unwritten", webhook, over)
 				}
 				return nil
@@ -188,12 +188,12 @@ func TestWhatIsKeptUnwritten(t *testing.T) {
 		rows []*jobRow
 		want bool
 	}{
-		"young":          {[]*jobRow{row(InQueue, keptFor, 1), row(InProgress, 0, 1)}, true},
-		"an old one":     {[]*jobRow{row(InQueue, 0, 1), row(InProgress, keptFor+1, 1)}, false},
-		"an old end":     {[]*jobRow{row(Completed, keptFor+1, 1)}, true},
-		"large ones":     {[]*jobRow{row(InQueue, 0, keptBytes/2), row(InQueue, 0, keptBytes/2+1)}, false},
-		"as many as can": {make([]*jobRow, mostKept), true},
-		"many":           {make([]*jobRow, mostKept+1), false},
+		"young":          {[]*jobRow{row(InQueue, maxDeferral, 1), row(InProgress, 0, 1)}, true},
+		"an old one":     {[]*jobRow{row(InQueue, 0, 1), row(InProgress, maxDeferral+1, 1)}, false},
+		"an old end":     {[]*jobRow{row(Completed, maxDeferral+1, 1)}, true},
+		"large ones":     {[]*jobRow{row(InQueue, 0, maxDeferredBytes/2), row(InQueue, 0, maxDeferredBytes/2+1)}, false},
+		"as many as can": {make([]*jobRow, maxDeferred), true},
+		"many":           {make([]*jobRow, maxDeferred+1), false},
 	} {
 		u := newUnwritten()
 		for _, j := range c.rows {
@@ -201,10 +201,10 @@ func TestWhatIsKeptUnwritten(t *testing.T) {
 				j = row(InQueue, 0, 0)
 			}
 			if u.add(j); j.state.Terminal() {
-				u.over, u.overBytes = u.over+1, u.overBytes+len(j.input)
+				u.ended, u.endedBytes = u.ended+1, u.endedBytes+len(j.input)
 			}
 		}
-		if got := u.mayStay(now); got != c.want {
+		if got := u.canDefer(now); got != c.want {
 			t.Errorf("%s: %v, expected %v", name, got, c.want)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Cancel ends a job that waits or runs: IN_QUEUE, IN_PROGRESS → CANCELLED. A
-// job that has ended already is answered as it is.
+// Cancel cancels a job: IN_QUEUE, IN_PROGRESS → CANCELLED. It returns the job, unchanged
+// if it has ended already.
 func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
 	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		now := e.now()

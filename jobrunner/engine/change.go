@@ -8,28 +8,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// change is what a statement did to one job, for those who count and wait.
+// change is a transition of one job, for counts, watchers and observers.
 type change struct {
 	k          int64
 	endpoint   string
 	id         string
 	low        bool
 	from, to   State
-	due        int64 // the next time at which time itself changes the job
+	due        int64 // when the job next expires or times out
 	webhook    string
 	owner      string // of the webhook
 	retries    int
-	retry      bool // it is dispatched again
-	dispatched bool // it is in a worker's hands already
+	retry      bool // the job was requeued because its worker died
+	dispatched bool // a queued job was handed to a worker in the same transaction
 
-	queued  int64         // the last time
-	started int64         // the run that ended; 0: it never ran
-	job     *Job          // as it ended; nil where the change does not tell
-	delay   time.Duration // of one that was taken
-	counts  Counts        // of the endpoint after it, as this process knows them
+	queued  int64         // when the job was last queued
+	started int64         // start of the run that ended; 0: it never ran
+	job     *Job          // the ended job, if the change contains its result
+	delay   time.Duration // time in the queue, of a started job
+	counts  Counts        // the endpoint's counts after the change, without other processes
 }
 
-// apply tells everybody who must know of changes that were committed.
+// apply publishes committed changes to the counts, watchers, the sweeper, observers and
+// other processes.
 func (e *Engine) apply(changes ...change) {
 	e.notifyOthers(changes)
 	e.counts.apply(changes)
@@ -47,7 +48,8 @@ func (e *Engine) apply(changes ...change) {
 	e.observe(changes)
 }
 
-// update runs a statement that ends in changed, and returns what it did.
+// update runs a statement that ends in returningChange, and returns the changes to the
+// state to.
 func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int
@@ -60,7 +62,7 @@ func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, er
 	}, statement, args...)
 }
 
-// remove runs a statement that deletes jobs, and returns which.
+// remove runs a statement that deletes jobs, and returns the changes.
 func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int

@@ -4,8 +4,7 @@ import (
 	"unicode/utf8"
 )
 
-// chunks makes the chunks of one output: {"output": …} each, the last one with
-// the metrics.
+// chunks splits an output into chunks {"output": …}. The last chunk has the metrics.
 func chunks(output, metrics []byte) [][]byte {
 	if len(output) == 0 {
 		output = []byte("null")
@@ -23,10 +22,9 @@ func chunks(output, metrics []byte) [][]byte {
 	return all
 }
 
-// split cuts a JSON value of more than limit bytes into several of at most
-// limit. A string becomes several strings, cut between characters, which make
-// the string when joined. Any other value becomes its JSON text in strings: who
-// joins them reads the value.
+// split splits a JSON value of more than limit bytes into JSON strings of at most limit
+// bytes. Joined, they are the value, if it is a string, and its JSON text otherwise. It
+// never cuts a character.
 func split(value []byte, limit int) [][]byte {
 	if len(value) <= limit {
 		return [][]byte{value}
@@ -55,8 +53,8 @@ func split(value []byte, limit int) [][]byte {
 	return parts
 }
 
-// character is the length of the first character of a string's text in JSON:
-// an escape counts as a whole, and so do two that stand for one character.
+// character returns the length of the first character of a JSON string's text. An escape
+// sequence, or a pair of them for one character, counts as one.
 func character(text []byte) int {
 	if n := escaped(text); n > 0 {
 		if n == 6 && (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[n:]) {
@@ -68,6 +66,7 @@ func character(text []byte) int {
 	return n
 }
 
+// escaped returns the length of the escape sequence at the start of text, or 0.
 func escaped(text []byte) int {
 	switch {
 	case text[0] != '\\':
@@ -80,7 +79,7 @@ func escaped(text []byte) int {
 
 func isUnicode(text []byte) bool { return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' }
 
-// escape makes the text of a string of bytes, in JSON.
+// escape returns the JSON text of a string.
 func escape(b []byte) []byte {
 	const hex = "0123456789abcdef"
 	text := make([]byte, 0, len(b)+len(b)/8)

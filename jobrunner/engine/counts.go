@@ -4,14 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Counts are an endpoint's jobs. InQueue and InProgress are those of the
-// moment; the others count through the whole life of the endpoint.
+// Counts counts an endpoint's jobs. InQueue and InProgress are current numbers; the
+// others are totals since the endpoint was created.
 type Counts struct {
 	InQueue    int
 	InProgress int
@@ -19,21 +21,21 @@ type Counts struct {
 	Failed     int
 	Retried    int // dispatched again because a worker died
 
-	waiting int // in the queue, without those that start no worker
+	waiting int // queued jobs that start workers, so without low priority
 }
 
-// counts keeps every endpoint's Counts, so that reading them costs the same
-// however many jobs there are.
+// counts holds every endpoint's Counts in memory, so that nobody has to count rows.
 type counts struct {
-	mu  sync.Mutex
-	all map[string]*Counts
+	mu         sync.Mutex
+	byEndpoint map[string]*Counts
 }
 
-func (c *counts) of(endpoint string) *Counts {
-	one := c.all[endpoint]
+// entry returns the counts of an endpoint, which it adds if they are missing.
+func (c *counts) entry(endpoint string) *Counts {
+	one := c.byEndpoint[endpoint]
 	if one == nil {
 		one = new(Counts)
-		c.all[endpoint] = one
+		c.byEndpoint[endpoint] = one
 	}
 	return one
 }
@@ -42,20 +44,19 @@ func (c *counts) apply(changes []change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range changes {
-		one := c.of(changes[i].endpoint)
+		one := c.entry(changes[i].endpoint)
 		one.count(changes[i])
-		changes[i].counts = one.settled()
+		changes[i].counts = one.nonNegative()
 	}
 }
 
-// settled is c without numbers below zero. Changes are counted after they were
-// committed, and not always in their order: a job may be counted out of the queue before it was counted in.
-func (c Counts) settled() Counts {
+// nonNegative returns c with negative numbers set to zero. Changes are counted after their
+// commit and not always in order, so a job may leave the queue before it is counted in.
+func (c Counts) nonNegative() Counts {
 	c.InQueue, c.InProgress, c.waiting = max(c.InQueue, 0), max(c.InProgress, 0), max(c.waiting, 0)
 	return c
 }
 
-// count counts a change.
 func (c *Counts) count(ch change) {
 	c.add(ch.from, ch.low, -1)
 	c.add(ch.to, ch.low, +1)
@@ -64,7 +65,6 @@ func (c *Counts) count(ch change) {
 	}
 }
 
-// sum adds others.
 func (c *Counts) sum(n Counts) {
 	c.InQueue += n.InQueue
 	c.waiting += n.waiting
@@ -74,7 +74,8 @@ func (c *Counts) sum(n Counts) {
 	c.Retried += n.Retried
 }
 
-// add counts n jobs in or out of a state. Finished jobs are never counted out.
+// add adds n to the number of jobs in a state. The numbers of terminal states never
+// decrease.
 func (c *Counts) add(s State, low bool, n int) {
 	switch s {
 	case InQueue:
@@ -91,23 +92,23 @@ func (c *Counts) add(s State, low bool, n int) {
 	}
 }
 
-// loadCounts reads what the database has of all endpoints, once.
+// loadCounts reads the counts of all endpoints when the engine starts.
 func (e *Engine) loadCounts(ctx context.Context) error {
-	all := &counts{all: map[string]*Counts{}}
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return addTallies(r, all.of, selectTallies) })
-	e.counts.all = all.all
+	all := &counts{byEndpoint: map[string]*Counts{}}
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return addTallies(r, all.entry, selectTallies) })
+	e.counts.byEndpoint = all.byEndpoint
 	return err
 }
 
-// addTallies adds tallies to the counts of their endpoints.
-func addTallies(r *sqldb.Reader, of func(endpoint string) *Counts, query string, args ...any) error {
+// addTallies adds the rows of a query to the counts that entry returns.
+func addTallies(r *sqldb.Reader, entry func(endpoint string) *Counts, query string, args ...any) error {
 	return each(r, query, func(scan func(...any) error) error {
 		var endpoint string
 		var n Counts
 		if err := scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried); err != nil {
 			return err
 		}
-		of(endpoint).sum(n)
+		entry(endpoint).sum(n)
 		return nil
 	}, args...)
 }
@@ -126,8 +127,8 @@ func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error
 	return rows.Err()
 }
 
-// Counts counts an endpoint's jobs. On a database that others share it asks the
-// database, and returns what this process last knew where that fails.
+// Counts returns an endpoint's counts. If a shared database can't be reached, it returns
+// the counts of this process's changes.
 func (e *Engine) Counts(endpoint string) Counts {
 	c, err := e.CountsNow(context.Background(), endpoint)
 	if err != nil {
@@ -139,7 +140,7 @@ func (e *Engine) Counts(endpoint string) Counts {
 	return c
 }
 
-// CountsNow is Counts that answers an error where the database can't be asked.
+// CountsNow is Counts, but returns an error if the database can't be reached.
 func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error) {
 	if !e.db.Shared() {
 		return e.localCounts(endpoint), nil
@@ -151,7 +152,7 @@ func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error)
 
 const countTimeout = 5 * time.Second
 
-// readCounts reads what the database has of one endpoint.
+// readCounts reads an endpoint's counts from the database.
 func (e *Engine) readCounts(ctx context.Context, endpoint string) (c Counts, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		c = Counts{}
@@ -160,46 +161,41 @@ func (e *Engine) readCounts(ctx context.Context, endpoint string) (c Counts, err
 	return c, err
 }
 
-// localCounts is what the changes that this process made come to.
+// localCounts returns the counts in memory, which lack the changes of other processes.
 func (e *Engine) localCounts(endpoint string) Counts {
 	e.counts.mu.Lock()
 	defer e.counts.mu.Unlock()
-	one := e.counts.all[endpoint]
+	one := e.counts.byEndpoint[endpoint]
 	if one == nil {
 		return Counts{}
 	}
-	return one.settled()
+	return one.nonNegative()
 }
 
-// forget drops an endpoint without jobs.
+// forget removes an endpoint without queued or running jobs.
 func (c *counts) forget(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if one := c.all[endpoint]; one != nil && one.InQueue == 0 && one.InProgress == 0 {
-		delete(c.all, endpoint)
+	if one := c.byEndpoint[endpoint]; one != nil && one.InQueue == 0 && one.InProgress == 0 {
+		delete(c.byEndpoint, endpoint)
 	}
 }
 
-// Endpoints are the ids of all endpoints that have or had jobs.
+// Endpoints returns the ids of all endpoints that have or had jobs.
 func (e *Engine) Endpoints() []string {
 	e.counts.mu.Lock()
 	defer e.counts.mu.Unlock()
-	ids := make([]string, 0, len(e.counts.all))
-	for id := range e.counts.all {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(e.counts.byEndpoint))
 }
 
-// Load is what an endpoint's jobs ask of its workers. Jobs of low priority that
-// wait ask for nothing.
+// Load is an endpoint's demand for workers. It excludes queued jobs of low priority.
 type Load struct {
 	Waiting int
 	Running int
-	Oldest  time.Time // when the job that is next was queued; zero where none waits
+	Oldest  time.Time // when the next job was queued; zero if no job waits
 }
 
-// Demand is Load without Oldest, which costs no read of an embedded database.
+// Demand is Load without Oldest, which saves a read of an embedded database.
 func (e *Engine) Demand(ctx context.Context, endpoint string) (Load, error) {
 	c := e.localCounts(endpoint)
 	if e.db.Shared() {
@@ -211,7 +207,7 @@ func (e *Engine) Demand(ctx context.Context, endpoint string) (Load, error) {
 	return Load{Waiting: c.waiting, Running: c.InProgress}, nil
 }
 
-// Load tells what an endpoint's jobs ask of its workers.
+// Load returns an endpoint's demand for workers.
 func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 	load, err := e.Demand(ctx, endpoint)
 	if load.Waiting == 0 || err != nil {
@@ -222,7 +218,7 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 		return r.QueryRow(oldestQueued, endpoint, e.now()).Scan(&queued)
 	})
 	switch {
-	case errors.Is(err, sql.ErrNoRows): // taken meanwhile
+	case errors.Is(err, sql.ErrNoRows): // a worker has just taken the last job
 		load.Waiting = 0
 	case err != nil:
 		return Load{}, err

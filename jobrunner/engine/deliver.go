@@ -11,33 +11,34 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// The pause between two attempts to deliver, in real time, which is the
-// database's.
+// The backoff between delivery attempts. It is real time, because a database's outage has
+// nothing to do with the engine's clock.
 const (
-	firstDelivery = 50 * time.Millisecond // doubled up to
-	lastDelivery  = time.Second
+	minDeliveryPause = 50 * time.Millisecond
+	maxDeliveryPause = time.Second
 )
 
-// delivery is the way out of the spool. One goroutine at a time takes it.
+// delivery serializes deliveries.
 type delivery struct {
 	mu     sync.Mutex
-	failed time.Time // the latest attempt
+	failed time.Time // the last failed attempt
 	err    error     // its error
 }
 
-// errSpooled says that a report was spooled while a transaction waited for the database: the
-// transaction doesn't know of it.
+// errSpooled rolls back a transaction because a report was spooled while the transaction
+// waited for the database.
 var errSpooled = errors.New("a report was spooled meanwhile")
 
-// checkNothingSpooled returns errSpooled if more was spooled than before the last delivery.
-func (e *Engine) checkNothingSpooled(kept int64) error {
-	if e.spool.kept.Load() != kept {
+// checkNothingSpooled returns errSpooled unless spooled is still the number of entries
+// that the spool has ever had.
+func (e *Engine) checkNothingSpooled(spooled int64) error {
+	if e.spool.total.Load() != spooled {
 		return errSpooled
 	}
 	return nil
 }
 
-// deliverAll delivers what is in the spool whenever something is.
+// deliverAll delivers spooled entries until ctx ends.
 func (e *Engine) deliverAll(ctx context.Context) {
 	for {
 		select {
@@ -45,7 +46,7 @@ func (e *Engine) deliverAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for pause := firstDelivery; e.spool.pending.Load() > 0; pause = min(2*pause, lastDelivery) {
+		for pause := minDeliveryPause; e.spool.pending.Load() > 0; pause = min(2*pause, maxDeliveryPause) {
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
@@ -53,18 +54,18 @@ func (e *Engine) deliverAll(ctx context.Context) {
 				timer.Stop()
 				return
 			}
-			_ = e.deliver(ctx) // the database's outage is in the log
+			_ = e.deliver(ctx) // sqldb logs outages
 		}
-		if e.resumes.Load() {
-			notify.Signal(e.poke)
+		if e.resumePending.Load() {
+			notify.Signal(e.sweepNow)
 		}
 	}
 }
 
-// deliver tells the database what is in the spool. It is called before anything
-// that may rule otherwise on the jobs in it: before they time out, are handed
-// out, or are taken from a process that died. An Outage says that the rest is
-// left; where only the disk is Full, what frees room may go on.
+// deliver writes the spooled entries to the database. It must precede transitions that
+// could conflict with spooled reports: timeouts, takes, and the requeueing of a dead
+// process's jobs. On an Outage it stops and the caller must stop, too. If the disk is
+// Full, it goes on with the other jobs, and the caller may do what frees space.
 func (e *Engine) deliver(ctx context.Context) error {
 	if e.spool.pending.Load() == 0 {
 		return nil
@@ -72,11 +73,11 @@ func (e *Engine) deliver(ctx context.Context) error {
 	d := &e.delivery
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.failed) < firstDelivery {
+	if time.Since(d.failed) < minDeliveryPause {
 		return d.err
 	}
 	var full error
-	stuck := map[Ref]bool{} // jobs whose next report has no room
+	stuck := map[Ref]bool{} // jobs whose next report doesn't fit on the disk
 	for _, one := range e.spool.all() {
 		if stuck[one.Ref] {
 			continue
@@ -93,9 +94,9 @@ func (e *Engine) deliver(ctx context.Context) error {
 				if ctx.Err() != nil {
 					return err
 				}
-				e.log.Error("what was kept while the database was not available can't be delivered", "job", one.Ref.ID, "endpoint", one.Ref.Endpoint, "error", err)
+				e.log.Error("a spooled report can't be delivered", "job", one.Ref.ID, "endpoint", one.Ref.Endpoint, "error", err)
 			}
-			e.spool.done(one)
+			e.spool.finish(one)
 		}
 	}
 	if full != nil {
@@ -109,17 +110,17 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	if err != nil {
 		return fmt.Errorf("reading it from the data folder: %w", err)
 	}
-	at := min(one.At, e.now()) // the clock may have been set back since
+	at := min(one.At, e.now()) // the clock may have been set back
 	switch one.Kind {
 	case jobReturn:
 		return e.returnJob(ctx, one.Ref, at)
 	case callOutcome:
 		return e.recordCall(ctx, c.K, c.Until, c.Again)
 	}
-	got, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, Take{}, nil)
-	if err == nil && got == Stale {
-		// It may have counted already, by a commit whose answer was lost: those who
-		// wait for it were not told.
+	directive, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, Take{}, nil)
+	if err == nil && directive == Stale {
+		// An earlier attempt may have been committed without a reply, so that nobody was
+		// notified.
 		e.hub.changed(change{endpoint: one.Ref.Endpoint, id: one.Ref.ID})
 		notify.Signal(e.calls)
 	}
@@ -129,23 +130,23 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	return err
 }
 
-// Return queues a job again that its worker can't continue. That is not the job's fault and
-// uses up no retry. If the database is not available, the return is spooled.
+// Return requeues a job that its worker can't continue. It counts no retry. If the database
+// is unavailable, the return is spooled.
 func (e *Engine) Return(ctx context.Context, ref Ref) error {
 	if !e.spool.has(ref) {
 		if err := e.returnJob(ctx, ref, e.now()); !sqldb.Temporary(err) {
 			return err
 		}
 	}
-	_, err := e.spool.keep(record{Kind: jobReturn, Ref: ref, At: e.now()}, content{})
+	_, err := e.spool.add(record{Kind: jobReturn, Ref: ref, At: e.now()}, content{})
 	return err
 }
 
-// returnJob queues a job again that may have been handed out but never reached the worker:
+// returnJob requeues a job that may have been taken but not delivered to its worker:
 // IN_PROGRESS → IN_QUEUE.
 func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {
 	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		// The transaction that handed it out may still be under way.
+		// The transaction that took the job may still be in progress.
 		if _, err := tx.Exec(lockJob, ref.Endpoint, ref.ID); err != nil {
 			return nil, err
 		}
@@ -154,6 +155,6 @@ func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {
 	return err
 }
 
-// Delivered waits until the database was told all that was reported of a job,
-// or ctx ends: then the answer is sqldb.ErrUnavailable.
+// Delivered waits until the spool has no reports of a job. It returns sqldb.ErrUnavailable
+// if ctx ends first.
 func (e *Engine) Delivered(ctx context.Context, ref Ref) error { return e.spool.delivered(ctx, ref) }

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// AppendJSON appends the job in the API's form (service description, Job). Its members
-// depend on the state. The output is copied as the worker sent it: encoding it again would
-// cost more than all the rest.
+// AppendJSON appends the job as JSON (service description, Job). The members depend on the
+// state. The output is copied unchanged, because encoding it again would cost more than
+// everything else.
 func (j Job) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	if j.Worker != "" {
@@ -45,6 +45,6 @@ func (j Job) AppendJSON(b []byte) []byte {
 }
 
 func appendString(b []byte, s string) []byte {
-	text, _ := json.Marshal(s) // a string always can be
+	text, _ := json.Marshal(s) // never fails for a string
 	return append(b, text...)
 }

@@ -1,11 +1,9 @@
-// Package engine is the queue under the job API: jobs of endpoints, waiting,
-// taken by workers, finished, and gone when their time is over. It is a state
-// machine in SQL (machine.go): whatever happens to a job is one statement that
-// names the states it leaves, so that of two callers who want different things
-// one wins and the other is told.
+// Package engine implements the job queues of endpoints as a state machine in SQL
+// (machine.go). Each transition is one statement that names the states it leaves: if two
+// callers try conflicting transitions, one succeeds and the other learns that it failed.
 //
-// The engine knows no HTTP and starts no worker. A call that returned without
-// error is as durable as the database under it.
+// The engine neither speaks HTTP nor starts workers. Once a call has returned without an
+// error, its effect is as durable as the database.
 package engine
 
 import (
@@ -23,30 +21,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Config is what an engine stands on.
+// Config configures an engine.
 type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
 	Logger *slog.Logger
-	// Poll is how often an engine on a database that others share looks at what
-	// they did, and shows that it lives; 0 is half a second. Hints between
-	// processes make most of it quicker.
+	// Poll is the interval at which the engine sends its heartbeat and looks for changes
+	// of other processes on a shared database; 0 is half a second. Most changes arrive
+	// earlier, as notifications.
 	Poll time.Duration
-	// Node is this process, for the others on the same database.
+	// Node describes this process to the others on the same database.
 	Node Node
-	// News is told what other processes announced; nil: nobody is. It is quick.
+	// News is called for each announcement of another process, unless it is nil. It must
+	// not block.
 	News func(kind, id string)
-	// Observe is told of every change that this process made to a job's state;
-	// nil: nobody is.
+	// Observe is called for each transition that this process makes, unless it is nil.
 	Observe func(Event)
-	// Spool is a folder for what the database can't be told while it is not
-	// available. It belongs to this engine alone. Empty: that is held in memory,
-	// and ends with the process.
+	// Spool is a folder for reports that arrive while the database is unavailable. No
+	// other engine may use it. If it is empty, the reports are kept in memory.
 	Spool string
 }
 
-// Engine holds the jobs of all endpoints. Its methods may be called from many
-// goroutines.
+// Engine runs the queues of all endpoints. It is safe for concurrent use.
 type Engine struct {
 	db    *sqldb.DB
 	clock *clock.Clock
@@ -56,31 +52,31 @@ type Engine struct {
 	counts   counts
 	spool    *spool
 	delivery delivery
-	drains   undeliveredChunks
-	resumes  atomic.Bool // jobs that ran at the last stop are still to be put back
+	drained  undeliveredChunks
+
+	resumePending atomic.Bool // resume failed at the start, because the disk was full
 
 	observer func(Event)
 
-	node   Node                   // this process, for the others
-	id     atomic.Pointer[string] // of the process that hands out jobs, among those that share the database
-	beatAt atomic.Pointer[time.Time]
-	others atomic.Pointer[[]Node] // as of the last beat
+	node   Node
+	id     atomic.Pointer[string]    // of this process on a shared database
+	beatAt atomic.Pointer[time.Time] // the last heartbeat
+	others atomic.Pointer[[]Node]    // as of the last heartbeat
 	news   func(kind, id string)
 	poll   time.Duration
 
-	wakeAt atomic.Int64 // when the sweeper looks next, in milliseconds
-	poke   chan struct{}
-	calls  chan struct{} // hints that a webhook is to be called
-	stop   context.CancelFunc
-	swept  sync.WaitGroup
+	wakeAt     atomic.Int64  // the sweeper's next run, in milliseconds
+	sweepNow   chan struct{} // wakes the sweeper
+	calls      chan struct{} // signals that a webhook call may be due
+	stop       context.CancelFunc
+	background sync.WaitGroup
 }
 
-// Open brings the tables up to date and settles the jobs that ran when the
-// jobrunner was last killed, as those of a worker that died; those that other
-// processes on the same database run stay theirs. From then on goroutines watch over everything that
-// time does to jobs, and over the other processes, until Close.
+// Open migrates the tables and requeues the jobs that ran when the jobrunner was killed, as
+// if their workers had died. It leaves the jobs of live processes on the same database
+// alone. Until Close, goroutines expire jobs and watch the other processes.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{all: map[string]*Counts{}}}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, sweepNow: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{byEndpoint: map[string]*Counts{}}}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}
@@ -94,35 +90,34 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err := e.rewind(ctx); err != nil {
 		return nil, fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
 	}
-	// What workers reported to the last process goes before the return of its
-	// jobs, which is put off where there is no room for that.
+	// Reports to the last process come before resume, which would requeue their jobs. If
+	// the disk is too full for the reports, the sweeper resumes later.
 	err := e.deliver(ctx)
-	if e.resumes.Store(sqldb.Classify(err) == sqldb.Full); err == nil {
+	if e.resumePending.Store(sqldb.Classify(err) == sqldb.Full); err == nil {
 		_, err = e.resume(ctx)
 	}
-	if err != nil && !e.resumes.Load() {
+	if err != nil && !e.resumePending.Load() {
 		return nil, fmt.Errorf("putting interrupted jobs back into the queue: %w", err)
 	}
 	if err := e.loadCounts(ctx); err != nil {
 		return nil, fmt.Errorf("counting the jobs: %w", err)
 	}
-	sweeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
-	e.swept.Go(func() { e.sweep(sweeping) })
-	e.swept.Go(func() { e.deliverAll(sweeping) })
+	e.background.Go(func() { e.sweep(running) })
+	e.background.Go(func() { e.deliverAll(running) })
 	if e.db.Shared() {
 		e.db.Listen(e.receiveHint)
-		e.swept.Go(func() { e.watchOthers(sweeping) })
+		e.background.Go(func() { e.watchOthers(running) })
 	}
 	return e, nil
 }
 
-// Close stops the watch over time. Calls under way end by themselves; the
-// database stays open. The jobs that were taken through this process go back to
-// the queue.
+// Close stops the engine's goroutines and requeues the jobs that this process handed out.
+// It neither interrupts calls in progress nor closes the database.
 func (e *Engine) Close() {
 	e.stop()
-	e.swept.Wait()
+	e.background.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	err := e.deliver(ctx)
@@ -134,10 +129,9 @@ func (e *Engine) Close() {
 
 func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 
-// resume settles the jobs of processes that died: of all that ran where nobody
-// else is there, and else of those that no living worker, which may report to
-// any process, holds by a lease. They are dispatched once more; a job whose
-// processes keep dying has failed.
+// resume requeues the jobs of dead processes, or fails those without a retry left. If
+// other processes are alive, it leaves out jobs with a valid lease, because their workers
+// can report to any process.
 func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 	err = e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		now := e.now()
@@ -145,19 +139,20 @@ func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 		if err != nil {
 			return err
 		}
-		again, err := update(tx, InQueue, requeueOrphans, now, maxRetries, lease)
-		if err := errors.Join(err, requeue(tx, again)); err != nil {
+		requeued, err := update(tx, InQueue, requeueOrphans, now, maxRetries, lease)
+		if err := errors.Join(err, markRequeued(tx, requeued)); err != nil {
 			return err
 		}
-		over, err := update(tx, Failed, failOrphans, now, now, maxRetries, lease)
-		changes = append(again, over...)
+		failed, err := update(tx, Failed, failOrphans, now, now, maxRetries, lease)
+		changes = append(requeued, failed...)
 		tx.Note(tallyOf(changes))
-		return errors.Join(err, setLostError(tx, over, now, "the jobrunner that ran it was killed"))
+		return errors.Join(err, setLostError(tx, failed, now, "the jobrunner that ran it was killed"))
 	})
 	return changes, err
 }
 
-// leasesBefore is the end of the leases that don't count when a process is gone.
+// leasesBefore returns the time up to which leases of a stopped process are ignored: now,
+// or all leases if this is the only process.
 func (e *Engine) leasesBefore(tx *sqldb.Tx, now int64) (int64, error) {
 	others, err := e.otherProcesses(tx)
 	if len(others) == 0 {

@@ -2,21 +2,21 @@ package engine
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 
-// RetryAfter is how many seconds a client waits before it asks again while the
-// database does not answer.
+// RetryAfter is the number of seconds after which a client should retry while the database
+// is unavailable.
 const RetryAfter = sqldb.RetryAfter
 
-// Temporary tells that the same call of an engine or a store may succeed later:
-// its database does not answer, or has no room.
+// Temporary reports whether the same call of an engine or a store may succeed later,
+// because the database is unavailable or full.
 func Temporary(err error) bool { return sqldb.Temporary(err) }
 
-// Outage is why the database could not serve a call of an engine or a store.
+// Outage explains why the database could not serve a call of an engine or a store.
 type Outage struct {
-	Public string // what a client may read of it
-	Full   bool   // what frees room may succeed
+	Public string // text for clients
+	Full   bool   // the disk is full: calls that free space may succeed
 }
 
-// OutageOf is the outage that caused an error; nil: none did.
+// OutageOf returns the outage that caused an error, or nil.
 func OutageOf(err error) *Outage {
 	class := sqldb.Classify(err)
 	if class == sqldb.Fault {

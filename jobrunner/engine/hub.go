@@ -8,70 +8,69 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// hub wakes those who wait for something to happen to a job, or for a job to
-// take. What it sends are hints: who is woken looks for himself, and who wants
-// to miss nothing begins to watch before he looks.
+// hub wakes goroutines that wait for a change of a job, or for a job to take. It sends
+// only hints: a goroutine that is woken has to check the database, and must start to
+// watch before its first check.
 type hub struct {
-	mu     sync.Mutex
-	jobs   map[jobKey]map[*Watch]bool
-	takers map[string]*list.List // of *place, the longest waiting first
+	mu      sync.Mutex
+	watches map[jobKey]map[*Watch]bool
+	takers  map[string]*list.List // by endpoint, of *waiter, the longest waiting first
 }
 
 type jobKey struct{ endpoint, id string }
 
-// Watch is a subscription to what happens to one job.
+// Watch is a subscription to the changes of one job.
 type Watch struct {
-	// C receives when the job changed. It holds one hint however many changes
-	// there were.
-	C    <-chan struct{}
-	c    chan struct{}
-	end  bool                // it is about the job's end alone
-	job  atomic.Pointer[Job] // as it ended
-	look atomic.Bool         // the job may have ended in a way that only the database tells
-	hub  *hub
-	key  jobKey
-	once sync.Once
+	// C receives a value after a change. It buffers one value, however many changes there
+	// were.
+	C       <-chan struct{}
+	c       chan struct{}
+	endOnly bool                // ignores submissions and starts
+	job     atomic.Pointer[Job] // the ended job
+	recheck atomic.Bool         // the job may have ended, which only the database knows
+	hub     *hub
+	key     jobKey
+	once    sync.Once
 }
 
-// Watch begins to watch a job, which need not exist. The caller ends it with
-// Stop.
+// Watch subscribes to a job, which need not exist. The caller must call Stop.
 func (e *Engine) Watch(endpoint, id string) *Watch { return e.watch(endpoint, id, false) }
 
-func (e *Engine) watch(endpoint, id string, end bool) *Watch {
+func (e *Engine) watch(endpoint, id string, endOnly bool) *Watch {
 	c := make(chan struct{}, 1)
-	w := &Watch{C: c, c: c, end: end, hub: &e.hub, key: jobKey{endpoint, id}}
+	w := &Watch{C: c, c: c, endOnly: endOnly, hub: &e.hub, key: jobKey{endpoint, id}}
 	h := &e.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.jobs == nil {
-		h.jobs = map[jobKey]map[*Watch]bool{}
+	if h.watches == nil {
+		h.watches = map[jobKey]map[*Watch]bool{}
 	}
-	if h.jobs[w.key] == nil {
-		h.jobs[w.key] = map[*Watch]bool{}
+	if h.watches[w.key] == nil {
+		h.watches[w.key] = map[*Watch]bool{}
 	}
-	h.jobs[w.key][w] = true
+	h.watches[w.key][w] = true
 	return w
 }
 
-// End is the job as it ended, where that was by a result that this process
-// recorded since the watch began; look is true where the job has to be read to
-// know whether it ended, once for each time.
-func (w *Watch) End() (job *Job, look bool) {
-	return w.job.Load(), w.look.Swap(false)
+// End returns the ended job if this process has recorded its result since the watch began.
+// It reports recheck once after each change by which the job may have ended otherwise: the
+// caller then reads the job.
+func (w *Watch) End() (job *Job, recheck bool) {
+	return w.job.Load(), w.recheck.Swap(false)
 }
 
-// changed takes note of a change. Changes arrive after they were committed, and
-// not always in their order: an end counts whatever comes behind it.
+// changed records a change. Changes may arrive out of order, so a change that arrives after
+// the end is ignored.
 func (w *Watch) changed(c change) {
 	switch {
 	case c.job != nil:
 		w.job.CompareAndSwap(nil, c.job)
-	case c.to == InProgress, c.from == none && c.to == InQueue:
-		if w.end {
+	case c.to == InProgress, c.from == absent && c.to == InQueue:
+		if w.endOnly {
 			return
 		}
 	default:
-		w.look.Store(true)
+		w.recheck.Store(true)
 	}
 	notify.Signal(w.c)
 }
@@ -81,18 +80,18 @@ func (w *Watch) Stop() {
 	w.once.Do(func() {
 		w.hub.mu.Lock()
 		defer w.hub.mu.Unlock()
-		delete(w.hub.jobs[w.key], w)
-		if len(w.hub.jobs[w.key]) == 0 {
-			delete(w.hub.jobs, w.key)
+		delete(w.hub.watches[w.key], w)
+		if len(w.hub.watches[w.key]) == 0 {
+			delete(w.hub.watches, w.key)
 		}
 	})
 }
 
-// changed wakes whom a change concerns. A job that waits wakes one taker.
+// changed wakes the watches of the job and, if the job was queued, one taker.
 func (h *hub) changed(c change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for w := range h.jobs[jobKey{c.endpoint, c.id}] {
+	for w := range h.watches[jobKey{c.endpoint, c.id}] {
 		w.changed(c)
 	}
 	if c.to == InQueue && !c.dispatched {
@@ -100,7 +99,7 @@ func (h *hub) changed(c change) {
 	}
 }
 
-// waiting tells how many takers each endpoint has in its line.
+// waiting counts the waiting takers by endpoint.
 func (h *hub) waiting() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,32 +110,32 @@ func (h *hub) waiting() map[string]int {
 	return n
 }
 
-// lookAgain has everybody who watches a job look at it.
-func (h *hub) lookAgain() {
+// recheckAll wakes all watches.
+func (h *hub) recheckAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, watches := range h.jobs {
+	for _, watches := range h.watches {
 		for w := range watches {
-			w.look.Store(true)
+			w.recheck.Store(true)
 			notify.Signal(w.c)
 		}
 	}
 }
 
-// place is that of a taker in the line of an endpoint.
-type place struct {
+// waiter is a taker in an endpoint's line of waiting takers.
+type waiter struct {
 	take     Take
-	woken    chan struct{} // that there may be a job
-	assigned chan []Taken  // what a submission took for it; none: it was in vain
+	woken    chan struct{} // signals that a job may be queued
+	assigned chan []Taken  // jobs that a submission took for the taker; empty if it failed
 
 	// guarded by hub.mu
-	at      *list.Element // nil once it is out of the line
-	ready   bool          // the taker has looked, and there was no job
+	element *list.Element // nil once it has left the line
+	ready   bool          // the taker found the queue empty
 	claimed bool
 }
 
-// enter puts a taker at the end of an endpoint's line.
-func (h *hub) enter(t Take) *place {
+// enter adds a taker to the end of its endpoint's line.
+func (h *hub) enter(t Take) *waiter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.takers == nil {
@@ -145,63 +144,62 @@ func (h *hub) enter(t Take) *place {
 	if h.takers[t.Endpoint] == nil {
 		h.takers[t.Endpoint] = list.New()
 	}
-	p := &place{take: t, woken: make(chan struct{}, 1), assigned: make(chan []Taken, 1)}
-	p.at = h.takers[t.Endpoint].PushBack(p)
-	return p
+	w := &waiter{take: t, woken: make(chan struct{}, 1), assigned: make(chan []Taken, 1)}
+	w.element = h.takers[t.Endpoint].PushBack(w)
+	return w
 }
 
-// isInLine tells whether a taker is still in the line, to take what it says.
-func (h *hub) isInLine(p *place, t Take) bool {
+// isWaiting reports whether a taker is still in the line, with the same request.
+func (h *hub) isWaiting(w *waiter, t Take) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return p.at != nil && p.take == t
+	return w.element != nil && w.take == t
 }
 
-// ready says that the taker found no job: from now on a submission may take one
-// for it.
-func (h *hub) ready(p *place) {
+// setReady lets submissions take a job for a taker that found the queue empty.
+func (h *hub) setReady(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p.ready = true
+	w.ready = true
 }
 
-// claim takes the one who waits longest out of the line, for a submission that
-// takes a job for it, and then says so by give; nil where nobody waits.
-func (h *hub) claim(endpoint string) *place {
+// claim removes the longest waiting taker from the line for a submission, which must send
+// to assigned. It returns nil if no taker is ready.
+func (h *hub) claim(endpoint string) *waiter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	line := h.takers[endpoint]
 	if line == nil {
 		return nil
 	}
-	p := line.Front().Value.(*place)
-	if !p.ready {
+	w := line.Front().Value.(*waiter)
+	if !w.ready {
 		return nil
 	}
-	h.remove(p)
-	p.claimed = true
-	return p
+	h.remove(w)
+	w.claimed = true
+	return w
 }
 
-// leave takes a taker out of the line. One that was woken meanwhile, and did
-// not look, passes the hint on. It is true where a submission claimed the taker,
-// who then has to receive what is given.
-func (h *hub) leave(p *place) (claimed bool) {
+// leave removes a taker from the line. If the taker has been woken without noticing it,
+// leave wakes the next one. If a submission has claimed the taker, the caller must receive
+// from assigned.
+func (h *hub) leave(w *waiter) (claimed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p.at != nil {
-		h.remove(p)
+	if w.element != nil {
+		h.remove(w)
 		return false
 	}
 	select {
-	case <-p.woken:
-		h.wakeTaker(p.take.Endpoint)
+	case <-w.woken:
+		h.wakeTaker(w.take.Endpoint)
 	default:
 	}
-	return p.claimed
+	return w.claimed
 }
 
-// wake wakes the taker that waits longest.
+// wake wakes the longest waiting taker.
 func (h *hub) wake(endpoint string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,16 +211,16 @@ func (h *hub) wakeTaker(endpoint string) {
 	if line == nil {
 		return
 	}
-	p := line.Front().Value.(*place)
-	h.remove(p)
-	notify.Signal(p.woken)
+	w := line.Front().Value.(*waiter)
+	h.remove(w)
+	notify.Signal(w.woken)
 }
 
-func (h *hub) remove(p *place) {
-	line := h.takers[p.take.Endpoint]
-	line.Remove(p.at)
-	p.at = nil
+func (h *hub) remove(w *waiter) {
+	line := h.takers[w.take.Endpoint]
+	line.Remove(w.element)
+	w.element = nil
 	if line.Len() == 0 {
-		delete(h.takers, p.take.Endpoint)
+		delete(h.takers, w.take.Endpoint)
 	}
 }

@@ -23,7 +23,7 @@ func TestWatchOfTheEnd(t *testing.T) {
 		{"retried after the end", []change{queued, running, done, retried}, true, true, true},
 		{"cancelled", []change{{from: InQueue, to: Cancelled}, queued}, false, true, true},
 		{"timed out", []change{queued, running, {from: InProgress, to: TimedOut}, running}, false, true, true},
-		{"purged", []change{{from: InQueue, to: none}}, false, true, true},
+		{"purged", []change{{from: InQueue, to: absent}}, false, true, true},
 	} {
 		e := new(Engine)
 		w := e.watch("ep", "j", true)

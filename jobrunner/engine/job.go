@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// State is a job's status, in the words of the API.
+// State is a job's status, as in the API.
 type State string
 
 // The six statuses (service description, States and transitions).
@@ -20,10 +20,10 @@ const (
 	TimedOut   State = "TIMED_OUT"
 )
 
-// none is the state of a job that is not there: not yet, or not any more.
-const none State = ""
+// absent is the state of a job before its submission and after its deletion.
+const absent State = ""
 
-// Terminal tells that the state is final, but for a retry that a client asks for.
+// Terminal reports whether the job has ended. Only a client's retry leaves such a state.
 func (s State) Terminal() bool {
 	switch s {
 	case Completed, Failed, Cancelled, TimedOut:
@@ -32,37 +32,35 @@ func (s State) Terminal() bool {
 	return false
 }
 
-// ErrNotFound says that there is no such job: it never was, its ttl passed, or
-// its result was kept long enough.
+// ErrNotFound reports that a job doesn't exist or has expired.
 var ErrNotFound = errors.New("no such job: its id is unknown on this endpoint, or its time to live or the retention of its result is over")
 
-// NewJob is what a client submits. Input and Rest are kept and handed on as the
-// bytes that they are.
+// NewJob is a client's submission. Workers get the bytes of Input and Rest unchanged.
 type NewJob struct {
 	Endpoint string
 	Input    []byte // a JSON object
-	Rest     []byte // a JSON object: the other members of the submission that workers see; may be nil
-	Webhook  string // URL, empty for none
-	Owner    string // of the key that submits the job: the webhooks of one owner do not delay those of others
+	Rest     []byte // a JSON object with the submission's other members for workers, or nil
+	Webhook  string // URL, or empty
+	Owner    string // owner of the API key; webhook calls of one owner don't delay those of others
 
-	Low     bool          // starts no worker
-	Timeout time.Duration // of execution; 0 leaves it to the endpoint
+	Low     bool          // low priority: the job starts no worker
+	Timeout time.Duration // execution timeout; 0 is the endpoint's
 	TTL     time.Duration // 0 is DefaultTTL
 
-	Sync bool          // the client waits for the result, which is then kept less long
-	Wait time.Duration // the wait that a client who waits asked for; 0 where it named none
+	Sync bool          // the client waits for the result, which has a shorter retention
+	Wait time.Duration // the wait that a synchronous client requested, or 0
 }
 
-// newID makes a job's id: its kind can be told from it.
+// newID returns a new id, which shows whether the job is synchronous.
 func (n NewJob) newID() string {
-	id := uuid.Must(uuid.NewV7()).String() + "-q1" // ids that grow are appended to their index
+	id := uuid.Must(uuid.NewV7()).String() + "-q1" // growing ids are appended to their index
 	if n.Sync {
 		id = "sync-" + id
 	}
 	return id
 }
 
-// webhookOwner is "" where there is no webhook.
+// webhookOwner returns the owner, or "" if the job has no webhook.
 func (n NewJob) webhookOwner() string {
 	if n.Webhook == "" {
 		return ""
@@ -70,7 +68,6 @@ func (n NewJob) webhookOwner() string {
 	return n.Owner
 }
 
-// retention is how long the result is kept.
 func (n NewJob) retention() time.Duration {
 	if !n.Sync {
 		return asyncRetention
@@ -78,23 +75,23 @@ func (n NewJob) retention() time.Duration {
 	return min(max(syncRetention, n.Wait), maxSyncRetention)
 }
 
-// Job is a job as it stands.
+// Job is a job's current state.
 type Job struct {
 	Endpoint string
 	ID       string
 	State    State
 
-	Queued    time.Time     // the last (re)queueing
-	Worker    string        // that has or had it; empty while no worker took it
-	Delay     time.Duration // from the last queueing to the last start; 0 before
+	Queued    time.Time     // when it was last queued
+	Worker    string        // the worker that runs it or ran it last, or ""
+	Delay     time.Duration // from Queued to the start; 0 before the start
 	Execution time.Duration // of the last run; 0 before its end
-	Retries   int           // how often it was dispatched again because its worker died
+	Retries   int           // times it was dispatched again because its worker died
 
-	Output []byte // JSON; nil where the handler left none
+	Output []byte // JSON, or nil
 	Error  string // why it failed
 }
 
-// Times are milliseconds since 1970 in the tables, and 0 means never.
+// millis returns a time as in the tables: milliseconds since 1970, where 0 means never.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms) }

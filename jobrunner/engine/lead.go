@@ -10,20 +10,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Of the processes that share a database one leads an endpoint: it alone starts
-// workers, so that their maximum is the deployment's. A lead is a row with the
-// process and an epoch, which counts up whenever another process takes over; a
-// worker's take names both, and takes nothing where they are not the row's any more.
-// A lead ends with its process: that is struck off when its number stands still
-// (shared.go), and has another id when it comes back.
+// One of the processes that share a database leads an endpoint. Only the leader starts
+// workers, so that the maximum number of workers holds for the whole deployment. A lead is
+// a row with the process and an epoch. The epoch is a fencing token: it grows when another
+// process becomes leader, and a worker takes no job if its epoch is out of date. A lead
+// ends when its process is removed because its heartbeat stopped (shared.go); a process
+// that comes back gets a new id.
 
-// Node is a process among those that share a database.
+// Node is one of the processes that share a database.
 type Node struct {
-	URL     string // at which the others reach it
+	URL     string // where the other processes reach it
 	Machine string // the id of its data folder
 }
 
-// Lead is the right of a process to scale an endpoint.
+// Lead is a process's right to scale an endpoint.
 type Lead struct {
 	Process string
 	Epoch   int64
@@ -33,27 +33,27 @@ type Lead struct {
 type Leader struct {
 	Lead
 	URL     string
-	Own     bool   // it is this one
-	Failure string // why no worker of the endpoint can work; "": one can, or may yet
+	Own     bool   // this process is the leader
+	Failure string // why none of the endpoint's workers can run, or ""
 }
 
-// What processes announce to each other.
+// The kinds of announcements between processes.
 const (
-	Queued          = "queued"   // a job at an endpoint
-	EndpointChanged = "endpoint" // it was created, changed or deleted
-	LeadChanged     = "lead"     // of an endpoint: it was given up
+	Queued          = "queued"   // an endpoint has a new job
+	EndpointChanged = "endpoint" // an endpoint was created, changed or deleted
+	LeadChanged     = "lead"     // the lead of an endpoint was released
 	PodChanged      = "pod"
-	LimitReached    = "limit" // of requests, or it is near: what is reserved of it is needed
+	LimitReached    = "limit" // a rate limit is nearly reached: return reserved requests
 )
 
-// Announce hints to the other processes at what happened to an object.
+// Announce notifies the other processes of a change of an object.
 func (e *Engine) Announce(kind, id string) {
 	if e.db.Shared() {
 		e.db.Notify(kind + "\t" + id)
 	}
 }
 
-// Nodes are the other processes that share the database.
+// Nodes returns the other processes that share the database.
 func (e *Engine) Nodes() []Node {
 	if nodes := e.others.Load(); nodes != nil {
 		return slices.Clone(*nodes)
@@ -61,18 +61,18 @@ func (e *Engine) Nodes() []Node {
 	return nil
 }
 
-// Process is the id of this process among those that share the database; it changes
-// when the others have struck it off.
+// Process returns the id of this process on a shared database. It changes if the other
+// processes have removed this one.
 func (e *Engine) Process() string { return e.processID() }
 
-// Claim takes the lead of those endpoints that no living process leads, and answers
-// the leads that this process has of them.
+// Claim makes this process the leader of the endpoints that no live process leads. It
+// returns this process's leads of the given endpoints.
 func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lead, error) {
 	own := map[string]Lead{}
 	if len(endpoints) == 0 {
 		return own, nil
 	}
-	slices.Sort(endpoints) // two processes that claim the same wait for each other in one direction
+	slices.Sort(endpoints) // one order of locking prevents deadlocks
 	id := e.processID()
 	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
 		clear(own)
@@ -91,7 +91,7 @@ func (e *Engine) Claim(ctx context.Context, endpoints ...string) (map[string]Lea
 	return own, err
 }
 
-// Release gives the lead of an endpoint up, to whoever claims it next.
+// Release releases the lead of an endpoint, which any process can then claim.
 func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
 	err := e.write(ctx, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(releaseLead, endpoint, l.Process, l.Epoch)
@@ -103,8 +103,7 @@ func (e *Engine) Release(ctx context.Context, endpoint string, l Lead) error {
 	return err
 }
 
-// Leaders are the processes that lead endpoints, by endpoint. One that no living
-// process leads has none.
+// Leaders returns the live leaders by endpoint.
 func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	leaders, id := map[string]Leader{}, e.processID()
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -121,8 +120,7 @@ func (e *Engine) Leaders(ctx context.Context) (map[string]Leader, error) {
 	return leaders, err
 }
 
-// SetFailure has the other processes know why no worker of an endpoint can work that
-// this one leads; "": one can, or may yet.
+// SetFailure stores Leader.Failure of an endpoint that this process leads.
 func (e *Engine) SetFailure(ctx context.Context, endpoint string, l Lead, failure string) error {
 	return e.write(ctx, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(setLeadFailure, failure, endpoint, l.Process, l.Epoch)
@@ -130,9 +128,9 @@ func (e *Engine) SetFailure(ctx context.Context, endpoint string, l Lead, failur
 	})
 }
 
-// MayScale tells whether this process may start workers by a lead: it has the lead as
-// far as it knows, and has shown the others that it is there in less than half of the
-// time after which they take over. It costs no statement.
+// MayScale reports whether this process may start workers by a lead, without asking the
+// database. The last heartbeat must be recent: half the time after which other processes
+// take over.
 func (e *Engine) MayScale(l Lead) bool {
 	beat := e.beatAt.Load()
 	return beat != nil && l.Process == e.processID() && time.Since(*beat) < missedBeats*e.poll/2

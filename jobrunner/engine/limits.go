@@ -2,14 +2,14 @@ package engine
 
 import "time"
 
-// The times of a job, from the service description, section Limits, and the
-// job submission body's policy.
+// The times of a job, from the service description (Limits) and the policy of a
+// submission.
 const (
-	DefaultTimeout = 10 * time.Minute // of execution, where neither the job nor its endpoint says
+	DefaultTimeout = 10 * time.Minute // execution timeout, unless the job or its endpoint sets one
 	MinTimeout     = 5 * time.Second
 	MaxTimeout     = 7 * 24 * time.Hour
 
-	DefaultTTL = 24 * time.Hour // from submission, waiting and running together
+	DefaultTTL = 24 * time.Hour // from submission, including the execution
 	MinTTL     = 10 * time.Second
 	MaxTTL     = 7 * 24 * time.Hour
 
@@ -22,27 +22,22 @@ const (
 	maxSyncRetention = 5 * time.Minute
 )
 
-// maxRetries is how often a job whose worker died is dispatched again.
+// maxRetries is how often a job is dispatched again after its worker died.
 const maxRetries = 1
 
-// MaxChunk is the greatest output of one streamed chunk, in bytes of JSON
-// (service description, Limits; MB is 2^20 here).
+// MaxChunk is the maximum size of a streamed chunk's output, in bytes of JSON
+// (service description, Limits, where MB means 2^20 bytes).
 const MaxChunk = 1 << 20
 
-// maxDrain bounds what one read of a stream hands over, in bytes.
+// maxDrain bounds the chunks that one read of a stream returns, in bytes.
 const maxDrain = 8 << 20
 
-// maxChunkRow bounds a row that has several chunks, in bytes.
+// maxChunkRow bounds a row of several chunks, in bytes.
 const maxChunkRow = 64 << 10
 
-// A list of an endpoint's newest jobs has at most maxRecent jobs, and leaves out outputs of
-// more than maxRecentOutput bytes.
+// The limits of lists of jobs.
 const (
 	maxRecent       = 100
-	maxRecentOutput = 64 << 10
-	maxLatestError  = 200 // characters, in an overview
+	maxRecentOutput = 64 << 10 // in bytes; larger outputs are left out
+	maxLatestError  = 200      // in characters
 )
-
-// maxSlice bounds how many jobs one transaction changes, so that it never holds up the
-// others for long; see slice.
-const maxSlice = 500

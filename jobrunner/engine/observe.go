@@ -2,24 +2,22 @@ package engine
 
 import "time"
 
-// Event is a change of a job's state that was committed. Without From the job
-// is new; without To it is gone.
+// Event is a committed transition of a job. A new job has no From, a deleted job no To.
 type Event struct {
 	Endpoint string
 	Job      string // id
 	From, To State
-	// Retry says that a job that was in the queue before is in it again, because
-	// its worker died.
+	// Retry reports that the job was requeued because its worker died.
 	Retry bool
-	// Delay is how long a job waited that is now IN_PROGRESS.
+	// Delay is the time in the queue of a job that is now IN_PROGRESS.
 	Delay time.Duration
-	// Execution is how long a job ran that is now over; 0 where it never did.
+	// Execution is the running time of a job that ended; 0 if it never ran.
 	Execution time.Duration
-	// Counts are the endpoint's after it, without what other processes did.
+	// Counts are the endpoint's counts after the event, without changes by other processes.
 	Counts Counts
 }
 
-// observe tells of changes, in the order in which they are known here.
+// observe calls the observer for each transition.
 func (e *Engine) observe(changes []change) {
 	if e.observer == nil {
 		return

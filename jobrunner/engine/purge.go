@@ -9,19 +9,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Purge deletes the jobs that wait in an endpoint's queue when it begins,
-// IN_QUEUE → (none), and says how many. A job that a worker takes meanwhile
-// runs. A long queue goes in several transactions; an error leaves what is not
-// deleted yet in the queue.
+// Purge deletes the jobs in an endpoint's queue and returns how many: IN_QUEUE → (none).
+// It leaves jobs that are queued or taken after its start. It uses several transactions for
+// a long queue: if one fails, the remaining jobs stay.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
 	turn, last, err := e.endOfQueue(ctx, endpoint)
-	part := e.newSlice()
+	limit := e.newTxLimit()
 	for more := err == nil; more; {
 		var gone []change
 		var took time.Duration
 		gone, err = e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 			now, begin := e.now(), time.Now()
-			gone, err := remove(tx, deleteQueued, endpoint, now, turn, last, part.jobs)
+			gone, err := remove(tx, deleteQueued, endpoint, now, turn, last, limit.jobs)
 			if err != nil {
 				return nil, err
 			}
@@ -38,14 +37,13 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 			break
 		}
 		removed += len(gone)
-		part.adapt(len(gone), took)
+		limit.adapt(len(gone), took)
 	}
 	return removed, err
 }
 
-// endOfQueue tells the jobs that wait now from those to come. The place of a job in
-// the queue is a time of the process that queued it, whose clock may be ahead of this
-// one's.
+// endOfQueue returns the turn and key that separate the queued jobs from later ones. A turn
+// is a time of the process that queued the job, whose clock may be ahead of this one's.
 func (e *Engine) endOfQueue(ctx context.Context, endpoint string) (turn, last int64, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow(selectQueueEnd, endpoint).Scan(&turn, &last)

@@ -12,15 +12,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Report is what a worker says of a job in its hands. One of Done, Fail,
-// Progress, Chunk, Beat and Lost makes it.
+// Report is a worker's report on a job that it runs, made by Done, Fail, Progress, Chunk,
+// Chunks, Beat, Lost or LostBecause.
 type Report struct {
 	kind   reportKind
 	output []byte
 	err    string
 	chunks [][]byte
 	lease  time.Duration
-	reason string // of a loss
+	reason string // why the worker died
 }
 
 type reportKind int
@@ -34,28 +34,27 @@ const (
 	reportLost
 )
 
-// Done says that the handler ended well, with an output in JSON or, nil, none.
+// Done reports that the handler succeeded. The output is JSON or nil.
 func Done(output []byte) Report {
 	return Report{kind: reportDone, output: output}
 }
 
-// Fail says that the handler failed, and why; it may have left an output.
+// Fail reports that the handler failed with an error. The output is JSON or nil.
 func Fail(err string, output []byte) Report {
 	return Report{kind: reportFail, err: err, output: output}
 }
 
-// Progress passes on an output of a job that goes on.
+// Progress reports an intermediate output of a running job.
 func Progress(output []byte) Report { return Report{kind: reportProgress, output: output} }
 
-// Chunk passes on a part of the output of a job that goes on, in JSON, to
-// whoever reads the job's stream, and metrics, a JSON object or nil. An output
-// of more than MaxChunk is passed on as several chunks (split says how), the
-// last of which has the metrics.
+// Chunk adds a part of a running job's output to the job's stream. The output is JSON, and
+// metrics is a JSON object or nil. An output of more than MaxChunk bytes becomes several
+// chunks (see split), the last of which has the metrics.
 func Chunk(output, metrics []byte) Report {
 	return Report{kind: reportChunk, chunks: chunks(output, metrics)}
 }
 
-// Chunks is Chunk for several outputs, in their order.
+// Chunks is Chunk for several outputs without metrics.
 func Chunks(outputs [][]byte) Report {
 	r := Report{kind: reportChunk}
 	for _, output := range outputs {
@@ -64,25 +63,25 @@ func Chunks(outputs [][]byte) Report {
 	return r
 }
 
-// Beat says that the worker lives, and will say so again within the lease;
-// 0 is for workers that are watched by other means.
+// Beat is a heartbeat. The worker counts as dead unless it reports again within the lease;
+// 0 leaves the job's lease unchanged.
 func Beat(lease time.Duration) Report { return Report{kind: reportBeat, lease: lease} }
 
-// Lost says that the worker died. The job is dispatched once more; lost again,
-// it has failed.
+// Lost reports that the worker died. The job is dispatched again, or fails if it has no
+// retry left.
 func Lost() Report { return Report{kind: reportLost} }
 
-// LostBecause is Lost with what happened to the worker, such as "its worker died
-// with exit status 3", for the error of a job that is not dispatched again.
+// LostBecause is Lost with a reason for the error of the job if it fails, such as "its
+// worker died with exit status 3".
 func LostBecause(reason string) Report { return Report{kind: reportLost, reason: reason} }
 
-// final tells that the job is out of the worker's hands after it.
+// final reports whether the run ends with the report.
 func (k reportKind) final() bool { return k == reportDone || k == reportFail || k == reportLost }
 
-// supersedes tells that the latest one of several is enough.
+// supersedes reports whether a report replaces earlier ones of its kind.
 func (k reportKind) supersedes() bool { return k == reportProgress || k == reportBeat }
 
-// size is how much there is to keep of it, in bytes.
+// size returns the size of the output and the chunks in bytes.
 func (r Report) size() int {
 	n := len(r.output)
 	for _, c := range r.chunks {
@@ -91,14 +90,13 @@ func (r Report) size() int {
 	return n
 }
 
-// Ends tells whether the job is out of the worker's hands after it.
+// Ends reports whether the worker's run of the job ends with the report.
 func (r Report) Ends() bool { return r.kind.final() }
 
-// Result tells whether the handler ended, well or not.
+// Result reports whether the report has the handler's result, Done or Fail.
 func (r Report) Result() bool { return r.kind == reportDone || r.kind == reportFail }
 
-// Outcome names the end that a report makes, for people: COMPLETED, FAILED or
-// LOST; "" for one that makes none.
+// Outcome returns COMPLETED, FAILED or LOST for logs, or "" if the job goes on.
 func (r Report) Outcome() string {
 	switch r.kind {
 	case reportDone:
@@ -111,60 +109,60 @@ func (r Report) Outcome() string {
 	return ""
 }
 
-// Directive is the answer to a report.
+// Directive is the engine's response to a report.
 type Directive int
 
 const (
-	// Accepted says that the report counts.
+	// Accepted means that the report has been recorded.
 	Accepted Directive = iota
-	// Stale says that the job is not this worker's any more: it was cancelled,
-	// timed out, is gone, or was given to another. The report changed nothing,
-	// and the worker should stop.
+	// Stale means that the worker no longer has the job, which was cancelled, timed out,
+	// expired or given to another worker. The report had no effect, and the worker should
+	// stop.
 	Stale
-	// Kept says that the database is not available, and the report counts when it
-	// is again. It is on a disk of this machine by now.
-	Kept
-	// Held is Kept in memory alone: the report does not outlive the process.
-	Held
+	// Spooled means that the database is unavailable, and the report is in a file until it
+	// can be recorded.
+	Spooled
+	// SpooledInMemory is Spooled, but the report is lost if the process stops.
+	SpooledInMemory
 )
 
-// Report records what a worker says of a job: IN_PROGRESS → COMPLETED, FAILED
-// or, with a retry left, IN_QUEUE. Where the database is not available the
-// report is kept, and so is what follows of the same job, until it can be
-// recorded with the time at which it was made. An error says that it could be
-// neither recorded nor kept.
+// Report records a worker's report: IN_PROGRESS → COMPLETED, FAILED or, if the worker died
+// and the job has a retry left, IN_QUEUE. While the database is unavailable, the report and
+// all later reports on the job are spooled. They are recorded with their original time. An
+// error means that the report was neither recorded nor spooled.
 func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, error) {
 	return e.reportAndTake(ctx, ref, r, Take{}, nil)
 }
 
-// reportAndTake is Report that takes what is next in the same transaction for h,
-// where that is not nil: see report.
+// reportAndTake is Report, but also takes the next jobs in the same transaction and sends
+// them to h, unless h is nil.
 func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take, h *handoff) (Directive, error) {
 	at, streamed := e.now(), int64(0)
 	if !e.spool.has(ref) {
-		got, after, err := e.report(ctx, ref, r, at, 0, next, h)
+		directive, attempted, err := e.report(ctx, ref, r, at, 0, next, h)
 		if !sqldb.Temporary(err) {
-			return got, err
+			return directive, err
 		}
-		streamed = after
+		streamed = attempted
 	}
-	durable, err := e.spool.keep(record{Kind: jobReport, Ref: ref, At: at, Streamed: streamed, Report: r.kind}, reportContent(r))
+	durable, err := e.spool.add(record{Kind: jobReport, Ref: ref, At: at, Streamed: streamed, Report: r.kind}, reportContent(r))
 	switch {
 	case err != nil:
 		return Stale, err
 	case durable:
-		return Kept, nil
+		return Spooled, nil
 	}
-	return Held, nil
+	return SpooledInMemory, nil
 }
 
-// report records a report that was made at a time, and takes what is next for h,
-// where that is not nil and it may: then what h is sent is not nil. An error of the
-// commit leaves unknown whether it counts. Done twice a report is Stale, but for
-// chunks: of those streamed is how many the job then has, and was, of an earlier
-// attempt, what that was to make it.
-func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, next Take, h *handoff) (got Directive, streamed int64, err error) {
-	takes := h != nil && e.canTake()
+// report records a report that was made at the time at. If h isn't nil and canTakeAhead,
+// it also takes the next jobs and sends them to h, as a non-nil slice.
+//
+// If the commit fails, the report may have been recorded anyway. Recording it again is
+// Stale, except for chunks: report then returns in streamed the number of chunks that the
+// job has if the commit succeeded, and the caller passes it as attempted to the next try.
+func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted int64, next Take, h *handoff) (_ Directive, streamed int64, err error) {
+	takes := h != nil && e.canTakeAhead()
 	var jobs []Taken
 	accepted, lease := false, int64(0)
 	_, err = e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
@@ -175,11 +173,11 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 			}
 		}
 		if takes {
-			if err := e.lookForNext(tx, next); err != nil {
+			if err := e.prefetch(tx, next); err != nil {
 				return nil, err
 			}
 		}
-		changes, accepted, streamed, lease, err = e.record(tx, ref, r, at, was)
+		changes, accepted, streamed, lease, err = e.record(tx, ref, r, at, attempted)
 		if err == nil && takes {
 			var more []change
 			jobs, more, err = e.take(tx, next)
@@ -192,9 +190,8 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 		return changes, err
 	})
 	if full, ok := errors.AsType[*sqldb.MemoryFullError](err); ok && r.Result() && r.output != nil {
-		// Nobody would ever make room for it, and whoever waits for the job has to
-		// learn that it is over.
-		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, was, next, h)
+		// The memory won't get larger, and clients have to learn that the job has ended.
+		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, attempted, next, h)
 	}
 	if takes {
 		e.returnUnsent(h, jobs, err)
@@ -202,16 +199,15 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 	if err != nil {
 		return Stale, streamed, err
 	}
-	got = Stale
-	if accepted {
-		got = Accepted
-		e.wake(lease)
+	if !accepted {
+		return Stale, 0, nil
 	}
-	return got, 0, nil
+	e.wake(lease)
+	return Accepted, 0, nil
 }
 
-// record keeps what a report says, unless the job is not the worker's any more.
-func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes []change, accepted bool, streamed, lease int64, err error) {
+// record records a report if the worker still has the job.
+func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, attempted int64) (changes []change, accepted bool, streamed, lease int64, err error) {
 	now := e.now()
 	u := unwrittenIn(tx)
 	if u != nil && r.Result() && !u.has(ref) {
@@ -221,11 +217,11 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	}
 	row := u.heldBy(ref, at)
 	switch {
-	case row == nil && r.Result() && u.has(ref): // whatever the table says
+	case row == nil && r.Result() && u.has(ref): // another worker has the job; the table may be out of date
 		return nil, false, 0, 0, nil
 	case row != nil && r.Result() && row.webhook == "":
 		return []change{u.end(tx, row, r, now, at)}, true, 0, 0, nil
-	case row != nil, !r.Result(): // the call of a webhook refers to the row as it is
+	case row != nil, !r.Result(): // a webhook call refers to the row
 		if err := e.writeOut(tx); err != nil {
 			return nil, false, 0, 0, err
 		}
@@ -239,7 +235,7 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	case reportLost:
 		changes, err = loseJob(tx, now, r.reason, holder)
 	case reportChunk:
-		changes, streamed, err = stream(tx, ref, r.chunks, was, holder)
+		changes, streamed, err = stream(tx, ref, r.chunks, attempted, holder)
 	default:
 		if r.lease > 0 {
 			lease = now + r.lease.Milliseconds()
@@ -258,13 +254,13 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	return changes, err == nil, streamed, 0, err
 }
 
-// setResult adds the job as it ended.
+// setResult adds the ended job to the change.
 func (c *change) setResult(ref Ref, r Report, at int64) {
 	c.job = &Job{Endpoint: c.endpoint, ID: c.id, State: c.to, Worker: ref.Worker, Retries: c.retries, Output: r.output, Error: r.err}
-	c.job.times(c.queued, c.started, at)
+	c.job.setTimes(c.queued, c.started, at)
 }
 
-// endRun ends the job that is the worker's, where it still is, with a statement.
+// endRun ends a job with a statement if the worker still has it.
 func endRun(tx *sqldb.Tx, to State, statement string, now, at int64, holder []any) ([]change, error) {
 	changes, err := update(tx, to, lockHeldJob, slices.Concat([]any{now}, holder)...)
 	for _, c := range changes {
@@ -273,7 +269,7 @@ func endRun(tx *sqldb.Tx, to State, statement string, now, at int64, holder []an
 	return changes, err
 }
 
-// keepResult keeps what a job leaves, and orders the call that tells of its end.
+// keepResult writes a job's output and error, and adds its webhook call.
 func keepResult(tx *sqldb.Tx, c change, now int64, output []byte, message string) error {
 	if err := tx.Later(upsertOutput, c.k, output, message); err != nil {
 		return err
@@ -284,18 +280,19 @@ func keepResult(tx *sqldb.Tx, c change, now int64, output []byte, message string
 	return insertCall(tx, c, now)
 }
 
-// loseJob settles a job whose worker died.
+// loseJob requeues or fails a job whose worker died.
 func loseJob(tx *sqldb.Tx, now int64, reason string, holder []any) ([]change, error) {
-	again, err := update(tx, InQueue, requeueHeld, slices.Concat([]any{now, maxRetries}, holder)...)
-	if err != nil || len(again) > 0 {
-		return again, errors.Join(err, requeue(tx, again))
+	requeued, err := update(tx, InQueue, requeueHeld, slices.Concat([]any{now, maxRetries}, holder)...)
+	if err != nil || len(requeued) > 0 {
+		return requeued, errors.Join(err, markRequeued(tx, requeued))
 	}
-	over, err := update(tx, Failed, failHeld, slices.Concat([]any{now, now, maxRetries}, holder)...)
-	return over, errors.Join(err, setLostError(tx, over, now, reason))
+	failed, err := update(tx, Failed, failHeld, slices.Concat([]any{now, now, maxRetries}, holder)...)
+	return failed, errors.Join(err, setLostError(tx, failed, now, reason))
 }
 
-// requeue takes away what the run that is over left, and counts the retry.
-func requeue(tx *sqldb.Tx, changes []change) error {
+// markRequeued marks the changes as retries, and deletes the output and chunks of the
+// lost run.
+func markRequeued(tx *sqldb.Tx, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
 		c.retry = true
@@ -308,7 +305,7 @@ func requeue(tx *sqldb.Tx, changes []change) error {
 	return nil
 }
 
-// setLostError says in the job why it failed: its worker died, unless more is known.
+// setLostError sets the error of failed jobs. The reason "" is that their worker died.
 func setLostError(tx *sqldb.Tx, changes []change, now int64, reason string) error {
 	reason = cmp.Or(reason, "its worker died")
 	for _, c := range changes {
@@ -319,7 +316,7 @@ func setLostError(tx *sqldb.Tx, changes []change, now int64, reason string) erro
 	return nil
 }
 
-// heartbeat takes note that the worker lives, and of what it has so far.
+// heartbeat extends the lease and records the output of Progress.
 func heartbeat(tx *sqldb.Tx, r Report, lease int64, holder []any) (accepted bool, err error) {
 	var k int64
 	err = tx.QueryRow(extendLease, slices.Concat([]any{lease, lease}, holder)...).Scan(&k)

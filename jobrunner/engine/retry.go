@@ -7,18 +7,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// NotRetryable says that a job can't be retried, since it is neither FAILED nor TIMED_OUT.
+// NotRetryable rejects the retry of a job that is neither FAILED nor TIMED_OUT.
 type NotRetryable struct{ State State }
 
 func (e *NotRetryable) Error() string {
 	return fmt.Sprintf("only a job that is %s or %s can be retried; this one is %s", Failed, TimedOut, e.State)
 }
 
-// Retry queues a job that failed or timed out again, with its id and its input, as long as
-// its result is kept: FAILED, TIMED_OUT → IN_QUEUE. It deletes the result, and a webhook call
-// that wasn't made yet. For a job in another state it returns *NotRetryable.
+// Retry requeues a job with the same id and input until its retention ends:
+// FAILED, TIMED_OUT → IN_QUEUE. It deletes the result and a pending webhook call. If the job
+// has another state, it returns *NotRetryable.
 func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
-	if _, err := e.Get(ctx, endpoint, id); err != nil { // which also expires a job that is due
+	if _, err := e.Get(ctx, endpoint, id); err != nil { // also times out an overdue job
 		return Job{}, err
 	}
 	var now int64
@@ -44,7 +44,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 		switch {
 		case err != nil:
 			return Job{}, err
-		case job.State == Failed || job.State == TimedOut: // it ended just now
+		case job.State == Failed || job.State == TimedOut: // it has just ended
 			return e.Retry(ctx, endpoint, id)
 		}
 		return Job{}, &NotRetryable{job.State}
@@ -52,7 +52,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 	return Job{Endpoint: endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
-// deleteResults deletes what the previous runs left.
+// deleteResults deletes the output, chunks and webhook call of earlier runs.
 func deleteResults(tx *sqldb.Tx, c change) error {
 	for _, statement := range []string{deleteOutput, deleteChunks, deleteWebhook} {
 		if _, err := tx.Exec(statement, c.k); err != nil {

@@ -8,16 +8,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// minRewind is by how much the times of jobs must be ahead of the clock.
+// minRewind is the least difference to the clock that makes rewind change times.
 const minRewind = time.Second
 
 const (
-	// The latest time at which something happened to one of the newest jobs, or of
-	// those that run: of all jobs there may be a million.
+	// latestTimes returns the latest times of the newest 1000 jobs and of the running jobs.
+	// Reading all jobs could take long.
 	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
 		SELECT submitted, queued, started, finished FROM jobs WHERE k > (SELECT COALESCE(MAX(k), 0) - 1000 FROM jobs)
 		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND deadline > 0) AS recent_times`
-	// Moves all times of jobs back. Arguments: by how much, nine times.
+	// rewindJobs moves all times of jobs back.
+	// Arguments: the difference in milliseconds, nine times.
 	rewindJobs = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
 		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
 		lease = CASE WHEN lease > 0 THEN lease - ? ELSE 0 END, finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
@@ -25,9 +26,9 @@ const (
 	rewindBatches  = `UPDATE batches SET created = created - ?, ends = CASE WHEN ends > 0 THEN ends - ? ELSE 0 END, gone = gone - ?, due = due - ?`
 )
 
-// rewind moves the times of all jobs back where the clock was set back since
-// they were written: what is in the future would expire too late, or never.
-// Where other processes are there, they and this one agree on the time.
+// rewind moves the times of all jobs back if the clock was set back since they were
+// written. Otherwise jobs would expire too late. It does nothing if other processes are
+// alive, because their clocks agree with the times of the jobs.
 func (e *Engine) rewind(ctx context.Context) error {
 	by := int64(0)
 	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {

@@ -11,13 +11,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Several processes may work on one PostgreSQL. Each job that runs carries the
-// name of the process through which it was taken, and each process counts up a
-// number of its own at every poll. One whose number stands still while another
-// process counts missedBeats times is gone, and its jobs are those of a worker
-// that died.
-// No clocks are compared, and a time in which the database served nobody counts
-// against nobody. A process that was only held up finds its reports Stale.
+// Several processes can share a PostgreSQL database. A running job records the process
+// that took it. At every poll a process sends a heartbeat: it increments a number in its
+// row. If the number doesn't change during missedBeats polls of another process, the
+// process counts as dead, and its jobs are treated as if their workers had died.
+//
+// This compares no clocks, and the polls of all processes stop while the database is
+// unavailable. If a process was only slow, its reports are Stale.
 const (
 	defaultPoll = 500 * time.Millisecond
 	missedBeats = 10
@@ -25,18 +25,18 @@ const (
 	leaveTimeout = 5 * time.Second
 )
 
-// process is one that shares the database, as another one sees it.
+// process is another process that shares the database.
 type process struct {
-	node  Node
-	beats int64
-	still int // polls for which beats stood still
+	node   Node
+	beats  int64
+	missed int // polls since beats last changed
 }
 
-// OthersAlive counts the processes that work on a database which this one has not joined
-// yet: those whose numbers count up while it looks.
+// OthersAlive counts the live processes on a database that this process hasn't joined. To
+// see whether their heartbeats change, it waits for the time of missedBeats polls.
 func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	var before map[string]process
-	for look := range 2 {
+	for attempt := range 2 {
 		now := map[string]process{}
 		err := db.Read(ctx, func(r *sqldb.Reader) error {
 			clear(now)
@@ -51,7 +51,7 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if look > 0 || len(now) == 0 {
+		if attempt > 0 || len(now) == 0 {
 			for id, p := range now {
 				if old, known := before[id]; !known || p.beats != old.beats {
 					alive++
@@ -69,7 +69,7 @@ func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
 	return alive, nil
 }
 
-// join shows the others that this process is there, before it takes a job.
+// join adds this process to a shared database before it takes a job.
 func (e *Engine) join(ctx context.Context) error {
 	if !e.db.Shared() {
 		return nil
@@ -77,23 +77,21 @@ func (e *Engine) join(ctx context.Context) error {
 	return e.enter(ctx)
 }
 
-// enter puts this process among the others under an id of its own. What it had under
-// an earlier one, jobs and leads, is not its any more.
+// enter adds this process with a new id. It loses the jobs and leads of its earlier id.
 func (e *Engine) enter(ctx context.Context) error {
-	id, asked := uuid.NewString(), time.Now()
+	id, sent := uuid.NewString(), time.Now()
 	err := e.write(ctx, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(insertProcess, id, e.node.URL, e.node.Machine)
 		return err
 	})
 	if err == nil {
 		e.id.Store(&id)
-		e.beatAt.Store(&asked)
+		e.beatAt.Store(&sent)
 	}
 	return err
 }
 
-// processID is the id of this process, which changes when the others struck it off;
-// "" where the database is not shared.
+// processID implements Process. It returns "" if the database isn't shared.
 func (e *Engine) processID() string {
 	if id := e.id.Load(); id != nil {
 		return *id
@@ -101,8 +99,8 @@ func (e *Engine) processID() string {
 	return ""
 }
 
-// leave gives what ran through this process back. Where that fails its jobs are
-// those of a process that died.
+// leave removes this process and requeues its jobs. If it fails, another process or the
+// next start requeues them, and counts a retry.
 func (e *Engine) leave(ctx context.Context) {
 	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		if _, err := tx.Exec(deleteProcess, e.processID()); err != nil {
@@ -128,7 +126,7 @@ func (e *Engine) leave(ctx context.Context) {
 	}
 }
 
-// watchOthers looks at what other processes did, at every poll.
+// watchOthers calls checkProcesses at every poll until ctx ends.
 func (e *Engine) watchOthers(ctx context.Context) {
 	ticker := time.NewTicker(e.poll)
 	defer ticker.Stop()
@@ -141,14 +139,16 @@ func (e *Engine) watchOthers(ctx context.Context) {
 		}
 		err := e.checkProcesses(ctx, seen)
 		if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
-			e.log.Error("looking at what the other processes did", "error", err)
+			e.log.Error("checking the other processes that share the database", "error", err)
 		}
 		if failing = err != nil; failing {
-			clear(seen) // who could not beat either is not counted out
+			clear(seen) // the others may have failed to send their heartbeats, too
 		}
 	}
 }
 
+// checkProcesses sends a heartbeat, takes over the jobs of dead processes, and wakes
+// everything that waits for changes of other processes.
 func (e *Engine) checkProcesses(ctx context.Context, seen map[string]process) error {
 	gone, err := e.beat(ctx, seen)
 	if err != nil {
@@ -159,13 +159,12 @@ func (e *Engine) checkProcesses(ctx context.Context, seen map[string]process) er
 			return err
 		}
 	}
-	notify.Signal(e.poke)
-	e.hub.lookAgain()
+	notify.Signal(e.sweepNow)
+	e.hub.recheckAll()
 	return e.wakeTakers(ctx)
 }
 
-// wakeTakers wakes those that wait for jobs which are there, in one statement however
-// many endpoints there are.
+// wakeTakers wakes a waiting taker for each queued job. It runs at most one statement.
 func (e *Engine) wakeTakers(ctx context.Context) error {
 	takers := e.hub.waiting()
 	if len(takers) == 0 {
@@ -193,13 +192,14 @@ func (e *Engine) wakeTakers(ctx context.Context) error {
 	return nil
 }
 
-// beat shows that this process lives, and strikes off those that don't.
+// beat sends this process's heartbeat and removes dead processes. It reports whether any
+// process is gone.
 func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, err error) {
 	var others map[string]process
-	struck, asked := false, time.Now()
+	removed, sent := false, time.Now()
 	err = e.write(ctx, func(tx *sqldb.Tx) (err error) {
 		n, err := tx.Exec(beatProcess, e.processID())
-		if struck = n == 0; err != nil {
+		if removed = n == 0; err != nil {
 			return err
 		}
 		others, err = e.otherProcesses(tx)
@@ -208,12 +208,12 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	if err != nil {
 		return false, err
 	}
-	if struck {
+	if removed {
 		clear(seen)
 		e.log.Warn("this process did not reach the database for so long that others took over what it did: it joins them anew")
-		return true, e.enter(ctx) // nobody else may be there to give back what it had
+		return true, e.enter(ctx) // this may be the only process left to requeue its jobs
 	}
-	e.beatAt.Store(&asked)
+	e.beatAt.Store(&sent)
 	nodes := make([]Node, 0, len(others))
 	for _, other := range others {
 		nodes = append(nodes, other.node)
@@ -222,18 +222,18 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	for id := range seen {
 		if _, there := others[id]; !there {
 			delete(seen, id)
-			gone = true // struck off by another one, which may have stopped before it took over
+			gone = true // the process that removed it may have stopped before it took over
 		}
 	}
 	for id, other := range others {
 		p, known := seen[id]
 		if known && p.beats == other.beats {
-			p.still++
+			p.missed++
 		} else {
 			p = other
 		}
 		seen[id] = p
-		if p.still < missedBeats {
+		if p.missed < missedBeats {
 			continue
 		}
 		var n int64
@@ -244,7 +244,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		if err != nil {
 			return gone, err
 		}
-		if n == 0 { // it beats again, or another one was first: the next poll tells
+		if n == 0 { // it is alive, or another process has removed it: the next poll finds out
 			continue
 		}
 		delete(seen, id)
@@ -254,7 +254,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	return gone, nil
 }
 
-// otherProcesses are the other processes on the database.
+// otherProcesses returns the other processes on the database by id.
 func (e *Engine) otherProcesses(tx *sqldb.Tx) (map[string]process, error) {
 	others := map[string]process{}
 	_, err := collect(tx, func(r sqldb.Rows) (one process, err error) {
@@ -266,8 +266,8 @@ func (e *Engine) otherProcesses(tx *sqldb.Tx) (map[string]process, error) {
 	return others, err
 }
 
-// takeOver resumes the jobs of processes that died, and has the calls of
-// webhooks made that they leave.
+// takeOver requeues the jobs of dead processes and signals webhook calls, which dead
+// processes may have left.
 func (e *Engine) takeOver(ctx context.Context) error {
 	changes, err := e.resume(ctx)
 	if err == nil {
@@ -277,8 +277,8 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	return err
 }
 
-// notifyOthers hints to the other processes at what changed. That a job was taken is
-// nothing that anybody waits for.
+// notifyOthers notifies the other processes of changes. It omits takes, which nobody waits
+// for.
 func (e *Engine) notifyOthers(changes []change) {
 	if !e.db.Shared() {
 		return
@@ -291,9 +291,9 @@ func (e *Engine) notifyOthers(changes []change) {
 	}
 }
 
-// receiveHint passes a hint of another process on to those who wait here.
-func (e *Engine) receiveHint(what string) {
-	switch parts := strings.Split(what, "\t"); {
+// receiveHint handles a notification from notifyOthers or Announce of another process.
+func (e *Engine) receiveHint(hint string) {
+	switch parts := strings.Split(hint, "\t"); {
 	case len(parts) == 3:
 		c := change{endpoint: parts[0], id: parts[1], to: State(parts[2])}
 		e.hub.changed(c)

@@ -20,66 +20,65 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// maxHeld bounds the entries of a spool that are in memory alone, in bytes.
-const maxHeld = 64 << 20
+// maxSpoolMemory bounds the entries of a spool that are only in memory, in bytes.
+const maxSpoolMemory = 64 << 20
 
-// spool keeps what the database has to be told and could not be, in the order
-// in which it happened, until it could be told (deliver.go). An entry is written
-// to a folder of this machine, so that it outlives the process; where there is
-// no folder, or no room in it, it is held in memory.
+// spool is a queue of reports that could not be written to the database. They stay in their
+// order until they are delivered (deliver.go). Each entry is a file in a folder, so that it
+// outlives the process. Without a folder, or if the disk is full, entries are in memory.
 type spool struct {
-	dir string // "": none
+	dir string // or ""
 	log *slog.Logger
 
-	pending atomic.Int64  // entries
-	kept    atomic.Int64  // entries so far
-	added   chan struct{} // hints that there is one
+	pending atomic.Int64  // number of entries
+	total   atomic.Int64  // number of entries ever added by this process
+	added   chan struct{} // signals a new entry
 
-	mu      sync.Mutex
-	number  int64 // of the latest entry
-	entries []*entry
-	held    int // bytes in memory
+	mu          sync.Mutex
+	number      int64 // of the latest entry
+	entries     []*entry
+	memoryBytes int // size of the entries that are only in memory
 }
 
-// entry is one thing that the database has to be told.
+// entry is a write that the database has not received yet.
 type entry struct {
 	record
-	content *content // nil: it is in the file
-	path    string   // "": it is in memory alone
+	content *content // nil if it is in the file
+	path    string   // "" if the entry is only in memory
 	done    chan struct{}
 }
 
-// record is what is known of an entry while its content is in a file.
+// record is the part of an entry that is always in memory.
 type record struct {
 	Kind entryKind
-	Ref  Ref   // of the job, but for callOutcome
-	At   int64 // when it happened
-	// Streamed is the job's number of chunks after this one, where a commit with
-	// it may have been done; 0: none was.
+	Ref  Ref   // the job, except of a callOutcome
+	At   int64 // time of the report
+	// Streamed is set if an attempt to record chunks may have been committed: it is the
+	// number of the job's chunks after that attempt.
 	Streamed int64
-	Report   reportKind // of jobReport
+	Report   reportKind // of a jobReport
 }
 
-// content is the rest, which may be large.
+// content is the part of an entry that may be large.
 type content struct {
 	Output []byte
 	Error  string
 	Chunks [][]byte
 	Lease  time.Duration
-	Reason string // of a loss
+	Reason string // why the worker died
 
-	K, Until, Again int64 // of callOutcome
+	K, Until, Again int64 // of a callOutcome; see recordCall
 }
 
 type entryKind int
 
 const (
-	jobReport   entryKind = iota // what a worker said of a job
-	jobReturn                    // a job that may have been handed out and never reached its worker
-	callOutcome                  // how a call of a webhook went
+	jobReport   entryKind = iota // a worker's report
+	jobReturn                    // the return of a job that may never have reached its worker
+	callOutcome                  // the outcome of a webhook call
 )
 
-// file is an entry in a file, in gob.
+// file is the gob encoding of an entry.
 type file struct {
 	Record  record
 	Content content
@@ -105,7 +104,7 @@ func (c content) size() int {
 	return n
 }
 
-// has tells whether something of a job waits in the spool.
+// has reports whether the spool has an entry of a job.
 func (s *spool) has(ref Ref) bool {
 	if s.pending.Load() == 0 {
 		return false
@@ -115,7 +114,7 @@ func (s *spool) has(ref Ref) bool {
 	return s.last(ref) != nil
 }
 
-// last is the latest entry of a job.
+// last returns the latest entry of a job, or nil. The caller has locked the spool.
 func (s *spool) last(ref Ref) *entry {
 	for _, e := range slices.Backward(s.entries) {
 		if e.Kind != callOutcome && e.Ref == ref {
@@ -125,14 +124,14 @@ func (s *spool) last(ref Ref) *entry {
 	return nil
 }
 
-// keep adds an entry, and tells whether it outlives the process. An error says
-// that there is no room for it.
-func (s *spool) keep(r record, c content) (durable bool, err error) {
+// add adds an entry, and reports whether it outlives the process. It returns an error if
+// the spool is full.
+func (s *spool) add(r record, c content) (durable bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.last(r.Ref); last != nil && r.Kind == jobReport && last.Kind == jobReport {
 		switch {
-		case last.Report.final(): // what follows an end is a repetition of it
+		case last.Report.final(): // r repeats the final report
 			return last.path != "", nil
 		case last.Report == r.Report && r.Report.supersedes():
 			s.remove(last)
@@ -144,39 +143,39 @@ func (s *spool) keep(r record, c content) (durable bool, err error) {
 		one.path = path
 	} else {
 		if err != nil {
-			s.log.Warn("what the database could not be told is held in memory: it could not be written to the data folder", "error", err)
+			s.log.Warn("a report waits for the database in memory, because it could not be written to the data folder", "error", err)
 		}
-		if size := c.size(); size > 0 && s.held+size > maxHeld {
-			return false, fmt.Errorf("%w: no more than %d MiB of what it could not be told is held in memory", sqldb.ErrUnavailable, maxHeld>>20)
+		if size := c.size(); size > 0 && s.memoryBytes+size > maxSpoolMemory {
+			return false, fmt.Errorf("%w: at most %d MiB of reports wait for it in memory", sqldb.ErrUnavailable, maxSpoolMemory>>20)
 		}
 		one.content = &c
-		s.held += c.size()
+		s.memoryBytes += c.size()
 	}
 	s.entries = append(s.entries, one)
 	s.pending.Store(int64(len(s.entries)))
-	s.kept.Add(1)
+	s.total.Add(1)
 	notify.Signal(s.added)
 	return one.path != "", nil
 }
 
-// remove drops an entry that the database has been told. The spool is locked.
+// remove removes an entry. The caller has locked the spool.
 func (s *spool) remove(one *entry) {
 	s.entries = slices.DeleteFunc(s.entries, func(e *entry) bool { return e == one })
 	s.pending.Store(int64(len(s.entries)))
 	if one.content != nil {
-		s.held -= one.content.size()
+		s.memoryBytes -= one.content.size()
 	}
 	if one.path != "" {
 		if err := os.Remove(one.path); err != nil {
-			// Told again it changes nothing.
+			// Delivering it again is a no-op.
 			s.log.Warn("a report that was delivered could not be removed from the data folder", "error", err)
 		}
 	}
 	close(one.done)
 }
 
-// done removes an entry.
-func (s *spool) done(one *entry) {
+// finish removes an entry that was delivered, unless it has been replaced.
+func (s *spool) finish(one *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Contains(s.entries, one) {
@@ -184,14 +183,14 @@ func (s *spool) done(one *entry) {
 	}
 }
 
-// all are the entries, the oldest first.
+// all returns the entries, the oldest first.
 func (s *spool) all() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.entries)
 }
 
-// inMemory is how many entries end with the process.
+// inMemory counts the entries that are lost if the process stops.
 func (s *spool) inMemory() (n int) {
 	for _, e := range s.all() {
 		if e.path == "" {
@@ -201,7 +200,7 @@ func (s *spool) inMemory() (n int) {
 	return n
 }
 
-// delivered waits until nothing of a job is in the spool, or ctx ends.
+// delivered implements Engine.Delivered.
 func (s *spool) delivered(ctx context.Context, ref Ref) error {
 	for {
 		s.mu.Lock()
@@ -220,7 +219,8 @@ func (s *spool) delivered(ctx context.Context, ref Ref) error {
 
 const spoolSuffix = ".report"
 
-// write puts an entry into the folder, whole or not at all, and flushes it.
+// write writes an entry to the folder, atomically and durably. It returns "" if the spool
+// has no folder.
 func (s *spool) write(f file) (path string, err error) {
 	if s.dir == "" {
 		return "", nil
@@ -268,8 +268,7 @@ func readFile(path string) (f file, err error) {
 	return f, err
 }
 
-// load reads what an earlier process left. A file that can't be read is put
-// aside.
+// load reads the entries of an earlier process. It renames files that it can't read.
 func (s *spool) load() error {
 	if s.dir == "" {
 		return nil

@@ -44,7 +44,7 @@ func withBusyHost(statement string) string {
 // byIndex are the statements about one job, one endpoint, or what the sweeper
 // asks.
 var byIndex = map[string]string{
-	"tally": addTally, "noTallies": deleteTallies, "tallyOne": selectTally, "taken": startJob, "endTaken": endTaken, "waiting": waitingJobs, "completed": completeJob, "failed": failJob, "cancelled": cancelJob, "beaten": extendLease, "setTTL": updateTTL,
+	"tally": addTally, "noTallies": deleteTallies, "tallyOne": selectTally, "taken": startJob, "startAndEndJob": startAndEndJob, "waiting": waitingJobs, "completed": completeJob, "failed": failJob, "cancelled": cancelJob, "beaten": extendLease, "setTTL": updateTTL,
 	"timedOutOne": timeOutJob, "timedOutAll": timeOutDue,
 	"requeuedOne": requeueHeld, "requeuedAll": requeueExpired, "givenUpOne": failHeld, "givenUpAll": failExpired,
 	"removed": deleteGone, "dropped": deleteOfEndpoint, "oneJob": selectJob, "longestWaiting": oldestQueued,
@@ -55,7 +55,7 @@ var byIndex = map[string]string{
 	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "unread": countUnread, "held": selectHeld, "held job": selectHeldJob, "recent": recentJobs, "latestOf": latestJobsOf,
 	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimWebhook),
 	"batchLocked": lockBatchRow + batchByID, "batchRow": selectBatchRow + dueBatch, "dueBatches": selectDueBatches, "nextBatch": nextBatch, "batches": selectBatches, "batch": selectBatch, "countBatches": countBatches, "activeBatches": countActive,
-	"input": insertInput, "requestRemoved": deleteRequest, "requestsReleased": releaseRequests, "requestsDropped": dropRequests, "noBatches": deleteBatchesOf,
+	"input": insertInput, "requestRemoved": deleteRequest, "requestsReleased": releaseRequests, "requestsCancelled": cancelRequests, "noBatches": deleteBatchesOf,
 	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
 }
 

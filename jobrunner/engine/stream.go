@@ -11,13 +11,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Drain reads a job as Get does, and the chunks of its stream that nobody has
-// read yet, in order, each {"output": …} with "metrics" where the handler gave
-// some; small ones that were reported together are one, separated by commas. What it answers is gone afterwards. Where there is very much, more says
-// that some is left; only with the last of it is a terminal state the end.
+// Drain reads a job and removes the unread chunks from its stream, in order. A chunk is
+// {"output": …}, with "metrics" if the handler gave some. Small chunks that were reported
+// together are one, separated by commas. If more is true, the stream has further chunks,
+// even if the job has ended.
 func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunks [][]byte, more bool, err error) {
-	// The state comes first: what a job streams before its end is then read with
-	// the terminal state, or before.
+	// Read the state first, so that all chunks are included if the job has ended.
 	job, err = e.Get(ctx, endpoint, id)
 	if err != nil {
 		return Job{}, nil, false, err
@@ -31,7 +30,7 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 		return job, nil, false, err
 	}
 	key := jobKey{endpoint, id}
-	all := e.drains.takeOut(key)
+	all := e.drained.remove(key)
 	if last > 0 {
 		if all, err = e.drain(ctx, key, last, all); err != nil {
 			return job, nil, false, err
@@ -43,7 +42,7 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	return job, chunks, more, nil
 }
 
-// Unread counts the chunks of a job that nobody has read yet.
+// Unread counts a job's unread chunks.
 func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow(countUnread, endpoint, id, e.now()).Scan(&n)
@@ -51,9 +50,9 @@ func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err er
 	return n, err
 }
 
-// drain takes the chunks up to a number out of the database, and joins those
-// that an earlier drain may have taken out and did not hand over.
-func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []numberedChunk) (all []numberedChunk, err error) {
+// drain deletes the chunks up to a number from the database and returns them, merged with
+// undelivered chunks of an earlier drain.
+func (e *Engine) drain(ctx context.Context, key jobKey, last int64, undelivered []numberedChunk) (all []numberedChunk, err error) {
 	err = e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		all = nil
 		all, err = collect(tx, func(rows sqldb.Rows) (n numberedChunk, err error) {
@@ -61,38 +60,37 @@ func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []num
 		}, deleteReadChunks, key.endpoint, key.id, e.now(), last)
 		return err
 	})
-	for _, n := range before {
+	for _, n := range undelivered {
 		if !slices.ContainsFunc(all, func(o numberedChunk) bool { return o.seq == n.seq }) {
 			all = append(all, n)
 		}
 	}
 	slices.SortFunc(all, func(a, b numberedChunk) int { return cmp.Compare(a.seq, b.seq) })
 	if err != nil {
-		e.drains.put(key, all)
+		e.drained.put(key, all)
 	}
 	return all, err
 }
 
-// numberedChunk is a chunk with its number.
 type numberedChunk struct {
 	seq   int64
 	chunk []byte
 }
 
-// undeliveredChunks are chunks that may be gone from the database, by a commit whose answer
-// was lost, and were not handed over. The next read of the job has them.
+// undeliveredChunks holds chunks that may be deleted from the database although no client
+// got them, because the reply to the commit was lost. The next Drain returns them.
 type undeliveredChunks struct {
 	mu  sync.Mutex
 	all map[jobKey][]numberedChunk
 }
 
-// maxDrains bounds the jobs of which chunks are held: each has maxDrain bytes.
-const maxDrains = 16
+// maxUndelivered bounds the jobs in undeliveredChunks, which have up to maxDrain bytes each.
+const maxUndelivered = 16
 
 func (d *undeliveredChunks) put(key jobKey, chunks []numberedChunk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(chunks) == 0 || len(d.all) >= maxDrains {
+	if len(chunks) == 0 || len(d.all) >= maxUndelivered {
 		return
 	}
 	if d.all == nil {
@@ -101,7 +99,7 @@ func (d *undeliveredChunks) put(key jobKey, chunks []numberedChunk) {
 	d.all[key] = chunks
 }
 
-func (d *undeliveredChunks) takeOut(key jobKey) []numberedChunk {
+func (d *undeliveredChunks) remove(key jobKey) []numberedChunk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	chunks := d.all[key]
@@ -109,8 +107,8 @@ func (d *undeliveredChunks) takeOut(key jobKey) []numberedChunk {
 	return chunks
 }
 
-// lastReadable is the number of the last chunk that one read hands over, 0 where there
-// is none, and whether there are more.
+// lastReadable returns the number of the last chunk that one Drain returns, or 0, and
+// whether the stream has more.
 func lastReadable(r *sqldb.Reader, endpoint, id string, now int64) (last int64, more bool, err error) {
 	rows, err := r.Query(unreadChunks, endpoint, id, now)
 	if err != nil {
@@ -131,19 +129,20 @@ func lastReadable(r *sqldb.Reader, endpoint, id string, now int64) (last int64, 
 	return last, false, rows.Err()
 }
 
-// stream keeps chunks until they are read, unless an earlier attempt, after
-// which there were to be so many, did so. It tells how many there are then.
-func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, holder []any) (_ []change, last int64, err error) {
+// stream stores chunks and returns the number of the job's chunks. If attempted isn't 0, an
+// earlier attempt to store the same chunks, which made attempted chunks, may have
+// succeeded; then stream does nothing.
+func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, attempted int64, holder []any) (_ []change, last int64, err error) {
 	var k int64
 	accepted := []change{{endpoint: ref.Endpoint, id: ref.ID, from: InProgress, to: InProgress}}
-	if was > 0 {
+	if attempted > 0 {
 		err := tx.QueryRow(selectStreamed, holder...).Scan(&last)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil, 0, nil
 		case err != nil:
 			return nil, 0, err
-		case last >= was:
+		case last >= attempted:
 			return accepted, last, nil
 		}
 	}
@@ -166,21 +165,21 @@ func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, holder []any) (_ 
 	return accepted, last, nil
 }
 
-// Holds tells whether a job is still in the hands of the worker that took it:
-// it was not cancelled, its time is not over, and it is not gone. The commit of the take,
-// ahead of which an embedded database hands a job out, is waited for.
+// Holds reports whether a worker still has a job that it took: the job was neither
+// cancelled nor has it timed out or expired. Because an embedded database may hand a job
+// out before the commit of its take, Holds waits for that commit.
 func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 	now := e.now()
-	look := func(q sqldb.Querier) error {
+	check := func(q sqldb.Querier) error {
 		var one int
 		err := q.QueryRow(selectHeld, ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now).Scan(&one)
 		if held = err == nil; errors.Is(err, sql.ErrNoRows) {
-			err = nil // which would undo its neighbours' writes
+			err = nil // an error would roll back the other transactions of the commit
 		}
 		return err
 	}
-	if e.db.Shared() { // which mostly tells
-		err = e.db.Read(ctx, func(r *sqldb.Reader) error { return look(r) })
+	if e.db.Shared() { // a read usually suffices
+		err = e.db.Read(ctx, func(r *sqldb.Reader) error { return check(r) })
 	}
 	if !held && err == nil {
 		err = e.db.WriteBehind(ctx, func(tx *sqldb.Tx) error {
@@ -189,7 +188,7 @@ func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 				held = u.heldBy(ref, now) != nil
 				return nil
 			}
-			return look(tx)
+			return check(tx)
 		})
 	}
 	return held, err

@@ -8,15 +8,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Submit puts a job into its endpoint's queue: (none) → IN_QUEUE. The id is the
-// client's to keep from the moment that Submit returns. Where a taker waits, the
-// job that is next is taken for it in the same transaction.
+// Submit queues a job: (none) → IN_QUEUE. The job is durable when Submit returns. If a
+// taker waits, the same transaction also takes the next job for it.
 func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
 	return e.submit(ctx, n, n.newID())
 }
 
-// SubmitAndWatch is Submit that watches for the job's end from its beginning. The
-// caller ends the watch with Stop.
+// SubmitAndWatch is Submit with a watch of the job's end, on which the caller must call
+// Stop.
 func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, error) {
 	id := n.newID()
 	watch := e.watch(n.Endpoint, id, true)
@@ -30,14 +29,14 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 
 func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 	row := n.row(id, e.now())
-	var taker *place
-	if e.canTake() {
+	var taker *waiter
+	if e.canTakeAhead() {
 		taker = e.hub.claim(n.Endpoint)
 	}
 	var next []Taken
 	var h handoff
 	if taker != nil {
-		h.to, h.late = taker.assigned, taker.take.committed
+		h.to, h.committed = taker.assigned, taker.take.committed
 		defer h.send(nil)
 	}
 	_, err := e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
@@ -46,7 +45,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 			return nil, err
 		}
 		if taker != nil {
-			if err := e.lookForNext(tx, taker.take); err != nil {
+			if err := e.prefetch(tx, taker.take); err != nil {
 				return nil, err
 			}
 		}
@@ -55,7 +54,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 			next, changes, err = e.take(tx, taker.take)
 			h.sendAhead(tx, next)
 		}
-		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: row.gone,
+		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: absent, to: InQueue, due: row.gone,
 			dispatched: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
 		return append([]change{own}, changes...), err
 	})
@@ -73,27 +72,26 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 type Take struct {
 	Endpoint string
 	Worker   string        // unique among the workers of the endpoint
-	Max      int           // at most so many jobs
-	Timeout  time.Duration // the endpoint's execution time-out, for jobs that have none; 0 is DefaultTimeout
-	Lead     Lead          // of the worker's process: it gets no job of an endpoint that another process leads; the zero Lead isn't checked
-	Lease    time.Duration // the worker counts as dead unless it reports within this time; 0 where it is watched by other means
+	Max      int           // maximum number of jobs
+	Timeout  time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
+	Lead     Lead          // the lead by which the worker was started: an outdated lead gets no job; zero skips the check
+	Lease    time.Duration // the worker counts as dead unless it reports within this time; 0: no lease
 
-	committed bool // no job is handed out ahead of the commit of its take
+	committed bool // hand out jobs only after the commit
 }
 
-// Taken is a job in the hands of a worker.
+// Taken is a job that was handed to a worker.
 type Taken struct {
 	Ref
 	Input    []byte
-	Rest     []byte // nil where the submission had no other members
+	Rest     []byte // nil if the submission had no other members
 	Low      bool
 	Retries  int
 	Delay    time.Duration
-	Deadline time.Time // the end of its execution time-out
+	Deadline time.Time // end of the execution timeout
 }
 
-// Ref names a job in the hands of a worker: this take, and no other of the
-// same job.
+// Ref identifies one attempt of a worker to run a job.
 type Ref struct {
 	Endpoint string
 	ID       string

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// What the file keeps of its unused pages (of 4 KiB), to use them again, how many
-	// it gives back at a time, and how often after a transaction that deleted jobs.
+	// The database file keeps this many unused pages of 4 KiB for reuse. After deleting
+	// jobs, the sweeper returns up to reclaims times reclaimPages pages to the file system.
 	keepPages    = 8192
 	reclaimPages = 128
 	reclaims     = 16
 
 	retryAfterError = time.Second
-	farAway         = 24 * time.Hour
+	maxSweepPause   = 24 * time.Hour
 )
 
-// sweep looks after what time does to jobs, when it does it.
+// sweep calls Sweep whenever a job is due, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		// Whatever is due before the new time is known wakes the sweeper again.
+		// Until the next time is known, every due job wakes the sweeper.
 		e.wakeAt.Store(math.MaxInt64)
 		next, err := e.Sweep(ctx)
 		now := e.clock.Now()
@@ -35,44 +35,43 @@ func (e *Engine) sweep(ctx context.Context) {
 				e.log.Error("looking after jobs whose time is over", "error", err)
 			}
 			next = now.Add(retryAfterError)
-		case next.IsZero() || next.Sub(now) > farAway:
-			next = now.Add(farAway)
+		case next.IsZero() || next.Sub(now) > maxSweepPause:
+			next = now.Add(maxSweepPause)
 		}
 		e.wakeAt.Store(millis(next))
 		timer := e.clock.NewTimer(next.Sub(now))
 		select {
 		case <-timer.C:
-		case <-e.poke:
+		case <-e.sweepNow:
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// wake lets the sweeper look at a time, should it mean to sleep longer.
+// wake wakes the sweeper if its next run is later than due.
 func (e *Engine) wake(due int64) {
 	if due > 0 && due < e.wakeAt.Load() {
-		notify.Signal(e.poke)
+		notify.Signal(e.sweepNow)
 	}
 }
 
-// Sweep does what time has done by now: jobs whose ttl or retention is over
-// are deleted, running ones whose execution time is over are TIMED_OUT, those
-// whose worker gave no sign of life go back to the queue or have FAILED. It
-// answers when it is needed next, zero for not before something else happens.
+// Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over,
+// times out jobs after their deadline, and requeues or fails jobs whose worker sent no
+// heartbeat. It returns the time of the next due transition, or zero if there is none.
 //
-// Every read of a job and every report counts with the time by itself; Sweep
-// makes room, wakes those who wait and stops workers.
+// Reads and reports check the times themselves, so their results don't depend on Sweep. It
+// frees space, wakes watches and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
-	for part := e.newSlice(); ; {
-		// What workers reported in time counts although the time is over by now.
-		kept := e.spool.kept.Load()
+	for limit := e.newTxLimit(); ; {
+		// Spooled reports were in time, so they come first.
+		spooled := e.spool.total.Load()
 		err := e.deliver(ctx)
-		if err == nil && e.resumes.Load() {
+		if err == nil && e.resumePending.Load() {
 			if err := e.takeOver(ctx); err != nil {
 				return time.Time{}, err
 			}
-			e.resumes.Store(false)
+			e.resumePending.Store(false)
 		}
 		if sqldb.Classify(err) == sqldb.Outage {
 			return time.Time{}, err
@@ -84,12 +83,13 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err := e.settleBatches(ctx); err != nil {
 			return time.Time{}, err
 		}
-		if err := e.sweepSome(ctx, kept, &part); err != nil && !errors.Is(err, errSpooled) {
+		if err := e.sweepSome(ctx, spooled, &limit); err != nil && !errors.Is(err, errSpooled) {
 			return time.Time{}, err
 		}
 	}
 }
 
+// nextDue returns the time of the next due transition, or zero if there is none.
 func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 	earliest := int64(math.MaxInt64)
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -110,34 +110,34 @@ func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 	return fromMillis(earliest), nil
 }
 
-// dueSteps are what time does to jobs, in the order in which it is done.
-var dueSteps = []func(tx *sqldb.Tx, now int64, most int) ([]change, error){
-	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
-		return remove(tx, deleteGone, now, most)
+// dueSteps are the steps of a sweep, in order. Each changes up to limit jobs.
+var dueSteps = []func(tx *sqldb.Tx, now int64, limit int) ([]change, error){
+	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
+		return remove(tx, deleteGone, now, limit)
 	},
-	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
-		return update(tx, TimedOut, timeOutDue, now, most)
+	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
+		return update(tx, TimedOut, timeOutDue, now, limit)
 	},
-	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
-		again, err := update(tx, InQueue, requeueExpired, now, maxRetries, now, most)
-		return again, errors.Join(err, requeue(tx, again))
+	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
+		requeued, err := update(tx, InQueue, requeueExpired, now, maxRetries, now, limit)
+		return requeued, errors.Join(err, markRequeued(tx, requeued))
 	},
-	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
-		over, err := update(tx, Failed, failExpired, now, now, maxRetries, now, most)
-		return over, errors.Join(err, setLostError(tx, over, now, ""))
+	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
+		failed, err := update(tx, Failed, failExpired, now, now, maxRetries, now, limit)
+		return failed, errors.Join(err, setLostError(tx, failed, now, ""))
 	},
 }
 
-// sweepSome does a part of what is due, unless more was kept.
-func (e *Engine) sweepSome(ctx context.Context, kept int64, part *slice) error {
+// sweepSome runs each step once. It returns errSpooled if a report was spooled meanwhile.
+func (e *Engine) sweepSome(ctx context.Context, spooled int64, limit *txLimit) error {
 	var took time.Duration
 	changes, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
-		if err := e.checkNothingSpooled(kept); err != nil {
+		if err := e.checkNothingSpooled(spooled); err != nil {
 			return nil, err
 		}
 		now, begin := e.now(), time.Now()
 		for _, step := range dueSteps {
-			some, err := step(tx, now, part.jobs)
+			some, err := step(tx, now, limit.jobs)
 			if err != nil {
 				return nil, err
 			}
@@ -149,24 +149,24 @@ func (e *Engine) sweepSome(ctx context.Context, kept int64, part *slice) error {
 	if err != nil {
 		return err
 	}
-	more := len(changes) >= part.jobs
+	more := len(changes) >= limit.jobs
 	for i := 0; i < reclaims && more && err == nil; i++ {
 		more, err = e.db.Reclaim(ctx, keepPages, reclaimPages)
 	}
-	part.adapt(len(changes), took)
+	limit.adapt(len(changes), took)
 	return err
 }
 
-// DropEndpoint deletes everything of an endpoint that is gone itself. Workers
-// that run its jobs are told to stop.
+// DropEndpoint deletes the jobs and batches of a deleted endpoint. Workers that run its
+// jobs learn from their next report that they must stop.
 func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
-	for part := e.newSlice(); ; {
+	for limit := e.newTxLimit(); ; {
 		var gone []change
 		var took time.Duration
 		err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 			tx.Note(droppedEndpoint(endpoint))
 			begin := time.Now()
-			gone, err = remove(tx, deleteOfEndpoint, endpoint, part.jobs)
+			gone, err = remove(tx, deleteOfEndpoint, endpoint, limit.jobs)
 			took = time.Since(begin)
 			return err
 		})
@@ -174,10 +174,10 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 			return err
 		}
 		e.apply(gone...)
-		if len(gone) < part.jobs {
+		if len(gone) < limit.jobs {
 			e.counts.forget(endpoint)
 			return e.dropBatches(ctx, endpoint)
 		}
-		part.adapt(len(gone), took)
+		limit.adapt(len(gone), took)
 	}
 }

@@ -2,5 +2,5 @@
 
 package engine
 
-// syncDir has nothing to do: these systems flush names with the file.
+// syncDir is a no-op, because these systems flush the directory with the file.
 func syncDir(string) error { return nil }

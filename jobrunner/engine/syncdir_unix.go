@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// syncDir makes the names in a folder durable.
+// syncDir makes the file names in a folder durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir) //nolint:gosec // a folder of the program's own
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// take hands the jobs that are next to a worker: IN_QUEUE → IN_PROGRESS.
+// take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS.
 func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err error) {
 	now := e.now()
 	var lease int64
@@ -23,8 +23,8 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		return e.takeWritten(tx, t, now, lease)
 	}
 	for len(jobs) < t.Max {
-		if err := u.look(tx, t, now); err != nil {
-			if len(jobs) > 0 { // they are the worker's; who takes next meets the error
+		if err := u.prefetch(tx, t, now); err != nil {
+			if len(jobs) > 0 { // return these jobs; the next take returns the error
 				break
 			}
 			return nil, nil, err
@@ -39,16 +39,15 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 	return jobs, changes, nil
 }
 
-// lookForNext looks for the job that take then takes, which can't fail any more where
-// jobs are unwritten.
-func (e *Engine) lookForNext(tx *sqldb.Tx, t Take) error {
+// prefetch prepares take, so that it can't fail if jobs are written later.
+func (e *Engine) prefetch(tx *sqldb.Tx, t Take) error {
 	if u := unwrittenIn(tx); u != nil {
-		return u.look(tx, t, e.now())
+		return u.prefetch(tx, t, e.now())
 	}
 	return nil
 }
 
-// takeWritten takes jobs that are in the table, and writes that at once.
+// takeWritten takes jobs from the table and updates their rows at once.
 func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Taken, changes []change, err error) {
 	var keys []int64
 	next, args := nextJobs, []any{now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now}
@@ -77,7 +76,7 @@ func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Tak
 	return jobs, changes, rows.run(tx)
 }
 
-// start says when a job that is taken has to be over, and what the take changes.
+// start sets the job's delay and deadline, and returns the change.
 func (job *Taken) start(now, queued, deadline, gone, lease int64) change {
 	job.Delay, job.Deadline = max(0, duration(now-queued)), fromMillis(deadline)
 	due := min(deadline, gone)
@@ -87,18 +86,17 @@ func (job *Taken) start(now, queued, deadline, gone, lease int64) change {
 	return change{endpoint: job.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay}
 }
 
-// canTake tells whether a submission or a report may take jobs for a worker: no job
-// that may have been dispatched before waits in the spool.
-func (e *Engine) canTake() bool { return e.spool.pending.Load() == 0 }
+// canTakeAhead reports whether a submission or a report may take jobs for a worker. It may
+// not while the spool has entries, which may concern these jobs.
+func (e *Engine) canTakeAhead() bool { return e.spool.pending.Load() == 0 }
 
-// handoff carries jobs from the transaction that takes them to the taker. They
-// arrive as soon as they are taken, which may be ahead of the commit: a report of
-// them is then in the same commit.
+// handoff carries jobs from the transaction that takes them to the taker. The jobs may
+// arrive before the commit, so that a quick result is part of the same commit.
 type handoff struct {
-	to   chan []Taken // with room for one
-	late bool         // the jobs wait for the commit
-	sent bool
-	jobs []Taken
+	to        chan []Taken // has a buffer of one
+	committed bool         // send the jobs only after the commit
+	sent      bool
+	jobs      []Taken
 }
 
 func (h *handoff) send(jobs []Taken) {
@@ -108,32 +106,31 @@ func (h *handoff) send(jobs []Taken) {
 	}
 }
 
-// sendAhead sends the jobs as soon as the database allows.
+// sendAhead sends the jobs as soon as the database allows it before the commit.
 func (h *handoff) sendAhead(tx *sqldb.Tx, jobs []Taken) {
-	if !h.late {
+	if !h.committed {
 		tx.Ahead(func() { h.send(jobs) })
 	}
 }
 
-// returnUnsent puts back into the queue what a transaction took and did not send,
-// since it ran more than once, or its commit may have been done in spite of err.
-// What was sent and is not taken in the end belongs to nobody: a report of it is
-// Stale.
+// returnUnsent requeues jobs that a transaction took but did not send to the worker,
+// because it ran again or its commit may have succeeded in spite of err. If a job was sent
+// but the take was not committed, no worker has it: reports on it are Stale.
 func (e *Engine) returnUnsent(h *handoff, taken []Taken, err error) {
 	if err != nil && !sqldb.Temporary(err) {
 		return
 	}
 	for _, job := range taken {
 		if !slices.ContainsFunc(h.jobs, func(sent Taken) bool { return sent.Ref == job.Ref }) {
-			_, _ = e.spool.keep(record{Kind: jobReturn, Ref: job.Ref, At: e.now()}, content{}) // of nothing, for which there is room
+			_, _ = e.spool.add(record{Kind: jobReturn, Ref: job.Ref, At: e.now()}, content{}) // an empty entry always fits
 		}
 	}
 }
 
-// Take hands the jobs that are next to a worker: IN_QUEUE → IN_PROGRESS. It
-// does not wait; an empty queue answers none.
+// Take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS. If the queue is empty, it
+// returns no jobs at once.
 func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
-	// What may have been handed out to this worker before is settled first.
+	// Jobs that may have been taken for this worker before are returned first.
 	if err := e.deliver(ctx); sqldb.Classify(err) == sqldb.Outage {
 		return nil, err
 	}
@@ -149,8 +146,8 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 	return jobs, nil
 }
 
-// TakeOrWait is Take that waits for a job until ctx ends, whose error it then
-// answers. Who waits longest is served first.
+// TakeOrWait is Take, but waits for a job until ctx ends. The longest waiting caller gets
+// the next job.
 func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
 	taker := e.NewTaker()
 	defer taker.Close()
@@ -158,20 +155,20 @@ func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
 	return taker.Take(ctx, t)
 }
 
-// Taker takes jobs for one worker, which reports on them by it, too: a report
-// and the next take are one transaction. Its methods belong to one goroutine.
+// Taker takes jobs and reports on them for one worker. It makes a report and the next take
+// in one transaction. It is not safe for concurrent use.
 type Taker struct {
 	engine *Engine
-	place  *place // in the line of those who wait; nil for none
-	// reports go to the goroutines of earlier ones that are idle: a new one for each
-	// job would grow its stack anew.
+	waiter *waiter // in the line of its endpoint, or nil
+	// reports passes reports to idle goroutines. A new goroutine for each report would have
+	// to grow its stack again.
 	reports chan func()
 }
 
-// NewTaker makes one, which is closed by Close.
+// NewTaker returns a Taker, on which the caller must call Close.
 func (e *Engine) NewTaker() *Taker { return &Taker{engine: e} }
 
-// Close gives up the place in the line. Reports under way go on.
+// Close leaves the line. It doesn't wait for reports in progress.
 func (t *Taker) Close() {
 	t.leave()
 	if t.reports != nil {
@@ -180,21 +177,20 @@ func (t *Taker) Close() {
 	}
 }
 
-// leave gives up the place in the line.
 func (t *Taker) leave() {
-	if t.place != nil {
-		t.engine.hub.leave(t.place)
-		t.place = nil
+	if t.waiter != nil {
+		t.engine.hub.leave(t.waiter)
+		t.waiter = nil
 	}
 }
 
-// Take waits for jobs until ctx ends, whose error it then answers.
+// Take waits for jobs until ctx ends.
 func (t *Taker) Take(ctx context.Context, next Take) (jobs []Taken, err error) {
 	hub := &t.engine.hub
 	for woken := false; ; woken = true {
-		if t.place == nil || !hub.isInLine(t.place, next) {
+		if t.waiter == nil || !hub.isWaiting(t.waiter, next) {
 			t.leave()
-			t.place = hub.enter(next)
+			t.waiter = hub.enter(next)
 			jobs, err = t.engine.Take(ctx, next)
 		}
 		if len(jobs) == 0 && err == nil {
@@ -204,54 +200,54 @@ func (t *Taker) Take(ctx context.Context, next Take) (jobs []Taken, err error) {
 			woken = woken && err == nil
 		}
 		t.leave()
-		if err != nil && woken { // the job that it was woken for is still there
+		if err != nil && woken { // another taker can have the job that woke this one
 			hub.wake(next.Endpoint)
 		}
 		return jobs, err
 	}
 }
 
-// wait waits in the line for jobs, or for a hint that there are some: then
-// none are answered.
+// wait waits in the line until a submission has taken jobs for this taker, or until the
+// taker is woken: then it returns no jobs.
 func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
-	place := t.place
-	t.engine.hub.ready(place)
+	w := t.waiter
+	t.engine.hub.setReady(w)
 	select {
-	case <-place.woken:
+	case <-w.woken:
 		return nil, nil
-	case jobs := <-place.assigned:
+	case jobs := <-w.assigned:
 		return jobs, nil
 	case <-ctx.Done():
 	}
-	t.place = nil
-	if t.engine.hub.leave(place) { // a submission takes a job for it at this moment
-		if jobs := <-place.assigned; len(jobs) > 0 {
+	t.waiter = nil
+	if t.engine.hub.leave(w) { // a submission is taking a job for this taker
+		if jobs := <-w.assigned; len(jobs) > 0 {
 			return jobs, nil
 		}
 	}
 	return nil, ctx.Err()
 }
 
-// Report is Engine.Report, and takes jobs that are next where there are some. It
-// answers as soon as these are known: recorded is called with what came of the report,
-// maybe from another goroutine, and before Report answers where it took none.
+// Report is Engine.Report, but also takes the next jobs and returns as soon as they are
+// known. It calls recorded with the result of the report, perhaps later and from another
+// goroutine. If Report returns no jobs, it has called recorded.
 func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
 	t.leave()
-	t.place = t.engine.hub.enter(next)
+	t.waiter = t.engine.hub.enter(next)
 	h := &handoff{to: make(chan []Taken, 1)}
 	t.inBackground(func() {
 		recorded(t.engine.reportAndTake(ctx, ref, r, next, h))
 		h.send(nil)
 	})
 	jobs := <-h.to
-	if jobs == nil || len(jobs) > 0 { // it has not looked, or does not wait
+	if jobs == nil || len(jobs) > 0 { // no take was tried, or it took jobs
 		t.leave()
 	}
 	return jobs
 }
 
-// inBackground runs a report, whose commit may take its time. As many run at a time as
-// share one.
+// inBackground runs a report without waiting for its commit, so that several reports of a
+// worker can share one commit.
 func (t *Taker) inBackground(report func()) {
 	if t.engine.db.InMemory() {
 		report()

@@ -9,13 +9,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// slots is how many transactions beside each other may count jobs of one endpoint
-// before one waits for another.
+// slots is the number of tally rows of an endpoint. Concurrent transactions rarely update
+// the same row and then wait for each other.
 const slots = 16
 
-// transition makes changes of states: it runs fn in a transaction, by one of the writes
-// of sqldb.DB, in which the changes are also counted, and tells everybody
-// when they are committed.
+// transition runs fn in a transaction of write, which is a method of sqldb.DB or Engine. It
+// updates the tallies in the same transaction and applies the changes after the commit.
 func (e *Engine) transition(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *sqldb.Tx) ([]change, error)) ([]change, error) {
 	var changes []change
 	err := write(ctx, func(tx *sqldb.Tx) (err error) {
@@ -31,8 +30,8 @@ func (e *Engine) transition(ctx context.Context, write func(context.Context, fun
 	return changes, nil
 }
 
-// beforeCommit writes the jobs of a transaction, or of several, that are not written
-// yet, and counts the changes. It is the hook of all of them.
+// beforeCommit writes the unwritten jobs and the tallies of the transactions that are
+// committed together.
 func (e *Engine) beforeCommit(tx *sqldb.Tx, notes []any) error {
 	if err := e.writeOut(tx); err != nil {
 		return err
@@ -40,7 +39,7 @@ func (e *Engine) beforeCommit(tx *sqldb.Tx, notes []any) error {
 	return e.tally(tx, notes)
 }
 
-// tally is a note of what changes come to, by endpoint.
+// tally is a note with the sums of a transaction's changes.
 type tally []endpointTally
 
 type endpointTally struct {
@@ -58,14 +57,14 @@ func tallyOf(changes []change) (t tally) {
 	return t
 }
 
-// droppedEndpoint is a note that an endpoint is gone, with all its jobs.
+// droppedEndpoint is a note that an endpoint was deleted.
 type droppedEndpoint string
 
-// tally counts the changes of a transaction.
+// tally writes the notes of the transactions that are committed together.
 func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
 	sums := map[string]*Counts{}
 	for _, note := range notes {
-		if dropped, ok := note.(droppedEndpoint); ok { // nothing of it is counted any more
+		if dropped, ok := note.(droppedEndpoint); ok {
 			delete(sums, string(dropped))
 			if err := tx.Later(deleteTallies, string(dropped)); err != nil {
 				return err
@@ -88,7 +87,7 @@ func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
 	if e.db.Shared() {
 		slot = rand.N(slots)
 	}
-	for _, endpoint := range slices.Sorted(maps.Keys(sums)) { // in one order, so that no two wait for each other
+	for _, endpoint := range slices.Sorted(maps.Keys(sums)) { // one order of locking prevents deadlocks
 		n := sums[endpoint]
 		if *n == (Counts{}) {
 			continue

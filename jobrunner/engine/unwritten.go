@@ -10,16 +10,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// jobRow is a job's row, with what belongs to it, before it is in the table, or as it
-// is to be there. Times are milliseconds since 1970, as there.
+// jobRow is a job with its input and output, as it will be written to the tables.
+// Times are milliseconds since 1970.
 type jobRow struct {
-	k              int64 // 0: it is not in the table
+	k              int64 // 0: the job isn't in the table yet
 	endpoint, id   string
 	low            bool
 	webhook, owner string
-	execution      int64 // time-out, 0: the endpoint's
+	execution      int64 // execution timeout; 0: the endpoint's
 	keep           int64 // retention
-	submitted      int64 // of one that is not in the table
+	submitted      int64 // only set if k is 0
 	queued         int64
 	retries        int
 	expires, gone  int64
@@ -32,24 +32,24 @@ type jobRow struct {
 	lease             int64
 	finished          int64
 	output            []byte
-	message           string // why it failed
+	message           string // the error of a failed job
 }
 
-// row is that of a job that is submitted at a time.
+// row returns the row of a job submitted now.
 func (n NewJob) row(id string, now int64) jobRow {
 	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
 	return jobRow{endpoint: n.Endpoint, id: id, low: n.Low, webhook: n.Webhook, owner: n.webhookOwner(), execution: n.Timeout.Milliseconds(), keep: n.retention().Milliseconds(),
 		submitted: now, queued: now, expires: gone, gone: gone, input: n.Input, rest: n.Rest, state: InQueue}
 }
 
-// rowWrites are the arguments of the statements that write rows, one list for each job.
+// rowWrites maps statements to their arguments, one list for each job.
 type rowWrites map[string][][]any
 
 func (w rowWrites) add(statement string, args ...any) { w[statement] = append(w[statement], args) }
 
 // run runs each statement for all its rows.
 func (w rowWrites) run(tx *sqldb.Tx) error {
-	for _, statement := range []string{insertJob, insertInput, insertOutput, startJob, endTaken, upsertOutput} {
+	for _, statement := range []string{insertJob, insertInput, insertOutput, startJob, startAndEndJob, upsertOutput} {
 		if err := tx.LaterEach(statement, w[statement]); err != nil {
 			return err
 		}
@@ -57,15 +57,15 @@ func (w rowWrites) run(tx *sqldb.Tx) error {
 	return nil
 }
 
-// addJob adds what became of a job. The input of one that is COMPLETED is left out, for
-// nobody runs it again: only a webhook would show it.
+// addJob adds the statements that write a job. A COMPLETED job is written without its
+// input, which only a rerun or a webhook would need.
 func (w rowWrites) addJob(j *jobRow, process string) {
 	switch {
 	case j.k != 0 && j.state == InProgress:
 		w.add(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.k)
 		return
 	case j.k != 0:
-		w.add(endTaken, j.state, j.worker, process, j.attempt, j.started, j.deadline, j.finished, j.gone, j.k)
+		w.add(startAndEndJob, j.state, j.worker, process, j.attempt, j.started, j.deadline, j.finished, j.gone, j.k)
 		w.add(upsertOutput, j.k, j.output, j.message)
 		return
 	case j.state == InQueue:
@@ -81,67 +81,68 @@ func (w rowWrites) addJob(j *jobRow, process string) {
 	}
 }
 
-// unwritten are the jobs that were submitted or taken in the commit under way, or, in
-// memory, since the last commit, as far as that is not written yet. Most jobs that take
-// little time are taken and end in that time, too, and are then written once. What can
-// happen to a job here are the transitions of a submission, a take and a result; before
-// anything else all are written.
+// unwritten holds the jobs whose latest changes have not been written to the tables:
+// those of the commit in progress or, if the database is in memory, since the last
+// commit. Most short jobs are submitted, taken and ended in that time, and are then
+// written once. Only submissions, takes and results change a job here; any other
+// transaction first writes all jobs.
 type unwritten struct {
 	jobs   map[jobKey]*jobRow
-	order  []*jobRow              // of submission, or of the take
-	queue  map[string][]*jobRow   // by endpoint, those that may wait and are not in the table
+	order  []*jobRow              // in order of submission or take
+	queue  map[string][]*jobRow   // by endpoint: queued jobs that aren't in the table, and some that have ended
 	queues map[string]*tableQueue // by endpoint
-	leads  map[leadOf]bool        // which processes were found to lead
+	leads  map[leadKey]bool       // results of selectLead
 	bytes  int
 
-	over, overBytes int // of those that have ended
+	ended, endedBytes int // jobs that have ended, and their bytes
 }
 
 func newUnwritten() *unwritten {
-	return &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}, leads: map[leadOf]bool{}}
+	return &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}, leads: map[leadKey]bool{}}
 }
 
-// leadOf is the lead of an endpoint.
-type leadOf struct {
+type leadKey struct {
 	endpoint string
 	Lead
 }
 
-// tableQueue is the beginning of an endpoint's queue in the table, of which no job was
-// taken in a way that the table shows.
+// tableQueue prefetches the beginning of an endpoint's queue in the table. The table
+// doesn't show yet which of these jobs have been taken.
 type tableQueue struct {
 	rows    []*jobRow // read, and not taken
-	turn, k int64     // of the last one that was read
-	read    int       // how many at the next time
-	end     bool      // no more are there
+	turn, k int64     // of the last job that was read
+	read    int       // number of jobs that the next read requests
+	end     bool      // the whole queue has been read
 }
 
 const (
-	// How many waiting jobs are read at first, which doubles up to the most.
-	firstRead, mostRead = 4, 64
-	// readBytes ends a read before there are so many.
+	// The first read of a queue requests minRead jobs; each further read doubles the
+	// number, up to maxRead.
+	minRead, maxRead = 4, 64
+	// readBytes ends a read once its inputs have this size.
 	readBytes = 1 << 20
 )
 
-// maxUnwritten bounds what is put off, in bytes: it counts as free where room is
-// looked for.
+// maxUnwritten bounds the inputs and outputs of unwritten jobs, in bytes. They don't
+// count when a transaction checks for free space.
 const maxUnwritten = 16 << 20
 
-// What is written behind is due when so many jobs have ended, with so many bytes, or there
-// are so many in all. Those that have not ended stay while they are few: most are then
-// written once.
+// A write is due when dueEnded jobs have ended, when their data exceeds dueEndedBytes, or
+// when all unwritten jobs together exceed dueJobs or dueBytes. If few jobs have not ended,
+// the write leaves them out, because most of them end soon.
 const (
-	dueOverBytes        = 1 << 20
-	dueJobs, dueBytes   = 1024, maxUnwritten / 2
-	mostKept, keptBytes = dueJobs / 2, dueBytes / 2
-	// keptFor bounds for how long a job is kept, in milliseconds: by so much the keys of
-	// the rows, in whose order lists have jobs, may differ from the order of submission.
-	keptFor = 1000
+	dueEndedBytes                 = 1 << 20
+	dueJobs, dueBytes             = 1024, maxUnwritten / 2
+	maxDeferred, maxDeferredBytes = dueJobs / 2, dueBytes / 2
+	// maxDeferral bounds how long a job is left out, in milliseconds. Lists are sorted by
+	// the key of the row, so their order can differ from the order of submission by as much.
+	maxDeferral = 1000
 )
 
-var dueOver = 64 // less in a test
+var dueEnded = 64 // a variable for a test
 
-// unwrittenIn is what is not written in a transaction; nil where all is.
+// unwrittenIn returns the unwritten jobs of a transaction, or nil if the transaction
+// writes its jobs at once.
 func unwrittenIn(tx *sqldb.Tx) *unwritten {
 	batch := tx.Batch()
 	if batch == nil {
@@ -153,23 +154,23 @@ func unwrittenIn(tx *sqldb.Tx) *unwritten {
 	return batch.Value.(*unwritten)
 }
 
-// writeOut writes what is not written yet, but for what may stay. It changes nothing of
-// it, for the transaction may fail.
+// writeOut writes the unwritten jobs, except those that may be deferred. It doesn't modify
+// the jobs, because the transaction may fail.
 func (e *Engine) writeOut(tx *sqldb.Tx) error {
 	batch := tx.Batch()
 	if batch == nil || batch.Value == nil {
 		return nil
 	}
 	u := batch.Value.(*unwritten)
-	var rest *unwritten
-	if batch.Rest && u.mayStay(e.now()) {
-		rest = newUnwritten()
-		rest.queue, rest.queues = u.queue, u.queues
+	var deferred *unwritten
+	if batch.Rest && u.canDefer(e.now()) {
+		deferred = newUnwritten()
+		deferred.queue, deferred.queues = u.queue, u.queues
 	}
 	rows := rowWrites{}
 	for _, j := range u.order {
-		if rest != nil && !j.state.Terminal() {
-			rest.add(j)
+		if deferred != nil && !j.state.Terminal() {
+			deferred.add(j)
 		} else {
 			rows.addJob(j, e.processID())
 		}
@@ -177,36 +178,35 @@ func (e *Engine) writeOut(tx *sqldb.Tx) error {
 	if err := rows.run(tx); err != nil {
 		return err
 	}
-	if batch.Value = nil; rest != nil {
-		batch.Value = rest
+	if batch.Value = nil; deferred != nil {
+		batch.Value = deferred
 	}
 	return nil
 }
 
-// mayStay tells whether those that have not ended may stay unwritten.
-func (u *unwritten) mayStay(now int64) bool {
-	return len(u.order)-u.over <= mostKept && u.bytes-u.overBytes <= keptBytes &&
-		!slices.ContainsFunc(u.order, func(j *jobRow) bool { return !j.state.Terminal() && j.queued < now-keptFor })
+// canDefer reports whether the jobs that have not ended can stay unwritten.
+func (u *unwritten) canDefer(now int64) bool {
+	return len(u.order)-u.ended <= maxDeferred && u.bytes-u.endedBytes <= maxDeferredBytes &&
+		!slices.ContainsFunc(u.order, func(j *jobRow) bool { return !j.state.Terminal() && j.queued < now-maxDeferral })
 }
 
-// add adds a job.
 func (u *unwritten) add(j *jobRow) {
 	u.jobs[jobKey{j.endpoint, j.id}] = j
 	u.order = append(u.order, j)
 	u.bytes += len(j.input) + len(j.rest)
 }
 
-// noteDue says when there is enough to write.
-func (u *unwritten) noteDue(tx *sqldb.Tx) {
-	tx.Batch().Due = u.over >= dueOver || u.overBytes >= dueOverBytes || len(u.order) >= dueJobs || u.bytes >= dueBytes
+// setDue tells the database whether a write is due.
+func (u *unwritten) setDue(tx *sqldb.Tx) {
+	tx.Batch().Due = u.ended >= dueEnded || u.endedBytes >= dueEndedBytes || len(u.order) >= dueJobs || u.bytes >= dueBytes
 }
 
-// write is DB.Write of what has to find all jobs in the table.
+// write is DB.Write for transactions that need all jobs in the tables.
 func (e *Engine) write(ctx context.Context, fn func(*sqldb.Tx) error) error {
 	return e.db.Write(ctx, e.afterWriteOut(fn))
 }
 
-// writeWithReserve is DB.WriteWithReserve of such.
+// writeWithReserve is DB.WriteWithReserve for transactions that need all jobs in the tables.
 func (e *Engine) writeWithReserve(ctx context.Context, fn func(*sqldb.Tx) error) error {
 	return e.db.WriteWithReserve(ctx, e.afterWriteOut(fn))
 }
@@ -220,8 +220,8 @@ func (e *Engine) afterWriteOut(fn func(*sqldb.Tx) error) func(*sqldb.Tx) error {
 	}
 }
 
-// insert keeps a new job that is queued. One with a webhook is written at once: the call refers
-// to the row.
+// insert adds a submitted job. A job with a webhook is written at once, because the
+// webhook call refers to its row.
 func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 	u := unwrittenIn(tx)
 	n := len(row.input) + len(row.rest)
@@ -241,19 +241,20 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 	}
 	u.add(&row)
 	u.queue[row.endpoint] = append(u.queue[row.endpoint], &row)
-	u.noteDue(tx)
+	u.setDue(tx)
 	return nil
 }
 
-// look reads the beginning of an endpoint's queue in the table, as far as next needs it.
-func (u *unwritten) look(tx *sqldb.Tx, t Take, now int64) error {
+// prefetch reads enough of the queue in the table for one call of next, which then can't
+// fail.
+func (u *unwritten) prefetch(tx *sqldb.Tx, t Take, now int64) error {
 	if leads, err := u.isLead(tx, t); !leads || err != nil {
 		return err
 	}
 	endpoint := t.Endpoint
 	table := u.queues[endpoint]
 	if table == nil {
-		table = &tableQueue{turn: -1, read: firstRead}
+		table = &tableQueue{turn: -1, read: minRead}
 		u.queues[endpoint] = table
 	}
 	for {
@@ -269,10 +270,10 @@ func (u *unwritten) look(tx *sqldb.Tx, t Take, now int64) error {
 	}
 }
 
-// next is the job that is next in an endpoint's queue, at which look has looked, without it
-// from then on; nil for none. Those in the table come first.
+// next removes and returns the first job of an endpoint's queue, or nil if the queue is
+// empty. Jobs in the table come first. The caller has called prefetch.
 func (u *unwritten) next(t Take, now int64) *jobRow {
-	if t.Lead != (Lead{}) && !u.leads[leadOf{t.Endpoint, t.Lead}] {
+	if t.Lead != (Lead{}) && !u.leads[leadKey{t.Endpoint, t.Lead}] {
 		return nil
 	}
 	endpoint := t.Endpoint
@@ -293,17 +294,17 @@ func (u *unwritten) next(t Take, now int64) *jobRow {
 	return nil
 }
 
-// isLead tells whether the process of a worker leads the endpoint, as far as the take asks.
+// isLead reports whether the worker's process leads the endpoint, or t doesn't ask for it.
 func (u *unwritten) isLead(tx *sqldb.Tx, t Take) (leads bool, err error) {
 	if t.Lead == (Lead{}) {
 		return true, nil
 	}
-	key := leadOf{t.Endpoint, t.Lead}
+	key := leadKey{t.Endpoint, t.Lead}
 	leads, known := u.leads[key]
 	if known {
 		return leads, nil
 	}
-	err = tx.QueryRow(isLead, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch).Scan(new(int))
+	err = tx.QueryRow(selectLead, EndpointOf(t.Endpoint), t.Lead.Process, t.Lead.Epoch).Scan(new(int))
 	if leads = err == nil; errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -313,7 +314,7 @@ func (u *unwritten) isLead(tx *sqldb.Tx, t Take) (leads bool, err error) {
 	return leads, err
 }
 
-// fill reads the jobs that come next.
+// fill reads the next jobs of the queue.
 func (q *tableQueue) fill(tx *sqldb.Tx, endpoint string, now int64) (err error) {
 	rows, err := tx.Query(waitingJobs, endpoint, now, q.turn, q.k, q.read)
 	if err != nil {
@@ -332,12 +333,12 @@ func (q *tableQueue) fill(tx *sqldb.Tx, endpoint string, now int64) (err error) 
 		q.rows = append(q.rows, j)
 	}
 	q.end = bytes < readBytes && len(q.rows) < q.read
-	q.read = min(2*q.read, mostRead)
+	q.read = min(2*q.read, maxRead)
 	return rows.Err()
 }
 
-// load reads the job that is a worker's, where it is in the table, to end it here. One with
-// a webhook stays there: the call refers to the row.
+// load reads a job from the table if the worker still runs it, so that its result is
+// written later. It leaves out jobs with a webhook, because the call refers to the row.
 func (u *unwritten) load(tx *sqldb.Tx, ref Ref, at int64) error {
 	j := &jobRow{endpoint: ref.Endpoint, id: ref.ID, state: InProgress, worker: ref.Worker, attempt: ref.Attempt}
 	var low int
@@ -352,12 +353,12 @@ func (u *unwritten) load(tx *sqldb.Tx, ref Ref, at int64) error {
 	return err
 }
 
-// has tells whether a job is here, whosever it is.
+// has reports whether the job is unwritten, even if another worker runs it.
 func (u *unwritten) has(ref Ref) bool {
 	return u != nil && u.jobs[jobKey{ref.Endpoint, ref.ID}] != nil
 }
 
-// heldBy is the job that is a worker's; nil where it is not here, or not the worker's.
+// heldBy returns an unwritten job if the worker still runs it, and nil otherwise.
 func (u *unwritten) heldBy(ref Ref, at int64) *jobRow {
 	if u == nil {
 		return nil
@@ -369,7 +370,7 @@ func (u *unwritten) heldBy(ref Ref, at int64) *jobRow {
 	return j
 }
 
-// start is IN_QUEUE → IN_PROGRESS; see startJob.
+// start gives the job to a worker, as startJob does: IN_QUEUE → IN_PROGRESS.
 func (j *jobRow) start(t Take, now, lease int64) (Taken, change) {
 	j.state, j.worker, j.attempt, j.started, j.lease = InProgress, t.Worker, j.attempt+1, now, lease
 	j.deadline = now + cmp.Or(j.execution, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds())
@@ -377,16 +378,17 @@ func (j *jobRow) start(t Take, now, lease int64) (Taken, change) {
 	return job, job.start(now, j.queued, j.deadline, j.gone, lease)
 }
 
-// end ends a job that is here by a result.
+// end records the result of an unwritten job.
 func (u *unwritten) end(tx *sqldb.Tx, j *jobRow, r Report, now, at int64) change {
-	u.over++
-	u.overBytes += len(j.input) + len(j.rest) + len(r.output)
+	u.ended++
+	u.endedBytes += len(j.input) + len(j.rest) + len(r.output)
 	u.bytes += len(r.output)
-	u.noteDue(tx)
+	u.setDue(tx)
 	return j.end(r, now, at)
 }
 
-// end is IN_PROGRESS → COMPLETED, FAILED by a result; see completeJob and failJob.
+// end records the job's result, as completeJob and failJob do:
+// IN_PROGRESS → COMPLETED, FAILED.
 func (j *jobRow) end(r Report, now, at int64) change {
 	j.state = Completed
 	if r.kind == reportFail {

@@ -32,10 +32,10 @@ func TestWritesBehindAreLikeWritesAlone(t *testing.T) {
 	if testing.Short() {
 		seeds = 15
 	}
-	usual := dueOver
-	defer func() { dueOver = usual }()
+	usual := dueEnded
+	defer func() { dueEnded = usual }()
 	for seed := range seeds {
-		dueOver = []int{1, 3, usual}[seed%3]
+		dueEnded = []int{1, 3, usual}[seed%3]
 		compareHistories(t, seed, onDisk, inMemory)
 	}
 }

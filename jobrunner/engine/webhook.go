@@ -13,19 +13,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// The calls of webhooks, which are ordered in the transaction that ends a job.
-// A job that has one to make keeps its row until that is done, although nobody
-// sees it any more when its time is over.
+// Webhook calls. The transaction that ends a job adds its call. The job's row stays until
+// the call has been made, even if the job has expired.
 const (
 	insertWebhook = `INSERT INTO webhooks (k, owner, endpoint, url, host, attempt, next_at) VALUES (?, ?, ?, ?, ?, 0, ?)`
-	// A job that is not over any more has no end to tell of. Arguments: k.
+	// deleteWebhook withdraws the call of a job that is retried.
 	deleteWebhook = `DELETE FROM webhooks WHERE k = ?`
 
-	// Calls at hosts with room. Arguments: owners and hosts.
+	// The calls to hosts that aren't busy.
+	// Arguments: the owner and host of each busy host; see withBusyHosts.
 	hostNotBusy = `(owner, host) NOT IN ({busy})`
-	// The queues of calls, one for each owner and endpoint, and when the next call
-	// of each is due. It jumps from queue to queue in the index, however long they
-	// are. Arguments: those of hostNotBusy.
+	// callQueues returns the queues of calls, one for each owner and endpoint, with the time
+	// of the first call. It skips from queue to queue in the index without reading every
+	// call.
+	// Arguments: the arguments of hostNotBusy.
 	callQueues = `WITH RECURSIVE queues (k) AS (
 			SELECT (SELECT k FROM webhooks ORDER BY owner, endpoint LIMIT 1)
 			UNION ALL
@@ -35,21 +36,25 @@ const (
 		SELECT queue.owner, queue.endpoint,
 				(SELECT next_at FROM webhooks WHERE owner = queue.owner AND endpoint = queue.endpoint AND ` + hostNotBusy + ` ORDER BY next_at LIMIT 1)
 			FROM queues JOIN webhooks AS queue ON queue.k = queues.k`
-	// Who makes a call keeps it to himself for a time, after which he counts as
-	// dead. Arguments: end of that time, owner, endpoint, now, those of hostNotBusy.
+	// claimWebhook reserves the first due call of a queue for the caller. At the end of the
+	// claim the call is due again, as the caller counts as dead.
+	// Arguments: the end of the claim, the owner, the endpoint, the current time, and the
+	// arguments of hostNotBusy.
 	claimWebhook = `UPDATE webhooks SET next_at = ? WHERE k {in unlocked (}SELECT k FROM webhooks
 		WHERE owner = ? AND endpoint = ? AND next_at <= ? AND ` + hostNotBusy + ` ORDER BY next_at LIMIT 1{)} RETURNING k, url, host, attempt`
-	// What the call is about. Arguments: k.
+	// selectCall reads the job of a call.
 	selectCall = `SELECT endpoint, id, state, queued, started, finished, worker, retries, output, COALESCE(error, ''), input
 		FROM jobs JOIN inputs ON inputs.k = jobs.k LEFT JOIN outputs ON outputs.k = jobs.k WHERE jobs.k = ?`
 
-	// The outcome, while nobody else has taken the call over. Arguments: k, end
-	// of the claim; when there is another call, its time comes first.
+	// deleteCall and rescheduleCall record the outcome of a call, unless another process has
+	// claimed it.
+	// Arguments: the time of the next call, if it is rescheduled, the job's key, and the end
+	// of the claim.
 	deleteCall     = `DELETE FROM webhooks WHERE k = ? AND next_at = ?`
 	rescheduleCall = `UPDATE webhooks SET attempt = attempt + 1, next_at = ? WHERE k = ? AND next_at = ?`
 )
 
-// Call is one of a job's webhook, to be made now.
+// Call is a due webhook call.
 type Call struct {
 	Owner   string
 	URL     string
@@ -61,21 +66,20 @@ type Call struct {
 	k, until int64
 }
 
-// Calls receives when a call was ordered. It holds one hint however many there
-// were.
+// Calls returns a channel that receives a value when a call may be due. It buffers one
+// value, however many calls there are.
 func (e *Engine) Calls() <-chan struct{} { return e.calls }
 
-// CallQueue is the calls still to be made for one owner and endpoint.
+// CallQueue is the queue of an owner's calls for one endpoint.
 type CallQueue struct {
 	Owner, Endpoint string
 	Next            time.Time // when the next call is due
 }
 
-// BusyHost is a host at which an owner has as many calls under way as it may
-// have.
+// BusyHost is a host to which an owner's calls in flight have reached their limit.
 type BusyHost struct{ Owner, Host string }
 
-// CallQueues are the queues with calls at hosts that are not busy.
+// CallQueues returns the queues that have calls to hosts that aren't busy.
 func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []CallQueue, err error) {
 	if err := e.deliver(ctx); sqldb.Classify(err) == sqldb.Outage {
 		return nil, err
@@ -96,10 +100,9 @@ func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []Call
 	return queues, err
 }
 
-// ClaimCall hands out the call of a queue that is due for longest, at none of
-// the busy hosts. Nobody else gets it within the claim; then it is due again. The
-// answer is nil where no call is due, another process was quicker, or the job is
-// no longer one to tell of.
+// ClaimCall claims and returns the first due call of a queue to a host that isn't busy.
+// After the claim the call is due again. ClaimCall returns nil if no call is due, another
+// process has claimed it, or a client has retried the job.
 func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
 	statement, others := withBusyHosts(claimWebhook, busy)
 	call := Call{Owner: q.Owner}
@@ -109,7 +112,7 @@ func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, cl
 		return tx.QueryRow(statement, slices.Concat([]any{call.until, q.Owner, q.Endpoint, now}, others)...).Scan(&call.k, &call.URL, &call.Host, &call.Attempt)
 	})
 	if err == nil {
-		err = e.describe(ctx, &call)
+		err = e.readCall(ctx, &call)
 	}
 	switch {
 	case err == nil:
@@ -120,21 +123,22 @@ func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, cl
 	return nil, err
 }
 
-func (e *Engine) describe(ctx context.Context, c *Call) error {
+// readCall reads the job of a call.
+func (e *Engine) readCall(ctx context.Context, c *Call) error {
 	j := &c.Job
 	var queued, started, finished int64
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow(selectCall, c.k).Scan(&j.Endpoint, &j.ID, &j.State, &queued, &started, &finished, &j.Worker, &j.Retries, &j.Output, &j.Error, &c.Input)
 	})
-	j.times(queued, started, finished)
-	if err == nil && !j.State.Terminal() { // a client has just retried it, which withdrew the call
+	j.setTimes(queued, started, finished)
+	if err == nil && !j.State.Terminal() { // a client has just retried the job, which withdrew the call
 		err = sql.ErrNoRows
 	}
 	return err
 }
 
-// Called notes that a call was made: it was the last, or there is another one
-// at a time. Where the database is not available the outcome is kept.
+// Called records that a call was made. If again is not zero, the call is repeated then. If
+// the database is unavailable, the outcome is spooled.
 func (e *Engine) Called(ctx context.Context, c *Call, again time.Time) error {
 	next := int64(0)
 	if !again.IsZero() {
@@ -142,13 +146,13 @@ func (e *Engine) Called(ctx context.Context, c *Call, again time.Time) error {
 	}
 	err := e.recordCall(ctx, c.k, c.until, next)
 	if sqldb.Temporary(err) {
-		_, err = e.spool.keep(record{Kind: callOutcome, At: e.now()}, content{K: c.k, Until: c.until, Again: next})
+		_, err = e.spool.add(record{Kind: callOutcome, At: e.now()}, content{K: c.k, Until: c.until, Again: next})
 	}
 	return err
 }
 
-// recordCall notes the outcome of a call, which is due again at a time or, with 0,
-// was the last.
+// recordCall records the outcome of a call that was claimed until a time. The call is due
+// again at the time again, or never if that is 0.
 func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
 	statement, args := deleteCall, []any{k, until}
 	if again > 0 {
@@ -162,14 +166,14 @@ func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
 		return err
 	}
 	if again == 0 {
-		notify.Signal(e.poke) // its time may have been over for long
+		notify.Signal(e.sweepNow) // the job may have expired, and can be deleted now
 	} else {
 		notify.Signal(e.calls)
 	}
 	return nil
 }
 
-// withBusyHosts leaves the busy hosts out of a statement.
+// withBusyHosts fills in hostNotBusy in a statement, and returns its arguments.
 func withBusyHosts(statement string, busy []BusyHost) (string, []any) {
 	args := []any{"", ""} // no call has an empty host
 	for _, b := range busy {
@@ -178,10 +182,10 @@ func withBusyHosts(statement string, busy []BusyHost) (string, []any) {
 	return strings.Replace(statement, "{busy}", "VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(busy)), 1), args
 }
 
-// insertCall orders the call that tells of a job's end.
+// insertCall adds the webhook call of an ended job.
 func insertCall(tx *sqldb.Tx, c change, now int64) error {
 	host := hostOf(c.webhook)
-	if host == "" { // nobody could call that
+	if host == "" { // the URL can't be called
 		return nil
 	}
 	_, err := tx.Exec(insertWebhook, c.k, c.owner, c.endpoint, c.webhook, host, now)

@@ -211,7 +211,7 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 		return nil
 	}
 	got, err := w.pool.queue.Report(ctx, h.ref, r)
-	if err == nil && got == engine.Held {
+	if err == nil && got == engine.SpooledInMemory {
 		// A worker forgets a result once it is accepted, so the result must outlive this process
 		// first.
 		err = w.awaitDelivery(ctx, h.ref)
