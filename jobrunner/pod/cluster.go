@@ -327,18 +327,3 @@ func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network
 	network.CIDR, err = program.Network(ctx, config)
 	return network, err
 }
-
-// removeNetworks removes the networks of clusters whose deletion was interrupted.
-func (p *Pods) removeNetworks(ctx context.Context, all []store.Pod) {
-	known := map[string]bool{}
-	for _, record := range all {
-		if record.Cluster != nil {
-			known[networkName(record.Cluster.ID)] = true
-		}
-	}
-	for _, name := range p.Programs.OrphanNetworks(ctx, p.Machine) {
-		if !known[name] {
-			p.removeNetwork(ctx, name)
-		}
-	}
-}

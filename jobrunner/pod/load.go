@@ -4,21 +4,22 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Load continues the pods of an earlier run of the deployment. It adopts containers that match
-// their record, removes the others, and starts the remaining pods again. Each pod's log says
-// what happened.
+// their record, starts the remaining pods again, and removes leftovers in the background. Each
+// pod's log says what happened.
 func (p *Pods) Load(ctx context.Context) error {
 	all, err := p.Store.Pods(ctx)
 	if err != nil {
 		return err
 	}
 	orphans := map[string]run.Orphan{}
-	if p.Persistent {
+	if p.Persistent && slices.ContainsFunc(all, func(record store.Pod) bool { return p.isOurs(record) && record.Status == store.PodRunning }) {
 		for _, o := range p.Programs.Orphans(ctx, p.Machine) {
 			if _, duplicate := orphans[o.Pod]; duplicate {
 				o.Remove()
@@ -33,9 +34,7 @@ func (p *Pods) Load(ctx context.Context) error {
 		}
 		r := newRunner(p, record.ID)
 		if o, found := orphans[record.ID]; found && record.Status == store.PodRunning && o.Run == record.Run {
-			if r.adopt(ctx, record, o) {
-				delete(orphans, record.ID)
-			}
+			r.adopt(ctx, record, o)
 		}
 		if r.process == nil && (record.Status == store.PodRunning || record.Status == store.PodStarting) {
 			r.restore(ctx, record)
@@ -44,12 +43,9 @@ func (p *Pods) Load(ctx context.Context) error {
 		p.runners[record.ID] = r
 		p.mu.Unlock()
 	}
-	for _, o := range orphans {
-		o.Remove()
-	}
 	p.removeFolders(ctx, all)
 	if p.Persistent {
-		p.removeNetworks(ctx, all)
+		p.running.Go(p.removeLeftovers)
 	}
 	for _, r := range p.all() {
 		r.sync(ctx)
@@ -63,13 +59,41 @@ func (p *Pods) isOurs(record store.Pod) bool {
 	return record.Machine == "" || record.Machine == p.Machine
 }
 
+// removeLeftovers removes the containers of pods that don't run, and the networks of clusters
+// that don't exist. It reads the records after the lists, which may already have new pods. The
+// start of a pod removes its own leftovers.
+func (p *Pods) removeLeftovers() {
+	orphans, networks := p.Programs.Orphans(p.ctx, p.Machine), p.Programs.OrphanNetworks(p.ctx, p.Machine)
+	all, err := p.Store.Pods(p.ctx)
+	if err != nil {
+		return // the next start tries again
+	}
+	active, known := map[string]bool{}, map[string]bool{}
+	for _, record := range all {
+		active[record.ID] = p.isOurs(record) && record.Status.Active()
+		if record.Cluster != nil {
+			known[networkName(record.Cluster.ID)] = true
+		}
+	}
+	for _, o := range orphans {
+		if !active[o.Pod] {
+			o.Remove()
+		}
+	}
+	for _, name := range networks {
+		if !known[name] {
+			p.removeNetwork(p.ctx, name)
+		}
+	}
+}
+
 // adopt continues with a container and its GPUs.
-func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) bool {
+func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) {
 	if len(record.Devices) > 0 {
 		devices, err := r.pods.Devices.Claim(record.Devices, r.id)
 		if err != nil {
-			r.log.Note("the pod's container ran on while the jobrunner was down, and can't continue:  " + err.Error())
-			return false
+			r.log.Note("the pod's container ran on while the jobrunner was down, and can't continue: " + err.Error())
+			return
 		}
 		r.devices = devices
 	}
@@ -84,7 +108,6 @@ func (r *runner) adopt(ctx context.Context, record store.Pod, o run.Orphan) bool
 		record = p
 	}
 	r.hold(record, process)
-	return true
 }
 
 // restore starts a pod again whose container no longer exists.

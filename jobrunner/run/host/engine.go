@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,8 @@ type containerEngine struct {
 	podman   bool
 	register *procgroup.Register
 	life     context.Context // ends with the executor
-	probes   sync.WaitGroup  // in the background
+	first    sync.WaitGroup  // first probe
+	probes   sync.WaitGroup  // later ones, in the background
 
 	mu      sync.Mutex
 	version string // "" if it can't be used
@@ -58,11 +60,12 @@ func (es *engines) close() {
 		es.end()
 	}
 	for _, e := range es.all {
+		e.first.Wait()
 		e.probes.Wait()
 	}
 }
 
-// findEngines finds CLIs and probes each. The setting is the name or path of one,
+// findEngines finds CLIs and starts to probe each. The setting is the name or path of one,
 // "none", or "" for all.
 func findEngines(ctx context.Context, setting text, register *procgroup.Register) (*engines, error) {
 	if setting.Value == noEngine {
@@ -88,11 +91,9 @@ func findEngines(ctx context.Context, setting text, register *procgroup.Register
 			return &engines{}, configErrorf(setting.Line, "there is no container engine %s: engine is the name or path of docker's or podman's CLI, or %s", name, noEngine)
 		}
 	}
-	var probes sync.WaitGroup
 	for _, e := range found.all {
-		probes.Go(func() { e.probe(ctx, probeTimeout) })
+		e.first.Go(func() { e.probe(ctx, probeTimeout) })
 	}
-	probes.Wait()
 	return &found, nil
 }
 
@@ -102,8 +103,8 @@ func newEngine(life context.Context, path string, register *procgroup.Register) 
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
 
-// usable returns the first engine that works. It doesn't block: it probes an engine that
-// didn't work in the background, for the next call.
+// usable returns the first engine that works. It waits for the first probe alone, and probes
+// an engine that didn't work in the background, for the next call.
 func (es *engines) usable() (*containerEngine, error) {
 	switch {
 	case es.off:
@@ -130,12 +131,12 @@ func (es *engines) describe() (lines []string) {
 		return []string{"containers: neither docker nor podman is on PATH"}
 	}
 	for _, e := range es.all {
-		e.mu.Lock()
-		if e.err != nil {
-			lines = append(lines, "containers: "+e.err.Error())
-		} else {
-			lines = append(lines, fmt.Sprintf("containers: %s %s (%s)", e.name(), e.version, e.path))
+		if err := e.state(); err != nil {
+			lines = append(lines, "containers: "+err.Error())
+			continue
 		}
+		e.mu.Lock()
+		lines = append(lines, fmt.Sprintf("containers: %s %s (%s)", e.name(), e.version, e.path))
 		e.mu.Unlock()
 	}
 	return lines
@@ -146,15 +147,7 @@ func (es *engines) absent() bool {
 	if es.off {
 		return false
 	}
-	for _, e := range es.all {
-		e.mu.Lock()
-		works := e.err == nil
-		e.mu.Unlock()
-		if works {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(es.all, func(e *containerEngine) bool { return e.state() == nil })
 }
 
 // removeContainers removes the containers and networks of a killed run from the engines
@@ -180,8 +173,10 @@ func (es *engines) removeContainers(ctx context.Context, runID string, paths []s
 
 func (e *containerEngine) name() string { return filepath.Base(e.path) }
 
-// state returns why the engine can't be used, according to the last probe.
+// state returns why the engine can't be used, according to the last probe. It waits for the
+// first one, whose timeout is short.
 func (e *containerEngine) state() error {
+	e.first.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil && time.Now().After(e.next) {
