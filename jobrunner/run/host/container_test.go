@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -348,6 +349,27 @@ func TestEngineRecovers(t *testing.T) {
 	}
 	if got := e.Engines()[1]; got != "containers: docker 99.1 ("+f.path+")" {
 		t.Error(got)
+	}
+}
+
+// A start doesn't wait for the engine; the first pod does.
+func TestSlowEngine(t *testing.T) {
+	f := newFake(t, "podman")
+	slow := filepath.Join(f.dir, "slow")
+	if err := syscall.Mkfifo(slow, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := f.executor("", "")
+	programs := make(chan error)
+	go func() {
+		_, err := e.Program("acme/x")
+		programs <- err
+	}()
+	if err := os.WriteFile(slow, []byte("go on\n"), 0); err != nil { // blocks until the engine reads
+		t.Fatal(err)
+	}
+	if err := <-programs; err != nil {
+		t.Error(err)
 	}
 }
 

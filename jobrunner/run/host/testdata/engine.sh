@@ -18,7 +18,10 @@ fi
 command=$1
 shift
 case $command in
-version | info) echo 99.1 ;;
+version | info)
+	[ -p slow ] && read -r _ <slow
+	echo 99.1
+	;;
 context) echo unix:///run/fake.sock ;;
 network) ;; # there are none
 image)
