@@ -40,7 +40,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 // With --allow-remote a short key is rejected.
 func TestShortKeys(t *testing.T) {
 	for _, key := range []string{"k", "nineteen-characters"} {
-		said := fails(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
+		said := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
 		if !strings.Contains(said, "at least 20 random ones") || strings.Contains(said, "nineteen") {
 			t.Errorf("said %q", said)
 		}

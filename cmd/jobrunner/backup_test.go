@@ -17,9 +17,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// backedUp copies the state of a jobrunner under load. The copy must have each job that was
+// backUpUnderLoad copies the state of a jobrunner under load. The copy must have each job that was
 // acknowledged before.
-func backedUp(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
+func backUpUnderLoad(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
 	t.Helper()
 	c := p.client("k")
 	endpoint = p.endpoint("builtin/conformance")
@@ -59,8 +59,8 @@ func backedUp(t *testing.T, p *process, copyState func()) (endpoint string, befo
 	return endpoint, before
 }
 
-// complete expects that a jobrunner with the copy finishes the jobs.
-func (p *process) complete(endpoint string, jobs map[string]string) {
+// expectCompletion expects that a jobrunner with the copy finishes the jobs.
+func (p *process) expectCompletion(endpoint string, jobs map[string]string) {
 	p.t.Helper()
 	for id, output := range jobs {
 		awaitOutput(p.t, p.client("k"), endpoint, id, output)
@@ -94,12 +94,12 @@ func TestBackup(t *testing.T) {
 	p := serve(t, env, "--data="+data, "--limits=off")
 	key := run("keys", "add", "--data="+data, "other")
 	p.call("POST", "/v2/account/secrets", `{"name": "s", "value": "planted-secret"}`, nil)
-	endpoint, jobs := backedUp(t, p, func() {
+	endpoint, jobs := backUpUnderLoad(t, p, func() {
 		if got := run("backup", "--data="+data, restored); got != restored {
 			t.Errorf("backup printed %q", got)
 		}
 	})
-	if text := fails(t, env, "backup", "--data="+data, restored); !strings.Contains(text, "expected one that does not exist") {
+	if text := mustFail(t, env, "backup", "--data="+data, restored); !strings.Contains(text, "expected one that does not exist") {
 		t.Errorf("a second backup to the same folder: %s", text)
 	}
 	if left, err := filepath.Glob(filepath.Join(home, ".restored-*")); err != nil || len(left) > 0 {
@@ -121,8 +121,8 @@ func TestBackup(t *testing.T) {
 	if _, err := next.client(key).Endpoints.List(t.Context()); err != nil {
 		t.Errorf("with the further key: %s", err)
 	}
-	next.complete(endpoint, jobs)
-	if text := fails(t, env, "backup", "--data="+home, restored+"-2"); !strings.Contains(text, "has no database") {
+	next.expectCompletion(endpoint, jobs)
+	if text := mustFail(t, env, "backup", "--data="+home, restored+"-2"); !strings.Contains(text, "has no database") {
 		t.Errorf("a backup of a folder without a state: %s", text)
 	}
 }
@@ -157,11 +157,11 @@ func TestBackupOfPostgres(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	dump := filepath.Join(t.TempDir(), "dump")
 	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+t.TempDir(), "--limits=off")
-	endpoint, jobs := backedUp(t, p, func() {
+	endpoint, jobs := backUpUnderLoad(t, p, func() {
 		run("pg_dump", "--format=custom", "--no-owner", "--schema="+schema, "--file="+dump, "--dbname="+plain.String())
 	})
 	restored := plain
 	restored.Path = target.Path
 	run("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+restored.String(), dump)
-	serve(t, append(env, "GPUCLOUD_ENGINE="+target.String()), "--data="+t.TempDir(), "--limits=off").complete(endpoint, jobs)
+	serve(t, append(env, "GPUCLOUD_ENGINE="+target.String()), "--data="+t.TempDir(), "--limits=off").expectCompletion(endpoint, jobs)
 }

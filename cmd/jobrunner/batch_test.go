@@ -19,7 +19,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	p := serve(t, environment(home))
-	key := strings.TrimSpace(prints(t, environment(home), "keys", "add", "test"))
+	key := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "test"))
 	c := p.client(key)
 	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "batched", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")}, Workers: api.Workers{Max: 2}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
@@ -60,14 +60,14 @@ func TestBatchSurvivesKill(t *testing.T) {
 	file := filepath.Join(home, "inputs.jsonl")
 	put(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
 	j := jobCommands{t, append(environment(home), "GPUCLOUD_BASE_URL="+p.exported("GPUCLOUD_BASE_URL"), "GPUCLOUD_API_KEY="+key)}
-	out, errs, status := j.runs("", "batch", "run", "batched", file, "--name", "nightly")
+	out, errs, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
 	if status != 1 || !strings.Contains(out, `"n":1`) || !strings.Contains(out, "no luck") || !strings.Contains(errs, "1 of 2 requests COMPLETED") {
 		t.Errorf("batch run exited with %d\n%s%s", status, out, errs)
 	}
-	if out, _, status := j.runs("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
+	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
 		t.Errorf("batch list: %d %s", status, out)
 	}
-	if _, errs, status := j.runs("not JSON", "batch", "run", "batched", "-"); status != 2 || !strings.Contains(errs, "line 1 isn't a JSON object") {
+	if _, errs, status := j.run("not JSON", "batch", "run", "batched", "-"); status != 2 || !strings.Contains(errs, "line 1 isn't a JSON object") {
 		t.Errorf("batch run of no JSON: %d %s", status, errs)
 	}
 }

@@ -74,16 +74,16 @@ func TestRealClusters(t *testing.T) {
 // interrupted.
 func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	if e.Name == "podman" {
-		t.Skip("each command of the tests' podman has mounts of its own, and so does not see the networks of others")
+		t.Skip("each command of the tests' podman has separate mounts and doesn't see networks of other commands")
 	}
 	e.Network(t) // skips the test without a container network
 	c := newContainedClusters(t, e, "", 4)
 	red, blue := c.containedCluster("red", 2), c.containedCluster("blue", 2)
 	blocks := map[string]bool{}
 	for name, id := range map[string]string{"red": red, "blue": blue} {
-		shown := c.clusterIs(id, "RUNNING")
+		shown := c.awaitClusterStatus(id, "RUNNING")
 		members := c.members(id)
-		knows := c.exchanges(members, name, 1)
+		knows := c.awaitGreetings(members, name, 1)
 		if shown.Network == nil || !strings.HasPrefix(shown.Network.CIDR, "10.65.") || blocks[shown.Network.CIDR] {
 			t.Fatalf("%+v", shown)
 		}
@@ -104,7 +104,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	held := c.podContainers(c.members(red)[1].ID)
 	c.kill()
 	c.start(t, "--simulate-gpus="+c.machine())
-	if after := c.clusterIs(red, "RUNNING"); *after.Network != *before.Network || !slices.Equal(c.podContainers(c.members(red)[1].ID), held) {
+	if after := c.awaitClusterStatus(red, "RUNNING"); *after.Network != *before.Network || !slices.Equal(c.podContainers(c.members(red)[1].ID), held) {
 		t.Errorf("the cluster was %+v and is %+v", before, after)
 	}
 	// The jobrunner is killed before it removes the network.
@@ -119,16 +119,16 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.until("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
 	// A stopped jobrunner leaves no network. After its next start the addresses are the same.
 	green := c.containedCluster("green", 3)
-	before = c.clusterIs(green, "RUNNING")
+	before = c.awaitClusterStatus(green, "RUNNING")
 	c.interrupt()
 	if nets := c.networksOf("gpucloud.cluster"); len(nets) > 0 {
 		t.Errorf("a stopped jobrunner left the networks %v", nets)
 	}
 	c.start(t, "--simulate-gpus="+c.machine())
-	if after := c.clusterIs(green, "RUNNING"); *after.Network != *before.Network {
+	if after := c.awaitClusterStatus(green, "RUNNING"); *after.Network != *before.Network {
 		t.Errorf("the network was %+v and is %+v", before.Network, after.Network)
 	}
-	c.exchanges(c.members(green), "green", 2)
+	c.awaitGreetings(c.members(green), "green", 2)
 	c.interrupt()
 }
 
@@ -136,8 +136,8 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 func realClusterOnHost(t *testing.T, e *containers.Engine) {
 	c := newContainedClusters(t, e, "network: host", 2)
 	id := c.containedCluster("red", 2)
-	shown := c.clusterIs(id, "RUNNING")
-	c.exchanges(c.members(id), "red", 1)
+	shown := c.awaitClusterStatus(id, "RUNNING")
+	c.awaitGreetings(c.members(id), "red", 1)
 	if shown.Network == nil || shown.Network.CIDR != "127.0.0.0/8" {
 		t.Errorf("%+v", shown)
 	}

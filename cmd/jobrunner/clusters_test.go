@@ -110,8 +110,8 @@ func (h *handlers) members(id string) []memberFacts {
 	return list.Pods
 }
 
-// clusterIs waits until all members of a cluster have the status.
-func (h *handlers) clusterIs(id, status string) (c clusterFacts) {
+// awaitClusterStatus waits until all members of a cluster have the status.
+func (h *handlers) awaitClusterStatus(id, status string) (c clusterFacts) {
 	h.t.Helper()
 	defer func() {
 		if h.t.Failed() {
@@ -123,8 +123,8 @@ func (h *handlers) clusterIs(id, status string) (c clusterFacts) {
 	return c
 }
 
-// heard returns the lines of a pod's log that begin with a word.
-func (h *handlers) heard(id, word string) (lines []string) {
+// logLinesWith returns the lines of a pod's log that begin with a word.
+func (h *handlers) logLinesWith(id, word string) (lines []string) {
 	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // none yet
 	for line := range strings.Lines(string(text)) {
 		if _, text, ok := strings.Cut(line, `"x":"`+word+" "); ok {
@@ -135,14 +135,14 @@ func (h *handlers) heard(id, word string) (lines []string) {
 	return lines
 }
 
-// exchanges waits until all members of a cluster have greeted each other for the nth time, and
+// awaitGreetings waits until all members of a cluster have greeted each other for the nth time, and
 // returns each member's variables.
-func (h *handlers) exchanges(members []memberFacts, color string, nth int) (knows [][]string) {
+func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) (knows [][]string) {
 	h.t.Helper()
 	defer func() {
 		for _, m := range members {
 			if h.t.Failed() {
-				h.t.Logf("the member %d heard %q", m.Cluster.Rank, h.heard(m.ID, "heard"))
+				h.t.Logf("the member %d heard %q", m.Cluster.Rank, h.logLinesWith(m.ID, "heard"))
 			}
 		}
 	}()
@@ -150,17 +150,17 @@ func (h *handlers) exchanges(members []memberFacts, color string, nth int) (know
 	for rank, m := range members[1:] {
 		others[fmt.Sprint(rank+1)] = nth
 		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, nth)
-		h.until("the primary's answer", func() bool { return slices.Equal(h.heard(m.ID, "heard"), want) })
+		h.until("the primary's answer", func() bool { return slices.Equal(h.logLinesWith(m.ID, "heard"), want) })
 	}
 	h.until("the greetings", func() bool {
 		heard := map[string]int{}
-		for _, rank := range h.heard(members[0].ID, "heard") {
+		for _, rank := range h.logLinesWith(members[0].ID, "heard") {
 			heard[rank]++
 		}
 		return maps.Equal(heard, others)
 	})
 	for _, m := range members {
-		own := h.heard(m.ID, "member")
+		own := h.logLinesWith(m.ID, "member")
 		knows = append(knows, strings.Fields(own[len(own)-1]))
 	}
 	return knows
@@ -174,11 +174,11 @@ func TestClusterExchangesMessages(t *testing.T) {
 	id := h.cluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)
 	other := h.cluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
 	for n := range 2 {
-		c := h.clusterIs(id, "RUNNING")
-		h.clusterIs(other, "RUNNING")
+		c := h.awaitClusterStatus(id, "RUNNING")
+		h.awaitClusterStatus(other, "RUNNING")
 		members := h.members(id)
-		knows := h.exchanges(members, "red", n+1)
-		h.exchanges(h.members(other), "blue", n+1)
+		knows := h.awaitGreetings(members, "red", n+1)
+		h.awaitGreetings(h.members(other), "blue", n+1)
 		for rank, m := range members {
 			want := []string{fmt.Sprint(rank), "2", "2", "4", m.Cluster.IP, members[0].Cluster.IP, knows[0][6]}
 			if !slices.Equal(knows[rank], want) || m.Cluster.ID != id || m.Cluster.Rank != rank || m.Cluster.IP != "127.0.0.1" || m.GlobalNetworking.Enabled || len(m.Actions) > 0 {
@@ -200,7 +200,7 @@ func TestClusterExchangesMessages(t *testing.T) {
 		}
 	}
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
-	h.podIs(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
+	h.awaitPodStatus(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
 	if c := h.clusterNow(other); c.Pods.ByStatus["RUNNING"] != 3 {
 		t.Errorf("%+v", c)
 	}
@@ -211,7 +211,7 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 4)
 	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
-	h.podIs(single, "RUNNING")
+	h.awaitPodStatus(single, "RUNNING")
 	id := h.cluster("c", "team/pod", 2, 2, "")
 	large := h.cluster("l", "team/pod", 3, 2, "")
 	reasons := func(id, part string) {
@@ -229,17 +229,17 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	}
 	// Free GPUs are reserved for the cluster, which has waited longer.
 	late := h.pod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
-	h.waitsFor(late, "reserved")
+	h.awaitReason(late, "reserved")
 	h.act(single, "stop")
-	h.clusterIs(id, "RUNNING")
+	h.awaitClusterStatus(id, "RUNNING")
 	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
-	h.podIs(late, "RUNNING")
+	h.awaitPodStatus(late, "RUNNING")
 	// A deletion removes a waiting cluster from the queue.
 	second := h.cluster("s", "team/pod", 2, 2, "")
 	reasons(second, "a cluster asks for 4 GPUs")
 	h.call(http.MethodDelete, "/v2/clusters/"+second, "", nil)
 	h.act(single, "start")
-	h.podIs(single, "RUNNING")
+	h.awaitPodStatus(single, "RUNNING")
 	reasons(large, "a cluster asks for 6 GPUs")
 }
 
@@ -248,21 +248,21 @@ func TestClusterMembersEnd(t *testing.T) {
 	t.Parallel()
 	h := newClusters(t, 4)
 	id := h.cluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
-	h.clusterIs(id, "RUNNING")
+	h.awaitClusterStatus(id, "RUNNING")
 	members := h.members(id)
 	for rank, status := range []string{"0", "7"} {
-		h.until("its start", func() bool { return len(h.starts(members[rank].ID)) == 1 })
+		h.until("its start", func() bool { return len(h.recordedStarts(members[rank].ID)) == 1 })
 		put(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), status)
 	}
-	h.podIs(members[0].ID, "EXITED")
-	h.podIs(members[1].ID, "ERROR")
+	h.awaitPodStatus(members[0].ID, "EXITED")
+	h.awaitPodStatus(members[1].ID, "ERROR")
 	want := map[string]int{"EXITED": 1, "ERROR": 1, "RUNNING": 1}
 	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
-	h.podIs(single, "RUNNING")
+	h.awaitPodStatus(single, "RUNNING")
 	h.kill()
 	h.start(t, "--simulate-gpus="+h.machine())
-	h.podIs(single, "RUNNING")
-	h.podIs(members[2].ID, "RUNNING")
+	h.awaitPodStatus(single, "RUNNING")
+	h.awaitPodStatus(members[2].ID, "RUNNING")
 	if c := h.clusterNow(id); !maps.Equal(c.Pods.ByStatus, want) || c.Primary == nil || c.Primary.Status != "EXITED" || c.Primary.SSHEndpoint != "" {
 		t.Errorf("%+v", c)
 	}

@@ -73,7 +73,7 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	limited := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}
-	survivesFlood(t, limited.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
+	testFlood(t, limited.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
 }
 
 // The same if the descriptors run out before the limit of connections is reached.
@@ -83,13 +83,13 @@ func TestNoDescriptors(t *testing.T) {
 	if out, err := exec.Command("prlimit", "--nofile=40", "--pid", strconv.Itoa(p.cmd.Process.Pid)).CombinedOutput(); err != nil {
 		t.Skipf("this machine can't lower the limit of another process: %s %s", err, out)
 	}
-	survivesFlood(t, p)
+	testFlood(t, p)
 	if !strings.Contains(p.stderr.String(), "too many open files") {
 		t.Errorf("the log lacks the cause: %s", &p.stderr)
 	}
 }
 
-func survivesFlood(t *testing.T, p *process) {
+func testFlood(t *testing.T, p *process) {
 	t.Helper()
 	c := p.client("k")
 	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{

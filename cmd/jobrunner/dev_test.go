@@ -159,7 +159,7 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 		if want == "with --listen" && os.Getuid() == 0 {
 			continue
 		}
-		if text := fails(t, environment(dir), append([]string{"dev"}, args...)...); !strings.Contains(text, want) {
+		if text := mustFail(t, environment(dir), append([]string{"dev"}, args...)...); !strings.Contains(text, want) {
 			t.Errorf("%q:\n%s", args, text)
 		}
 	}

@@ -81,6 +81,6 @@ func TestWatch(t *testing.T) {
 	write(t, in("handler.py"), "4444")
 	write(t, in("config/model.yaml"), "4444")
 	if got := w.changed(); !slices.Equal(got, []string{"config/model.yaml", "handler.py"}) {
-		t.Errorf("%v changed of those that are watched among too many", got)
+		t.Errorf("with too many files, got the changes %v", got)
 	}
 }

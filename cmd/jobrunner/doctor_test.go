@@ -25,7 +25,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 			t.Fatalf("%s: %v; stderr %s", line, err, errs)
 		}
 		if f.Status != "ok" && f.Remedy == "" {
-			t.Errorf("%+v does not say what to do", f)
+			t.Errorf("%+v lacks a remedy", f)
 		}
 		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
 	}

@@ -34,16 +34,16 @@ func TestExampleWorkers(t *testing.T) {
 		ids[name] = made.ID
 	}
 	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}
-	if out, errs, code := j.runs("", "run", "protocol", "--input", `{"text": "hello"}`, "--json"); code != 0 || !strings.Contains(out, `"output":{"text":"HELLO"}`) {
+	if out, errs, code := j.run("", "run", "protocol", "--input", `{"text": "hello"}`, "--json"); code != 0 || !strings.Contains(out, `"output":{"text":"HELLO"}`) {
 		t.Errorf("exit status %d, %s%s", code, out, errs)
 	}
-	if out, errs, code := j.runs("", "run", "protocol", "--json"); code != 1 || !strings.Contains(out, `KeyError('text')`) {
+	if out, errs, code := j.run("", "run", "protocol", "--json"); code != 1 || !strings.Contains(out, `KeyError('text')`) {
 		t.Errorf("exit status %d, %s%s", code, out, errs)
 	}
 	if status, body := p.get("/v2/" + ids["web"] + "/any?x=1"); status != http.StatusOK || body != `{"path": "/any?x=1"}` {
 		t.Errorf("%d %s", status, body)
 	}
-	if _, errs, code := j.runs("", "run", "web"); code != 2 || !strings.Contains(errs, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
+	if _, errs, code := j.run("", "run", "web"); code != 2 || !strings.Contains(errs, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
 		t.Errorf("exit status %d, %s", code, errs)
 	}
 }

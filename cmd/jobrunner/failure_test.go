@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// broken serves an endpoint with a minimum of one worker, whose handler's file has a text.
-func broken(t *testing.T, text string, args ...string) *handlers {
+// serveBroken serves an endpoint with a minimum of one worker, whose handler's file has a text.
+func serveBroken(t *testing.T, text string, args ...string) *handlers {
 	t.Helper()
 	h := newHandlers(t, args...)
 	put(t, filepath.Join(h.dir, "handler.py"), text)
@@ -53,7 +53,7 @@ func (h *handlers) header(method, path, body, name string) string {
 // follow the contract.
 func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
-	h := broken(t, "import no_such_model\n")
+	h := serveBroken(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
 	if got := h.reason("ModuleNotFoundError"); got != want {
 		t.Errorf("the reason is %q", got)
@@ -74,7 +74,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 		t.Errorf("the job is %s, want %s", body, want)
 	}
 	put(t, filepath.Join(h.dir, "handler.py"), trace)
-	h.ends(id)
+	h.awaitResult(id)
 	var health map[string]any
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
 	if _, ok := health["reason"]; ok {
@@ -89,7 +89,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 // worker.
 func TestForgottenStart(t *testing.T) {
 	t.Parallel()
-	h := broken(t, "def handler(job):\n    return job\n")
+	h := serveBroken(t, "def handler(job):\n    return job\n")
 	if got := h.reason("exit status 0"); !strings.Contains(got, "serverless.start") {
 		t.Errorf("the reason is %q", got)
 	}
@@ -99,7 +99,7 @@ func TestForgottenStart(t *testing.T) {
 // exit status is another failure.
 func TestSameFailureIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	h := broken(t, `import os, sys, time, uuid
+	h := serveBroken(t, `import os, sys, time, uuid
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "starts"), "a") as f:
     f.write("x\n")
@@ -124,7 +124,7 @@ func TestPollsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
 	id := h.run("x", "")
-	h.ends(id)
+	h.awaitResult(id)
 	h.interrupt()
 	log := h.stderr.String()
 	for _, quiet := range []string{"/ping/", "/job-take/", "/job-stop/"} {

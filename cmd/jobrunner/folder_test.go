@@ -26,7 +26,7 @@ func TestFolderOfOthers(t *testing.T) {
 			if err := os.Chmod(path, was.Mode().Perm()|others); err != nil {
 				t.Fatal(err)
 			}
-			said := fails(t, env, "serve", "--listen=127.0.0.1:0", "--data="+data)
+			said := mustFail(t, env, "serve", "--listen=127.0.0.1:0", "--data="+data)
 			if !strings.Contains(said, `chmod go-w "`+path+`"`) {
 				t.Errorf("%s with mode %o: said %q", path, was.Mode().Perm()|others, said)
 			}
@@ -41,7 +41,7 @@ func TestFolderOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if said := fails(t, env, "serve", "--listen=127.0.0.1:0", "--data="+data); !strings.Contains(said, database+" is empty") || !strings.Contains(said, "remove the file") {
+		if said := mustFail(t, env, "serve", "--listen=127.0.0.1:0", "--data="+data); !strings.Contains(said, database+" is empty") || !strings.Contains(said, "remove the file") {
 			t.Errorf("an empty database: said %q", said)
 		}
 	}

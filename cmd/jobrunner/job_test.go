@@ -22,8 +22,8 @@ type jobCommands struct {
 	env []string
 }
 
-// runs runs a job command and returns its output and exit status.
-func (j jobCommands) runs(stdin string, args ...string) (stdout, stderr string, status int) {
+// run runs a job command and returns its output and exit status.
+func (j jobCommands) run(stdin string, args ...string) (stdout, stderr string, status int) {
 	j.t.Helper()
 	return j.program(stdin, append([]string{"job"}, args...)...)
 }
@@ -65,7 +65,7 @@ line ends
 	put(t, lingers, "echo began with $GPUCLOUD_JOB_ID >&2\necho goes on >&2\nsleep 1000\n")
 	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/lingers\n    command: {run: [sh, "+lingers+"]}\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
 	p := serve(t, environment(home), "--config="+filepath.Join(home, "jobrunner.yaml"), "--limits=off")
-	key := strings.TrimSpace(prints(t, environment(home), "keys", "add", "test"))
+	key := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "test"))
 	c := p.client(key)
 	ids := map[string]string{}
 	for _, e := range []struct {
@@ -125,7 +125,7 @@ line ends
 		"too many lines":            {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := jobCommands{t, j.env}.runs(c.stdin, c.args...)
+			out, errs, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
 			if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.err).MatchString(errs) || code != c.code {
 				t.Errorf("exit status %d, stdout %q, stderr %q; expected %d, %q, %q", code, out, errs, c.code, c.out, c.err)
 			}
@@ -140,57 +140,57 @@ line ends
 				t.Errorf("exit status %d, expected %d: %q has no %q", code, wanted, out, want)
 			}
 		}
-		id, _, code := j.runs("", "run", "idle", "--detach")
+		id, _, code := j.run("", "run", "idle", "--detach")
 		id = strings.TrimSpace(id)
 		expect(id, "-", code, 0)
-		out, _, code := j.runs("", "status", "idle", id)
+		out, _, code := j.run("", "status", "idle", id)
 		expect(out, "status  IN_QUEUE\n", code, 0)
-		_, errs, code := j.runs("", "logs", "idle", id)
+		_, errs, code := j.run("", "logs", "idle", id)
 		expect(errs, "no worker has taken it", code, 1)
-		out, _, code = j.runs("", "cancel", "idle", id)
+		out, _, code = j.run("", "cancel", "idle", id)
 		expect(out, "status  CANCELLED\n", code, 0)
-		_, errs, code = j.runs("", "tail", "idle", id)
+		_, errs, code = j.run("", "tail", "idle", id)
 		expect(errs, "the job is CANCELLED", code, 4)
-		stuck, _, _ := j.runs("", "run", "broken", "--detach")
+		stuck, _, _ := j.run("", "run", "broken", "--detach")
 		stuck = strings.TrimSpace(stuck)
-		_, errs, code = j.runs("", "status", "broken", stuck)
+		_, errs, code = j.run("", "status", "broken", stuck)
 		expect(errs, "no worker can start: ", code, 0)
-		_, errs, code = j.runs("", "logs", "broken", stuck)
+		_, errs, code = j.run("", "logs", "broken", stuck)
 		expect(errs, "is IN_QUEUE: no worker has taken it: no worker can start: ", code, 1)
-		j.runs("", "cancel", "broken", stuck)
-		out, errs, code = j.runs("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
+		j.run("", "cancel", "broken", stuck)
+		out, errs, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
 		expect(errs, "so it is the whole request: unknown members aren't sent: low, modell", code, 0)
 		var over api.Job
 		if err := json.Unmarshal([]byte(out), &over); err != nil {
 			t.Fatal(err)
 		}
-		out, errs, code = j.runs("", "cancel", "any", over.ID)
+		out, errs, code = j.run("", "cancel", "any", over.ID)
 		expect(errs, "the job had already ended", code, 0)
 		if strings.Contains(out, "queued") {
 			t.Errorf("a cancel's response has no times, got %q", out)
 		}
-		j.runs("", "run", "idle", "--detach")
-		out, _, code = j.runs("", "purge", "idle")
+		j.run("", "run", "idle", "--detach")
+		out, _, code = j.run("", "purge", "idle")
 		expect(out, "1 jobs were removed", code, 0)
-		out, _, code = j.runs("", "purge", "idle", "--json")
+		out, _, code = j.run("", "purge", "idle", "--json")
 		expect(out, `{"removed":0}`, code, 0)
 
 		var failed api.Job
-		out, _, _ = j.runs("", "run", "any", "--json", "--input", `{"op":"fail","times":1}`)
+		out, _, _ = j.run("", "run", "any", "--json", "--input", `{"op":"fail","times":1}`)
 		if err := json.Unmarshal([]byte(out), &failed); err != nil {
 			t.Fatal(err)
 		}
-		out, _, code = j.runs("", "retry", "any", failed.ID, "--json")
+		out, _, code = j.run("", "retry", "any", failed.ID, "--json")
 		expect(out, failed.ID, code, 0)
-		out, _, code = j.runs("", "tail", "any", failed.ID, "--json")
+		out, _, code = j.run("", "tail", "any", failed.ID, "--json")
 		expect(out, `"status":"COMPLETED"`, code, 0)
 
 		var logged api.Job
-		out, _, _ = j.runs("", "run", "logs", "--json")
+		out, _, _ = j.run("", "run", "logs", "--json")
 		if err := json.Unmarshal([]byte(out), &logged); err != nil {
 			t.Fatal(err)
 		}
-		out, _, code = j.runs("", "logs", "logs", logged.ID)
+		out, _, code = j.run("", "logs", "logs", logged.ID)
 		expect(out, "between", code, 0)
 		if !strings.Contains(out, "before") || !strings.Contains(out, "last") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
 			t.Errorf("the log of the job is %q", out)
@@ -198,44 +198,44 @@ line ends
 		if !regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out) {
 			t.Errorf("the log hasn't the form of dev: %q", out)
 		}
-		out, _, code = j.runs("", "logs", "logs", logged.ID, "--json")
+		out, _, code = j.run("", "logs", "logs", logged.ID, "--json")
 		expect(out, `"line":"{\"requestId\"`, code, 0)
-		out, errs, code = j.runs("", "logs", "logs", logged.ID, "--all")
+		out, errs, code = j.run("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
 		if errs != "" {
 			t.Errorf("the log is complete, but stderr is %q", errs)
 		}
 
 		// A job may be named anywhere in a line. While it runs, its log continues to the end.
-		lasting, _, _ := j.runs("", "run", "lingers", "--detach")
+		lasting, _, _ := j.run("", "run", "lingers", "--detach")
 		lasting = strings.TrimSpace(lasting)
 		p.until("the job has logged", func() bool {
-			out, _, _ := j.runs("", "logs", "lingers", lasting)
+			out, _, _ := j.run("", "logs", "lingers", lasting)
 			return strings.Contains(out, "began with "+lasting) && strings.Contains(out, "goes on")
 		})
-		j.runs("", "cancel", "lingers", lasting)
+		j.run("", "cancel", "lingers", lasting)
 
-		out, _, _ = j.runs("", "run", "chatty", "--json")
+		out, _, _ = j.run("", "run", "chatty", "--json")
 		if err := json.Unmarshal([]byte(out), &logged); err != nil {
 			t.Fatal(err)
 		}
-		out, errs, code = j.runs("", "logs", "chatty", logged.ID, "--lines", "300")
+		out, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "300")
 		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
 		if strings.Count(out, "│     print ") < 290 || !strings.Contains(out, "ends") {
 			t.Errorf("the end of the job's log is %q", out)
 		}
-		_, errs, code = j.runs("", "logs", "chatty", logged.ID, "--lines", "5000")
+		_, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "5000")
 		expect(errs, "; the deployment keeps no earlier ones", code, 0)
 	})
 
 	t.Run("a key for one endpoint needs its id", func(t *testing.T) {
-		restricted := strings.TrimSpace(prints(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
+		restricted := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
 		j := jobCommands{t, append([]string{"GPUCLOUD_API_KEY=" + restricted}, j.env...)}
-		if out, errs, code := j.runs("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`); out != "7\n" || code != 0 {
+		if out, errs, code := j.run("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`); out != "7\n" || code != 0 {
 			t.Errorf("exit status %d, %q, %q", code, out, errs)
 		}
 		for _, unreachable := range []string{"any", ids["logs"]} {
-			if _, errs, code := j.runs("", "run", unreachable); !strings.Contains(errs, `no endpoint with the id "`+unreachable+`" is open to this API key`) || code != 2 {
+			if _, errs, code := j.run("", "run", unreachable); !strings.Contains(errs, `no endpoint with the id "`+unreachable+`" is open to this API key`) || code != 2 {
 				t.Errorf("%s: exit status %d, %q", unreachable, code, errs)
 			}
 		}
@@ -274,7 +274,7 @@ line ends
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
 		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, because its jobrunner was started with --api-key-file or GPUCLOUD_API_KEY: set GPUCLOUD_API_KEY to that key",
 			filepath.Join(home, "absent"): "absent: no such file or directory; set it to the data folder"} {
-			if _, errs, code := j.runs("", "run", "any", "--data", of); !strings.Contains(errs, want) || code != 2 {
+			if _, errs, code := j.run("", "run", "any", "--data", of); !strings.Contains(errs, want) || code != 2 {
 				t.Errorf("exit status %d, %q, expected %q", code, errs, want)
 			}
 		}
@@ -282,7 +282,7 @@ line ends
 
 	t.Run("the key of this machine stays here", func(t *testing.T) {
 		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL=https://gpus.invalid")}
-		if _, errs, code := j.runs("", "run", "any"); !strings.Contains(errs, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
+		if _, errs, code := j.run("", "run", "any"); !strings.Contains(errs, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
 			t.Errorf("exit status %d, %q", code, errs)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// prints runs the program, which must succeed, and returns its output.
-func prints(t *testing.T, env []string, args ...string) string {
+// mustPrint runs the program, which must succeed, and returns its output.
+func mustPrint(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Env = env
@@ -72,7 +72,7 @@ func TestKeyOfNoDeployment(t *testing.T) {
 func TestFurtherKeys(t *testing.T) {
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
-	before := strings.TrimSpace(prints(t, env, "keys", "add", "before"))
+	before := strings.TrimSpace(mustPrint(t, env, "keys", "add", "before"))
 	p := serve(t, env)
 	var endpoints [2]api.Endpoint
 	for i, name := range []string{"mine", "other"} {
@@ -86,7 +86,7 @@ func TestFurtherKeys(t *testing.T) {
 		}
 	}
 	mine, other := endpoints[0].ID, endpoints[1].ID
-	added := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint", mine, "--owner", "team", "--expires", "720h"))
+	added := strings.TrimSpace(mustPrint(t, env, "keys", "add", "ci", "--endpoint", mine, "--owner", "team", "--expires", "720h"))
 	for _, c := range []struct {
 		key, path string
 		want      int
@@ -101,14 +101,14 @@ func TestFurtherKeys(t *testing.T) {
 		}
 	}
 
-	list := prints(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
+	list := mustPrint(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
 	lines := strings.Split(strings.TrimSpace(list), "\n")
 	if len(lines) != 3 || !regexp.MustCompile(`^before +before +all +all +all +\S+ +never$`).MatchString(lines[1]) ||
 		!regexp.MustCompile(`^ci +team +none +all +`+mine+` +\S+ +20\S+Z$`).MatchString(lines[2]) || strings.Contains(list, added) {
 		t.Errorf("the list is\n%s", list)
 	}
 
-	prints(t, env, "keys", "remove", "ci")
+	mustPrint(t, env, "keys", "remove", "ci")
 	if got := p.status(added, "/v2/"+mine+"/health"); got != 401 {
 		t.Errorf("a removed key: %d", got)
 	}
@@ -139,11 +139,11 @@ func TestRefusedKeys(t *testing.T) {
 		"does not exist":                        {"remove", "ci"},
 		"expected \"<name>\"":                   {"add"},
 	} {
-		if said := fails(t, env, append([]string{"keys"}, args...)...); !strings.Contains(said, text) {
+		if said := mustFail(t, env, append([]string{"keys"}, args...)...); !strings.Contains(said, text) {
 			t.Errorf("%v: said %q, not %q", args, said, text)
 		}
 	}
-	if list := prints(t, env, "keys", "list"); strings.Count(list, "\n") != 1 {
+	if list := mustPrint(t, env, "keys", "list"); strings.Count(list, "\n") != 1 {
 		t.Errorf("expected no keys, got\n%s", list)
 	}
 }

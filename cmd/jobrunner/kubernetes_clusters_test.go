@@ -28,12 +28,12 @@ func clusterOfPods(t *testing.T) {
 		return names
 	}
 	exchange := func(id string, nth int) (primary string) {
-		if shown := c.clusterIs(id, "RUNNING"); shown.Network != nil {
+		if shown := c.awaitClusterStatus(id, "RUNNING"); shown.Network != nil {
 			t.Errorf("a network of its own: %+v", shown)
 		}
 		members := c.members(id)
 		primary = members[0].Cluster.IP
-		for rank, knows := range c.exchanges(members, "red", nth) {
+		for rank, knows := range c.awaitGreetings(members, "red", nth) {
 			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
 			if !slices.Equal(knows, want) {
 				t.Errorf("the member %d knows %q, want %q", rank, knows, want)
@@ -46,7 +46,7 @@ func clusterOfPods(t *testing.T) {
 	before := podsOf(red)
 
 	blue := make("blue", 5) // only four of six are free
-	c.waitsFor(c.members(blue)[1].ID, "NVIDIA L4")
+	c.awaitReason(c.members(blue)[1].ID, "NVIDIA L4")
 	if made := podsOf(blue); len(before) != 2 || len(made) > 0 {
 		t.Errorf("Pods %v and %v", before, made)
 	}

@@ -68,7 +68,7 @@ func clusterFaults(t *testing.T) {
 		t.Logf("%s, %d times: %s", f.name, rounds, all)
 	}
 	c.interrupt()
-	c.empty()
+	c.awaitEmpty()
 }
 
 // underLoad causes a fault while clients submit jobs, and expects that all complete.
@@ -121,7 +121,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 	all = account{acknowledged: len(names), takes: map[int]int{}}
 	c.dir = c.cluster.ClaimFolder(c.t, "gpucloud-volume-"+volume)
 	for _, id := range slices.Sorted(maps.Keys(names)) {
-		job := c.finishes(id)
+		job := c.awaitEnd(id)
 		var got answer
 		if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" || got.Name != names[id] || job.Retries > 1 {
 			c.t.Errorf("%+v, want the output of %s", job, names[id])
@@ -129,7 +129,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 		}
 		all.completed++
 		all.retried += job.Retries
-		begun := c.begins()[names[id]]
+		begun := c.countStarts()[names[id]]
 		if begun < 1 || begun > 1+job.Retries {
 			c.t.Errorf("%s began %d times, and was retried %d times", id, begun, job.Retries)
 		}

@@ -110,8 +110,8 @@ type clusterPod struct {
 	Spec json.RawMessage
 }
 
-// empty waits until the cluster has no object of the endpoint.
-func (c *inCluster) empty() {
+// awaitEmpty waits until the cluster has no object of the endpoint.
+func (c *inCluster) awaitEmpty() {
 	c.t.Helper()
 	c.until("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
 }
@@ -175,7 +175,7 @@ func clusterLife(t *testing.T) {
 	}
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
 	c.terraform(w, "planted-token")
-	got := c.completes(c.sends(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
+	got := c.completes(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
 	if !slices.Equal(got.Args, []string{"two words", "$(PATH)"}) {
 		t.Errorf("arguments: %q", got.Args)
 	}
@@ -196,23 +196,23 @@ func clusterLife(t *testing.T) {
 		t.Errorf("the worker's log: %s", log)
 	}
 	// A dead worker's exit status is reported.
-	if job := c.finishes(c.sends(`{"name": "dies", "exit": 3}`)); job.Status != "FAILED" || !strings.Contains(job.Error, "exit status 3") {
+	if job := c.awaitEnd(c.submit(`{"name": "dies", "exit": 3}`)); job.Status != "FAILED" || !strings.Contains(job.Error, "exit status 3") {
 		t.Errorf("%+v", job)
 	}
 	// Three concurrent workers have a GPU each.
 	var ids []string
 	for _, name := range []string{"a", "b", "c"} {
-		ids = append(ids, c.sends(`{"name": "`+name+`", "wait": "never"}`))
+		ids = append(ids, c.submit(`{"name": "`+name+`", "wait": "never"}`))
 	}
 	c.until("three Pods", func() bool { return len(c.pods()) == 3 })
 	for _, id := range ids {
 		c.call(http.MethodPost, "/v2/"+c.endpoint+"/cancel/"+id, "", nil)
-		if job := c.finishes(id); job.Status != "CANCELLED" {
+		if job := c.awaitEnd(id); job.Status != "CANCELLED" {
 			t.Errorf("%+v", job)
 		}
 	}
 	// A running job keeps the variables of its release; the next one has the new ones.
-	before := c.sends(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
+	before := c.submit(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
 	c.until("the job of the release before", func() bool {
 		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, before)
 		return err == nil && job.Status == "IN_PROGRESS"
@@ -222,14 +222,14 @@ func clusterLife(t *testing.T) {
 	if c.endpoint != endpoint {
 		t.Errorf("the endpoint was %s and is %s", endpoint, c.endpoint)
 	}
-	after := c.completes(c.sends(`{"name": "after", "env": ["TOKEN"]}`))
+	after := c.completes(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
 	if token := after.Env["TOKEN"]; token == nil || *token != "another-token" {
 		t.Errorf("variables of the new release: %v", after.Env)
 	}
 	if old := c.completes(before); old.Worker == after.Worker || *old.Env["TOKEN"] != "planted-token" {
 		t.Errorf("before: %+v, after: %+v", old, after)
 	}
-	c.empty() // no jobs: no workers
+	c.awaitEmpty() // no jobs: no workers
 	w.MustRun("destroy", "-auto-approve")
 	c.interrupt()
 }
@@ -246,7 +246,7 @@ func clusterRefusals(t *testing.T) {
 			return strings.Contains(workers, refused.reason)
 		})
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
-		c.empty()
+		c.awaitEmpty()
 	}
 	c.interrupt()
 }
@@ -256,14 +256,14 @@ func clusterBalanced(t *testing.T) {
 	c := newInCluster(t)
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
 		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
-	c.bothAnswer()
+	c.expectBothAnswer()
 	for _, pod := range c.pods() {
 		if !strings.Contains(string(pod.Spec), `"containerPort":8123`) {
 			t.Errorf("the Pod doesn't declare its port: %s", pod.Spec)
 		}
 	}
 	c.interrupt()
-	c.empty()
+	c.awaitEmpty()
 }
 
 // After a kill of the jobrunner, its next start deletes its Pods, and their jobs run again. The Pods
@@ -272,7 +272,7 @@ func clusterKill(t *testing.T) {
 	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
 	c := newInCluster(t, "POD_NAME=jobrunner-0")
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
-	c.completes(c.sends(`{"name": "one"}`))
+	c.completes(c.submit(`{"name": "one"}`))
 	before := c.pods()
 	c.kill()
 	if left := c.pods(); len(before) != 1 || len(left) != 1 {
@@ -282,10 +282,10 @@ func clusterKill(t *testing.T) {
 		t.Errorf("owners: %v", owners)
 	}
 	c.begin()
-	c.completes(c.sends(`{"name": "two"}`))
+	c.completes(c.submit(`{"name": "two"}`))
 	c.until("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
 	c.interrupt()
-	c.empty()
+	c.awaitEmpty()
 }
 
 // podThatEnds is podProgram with a handler for SIGTERM, which process 1 otherwise ignores.
@@ -297,7 +297,7 @@ func clusterPods(t *testing.T) {
 	c := newInCluster(t)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		clusterImage, `python3 -u -c '`+strings.ReplaceAll(podThatEnds, "'", `'"'"'`)+`' serve`))
-	p := c.podIs(id, "RUNNING")
+	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public != 8080 {
 		t.Fatalf("%+v", p.Runtime)
@@ -321,25 +321,25 @@ func clusterPods(t *testing.T) {
 	}
 	c.kill()
 	c.begin()
-	if now := c.podIs(id, "RUNNING"); now.Runtime == nil || len(now.Runtime.Ports) != 1 || now.Runtime.Ports[0].IP != p.Runtime.Ports[0].IP {
+	if now := c.awaitPodStatus(id, "RUNNING"); now.Runtime == nil || len(now.Runtime.Ports) != 1 || now.Runtime.Ports[0].IP != p.Runtime.Ports[0].IP {
 		t.Errorf("%+v", now)
 	}
 	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
-	n := c.counts(id, 0)
-	c.until("further lines", func() bool { return c.counts(id, 0) > n })
+	n := c.expectNumbers(id, 0)
+	c.until("further lines", func() bool { return c.expectNumbers(id, 0) > n })
 	if now := c.labelled("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
 		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
 	}
 	c.act(id, "restart")
 	c.podLog(id, "", "disk 1 volume 2 red", nil)
 	c.act(id, "stop")
-	c.podIs(id, "EXITED")
+	c.awaitPodStatus(id, "EXITED")
 	c.until("the removal", func() bool { return len(c.labelled("pod", id)) == 0 })
 	c.act(id, "start")
 	c.podLog(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	c.until("an empty volume", func() bool { // the log may have dropped old lines
-		starts := c.logged(id, "disk")
+		starts := c.podLogLines(id, "disk")
 		return len(starts) > 0 && starts[len(starts)-1] == "disk 1 volume 1 red"
 	})
 	c.act(id, "terminate")
@@ -348,11 +348,11 @@ func clusterPods(t *testing.T) {
 	})
 
 	ends := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
-	if p := c.podIs(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 3") {
+	if p := c.awaitPodStatus(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 3") {
 		t.Errorf("%+v", p)
 	}
 	absent := c.pod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
-	c.waitsFor(absent, "the registry 127.0.0.1:1 can't be reached")
+	c.awaitReason(absent, "the registry 127.0.0.1:1 can't be reached")
 	c.interrupt()
 	if left := c.labelled("pod", absent); len(left) != 0 {
 		t.Errorf("Pods are left: %s", left)
@@ -365,7 +365,7 @@ func clusterVolumes(t *testing.T) {
 	var v struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &v)
 	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+v.ID+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
-	c.completes(c.sends(`{"name": "one"}`))
+	c.completes(c.submit(`{"name": "one"}`))
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {
 			if !strings.Contains(string(pod.Spec), part) {
@@ -380,7 +380,7 @@ func clusterVolumes(t *testing.T) {
 	c.call(http.MethodPatch, "/v2/network-volumes/"+v.ID, `{"size": 20}`, nil)
 	c.until("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
 	c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
-	c.empty()
+	c.awaitEmpty()
 	c.call(http.MethodDelete, "/v2/network-volumes/"+v.ID, "", nil)
 	c.until("no claim", func() bool { return c.cluster.ClaimSize(t, claim) == "" })
 	c.interrupt()

@@ -32,7 +32,7 @@ func TestLines(t *testing.T) {
 		to.tokens <- struct{}{}
 		synctest.Wait()
 		if fmt.Sprint(to.writes) != "[0\n]" {
-			t.Errorf("%q, expected the first line alone", to.writes)
+			t.Errorf("%q, expected only the first line", to.writes)
 		}
 		close(to.tokens)
 		l.Close()
@@ -59,7 +59,7 @@ func TestLinesAreBounded(t *testing.T) {
 		})
 		synctest.Wait()
 		if written > 10 {
-			t.Errorf("%d lines were accepted while nobody takes them, expected about a quarter of 20", written)
+			t.Errorf("%d lines were accepted without a write, expected about a quarter of 20", written)
 		}
 		close(to.tokens)
 		writers.Wait()

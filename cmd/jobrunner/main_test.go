@@ -173,8 +173,8 @@ func (p *process) get(path string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// fails runs the program, which must fail, and returns its error.
-func fails(t *testing.T, env []string, args ...string) string {
+// mustFail runs the program, which must fail, and returns its error.
+func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -263,7 +263,7 @@ func TestKeyFromAFile(t *testing.T) {
 		if reason != "no such file" {
 			args = append(args, "--api-key-file="+file)
 		}
-		if text := fails(t, env, args...); !strings.Contains(text, reason) {
+		if text := mustFail(t, env, args...); !strings.Contains(text, reason) {
 			t.Errorf("expected %q, got %s", reason, text)
 		}
 	}
@@ -300,7 +300,7 @@ func TestRefusals(t *testing.T) {
 		if text == "the API key in" {
 			env = environment(home)
 		}
-		said := fails(t, env, append([]string{"serve"}, args...)...)
+		said := mustFail(t, env, append([]string{"serve"}, args...)...)
 		if !strings.Contains(said, text) || strings.Contains(said, "planted-password") {
 			t.Errorf("%v: said %q, not %q", args, said, text)
 		}

@@ -23,7 +23,7 @@ func TestKeysOfNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added := strings.TrimSpace(prints(t, c.env, "keys", "add", "ci", "--engine", engine))
+	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
 	// A new key is accepted at once, also by a node that has just rejected it.
@@ -44,23 +44,23 @@ func TestKeysOfNodes(t *testing.T) {
 	}
 	expect(old, 200)
 	expect(added, 200)
-	if said := fails(t, c.env, "keys", "add", "lost", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
+	if said := mustFail(t, c.env, "keys", "add", "lost", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
 		t.Errorf("a key for the folder: %s", said)
 	}
-	if said := fails(t, c.env, "keys", "add", "old", "--engine", engine); !strings.Contains(said, "exists already") {
+	if said := mustFail(t, c.env, "keys", "add", "old", "--engine", engine); !strings.Contains(said, "exists already") {
 		t.Errorf("a name that is taken: %s", said)
 	}
-	if list := prints(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"); !strings.Contains(list, "old ") || !strings.Contains(list, "ci ") {
+	if list := mustPrint(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"); !strings.Contains(list, "old ") || !strings.Contains(list, "ci ") {
 		t.Errorf("the list is\n%s", list)
 	}
-	prints(t, c.env, "keys", "remove", "old", "--engine", engine)
+	mustPrint(t, c.env, "keys", "remove", "old", "--engine", engine)
 	expect(old, 401)
 	expect(added, 200)
 	c.node(1).interrupt()
 	c.start(1) // its folder still has the key
 	expect(old, 401)
 	c.node(1).interrupt()
-	if said := fails(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
+	if said := mustFail(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
 		t.Errorf("the folder without its database: %s", said)
 	}
 	var stored string

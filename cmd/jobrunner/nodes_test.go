@@ -166,8 +166,8 @@ func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait fu
 	return func() map[string]string { busy.Wait(); return acked }
 }
 
-// settled expects that each job completes with its output, and was retried at most once per fault.
-func (c *nodes) settled(endpoint string, acked map[string]string) account {
+// awaitAll expects that each job completes with its output, and was retried at most once per fault.
+func (c *nodes) awaitAll(endpoint string, acked map[string]string) account {
 	c.t.Helper()
 	all := account{acknowledged: len(acked), takes: map[int]int{}}
 	for id, output := range acked {
@@ -325,7 +325,7 @@ func TestNodesUnderFaults(t *testing.T) {
 		fault(c, c.leader(e.ID))
 		time.Sleep(2 * time.Second)
 		end()
-		all := c.settled(e.ID, wait())
+		all := c.awaitAll(e.ID, wait())
 		stop()
 		return all
 	}

@@ -31,7 +31,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	server.Start()
 	h.start(t, engine)
 	for _, id := range []string{first, second} {
-		if _, _, retries := h.ends(id); retries != 0 {
+		if _, _, retries := h.awaitResult(id); retries != 0 {
 			t.Errorf("the job was retried")
 		}
 	}
@@ -41,7 +41,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	if reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*")); len(reports) > 0 {
 		t.Errorf("delivered reports are left: %v", reports)
 	}
-	h.stops(h.interrupt)
+	h.expectCleanStop(h.interrupt)
 }
 
 // A job whose jobrunner dies whenever it runs is dispatched only twice.

@@ -58,8 +58,8 @@ func (c *contained) podContainers(id string) []string {
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
 }
 
-// logged counts the lines of a pod's log that begin with a text.
-func (c *contained) logged(id, begin string) (lines []string) {
+// podLogLines returns the lines of a pod's log that begin with a text.
+func (c *contained) podLogLines(id, begin string) (lines []string) {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.home, "data", "pods", id, "log.jsonl"))
 	if err != nil {
@@ -74,10 +74,10 @@ func (c *contained) logged(id, begin string) (lines []string) {
 	return lines
 }
 
-// counts expects that a log has every number of the program once and in order.
-func (c *contained) counts(id string, from int) (upTo int) {
+// expectNumbers expects that a log has every number of the program once and in order.
+func (c *contained) expectNumbers(id string, from int) (upTo int) {
 	c.t.Helper()
-	lines := c.logged(id, "count ")
+	lines := c.podLogLines(id, "count ")
 	for i, line := range lines[from:] {
 		if line != fmt.Sprintf("count %d", i+1) {
 			c.t.Fatalf("the log has %q at %d: lines are lost or duplicated: %q", line, i, lines)
@@ -111,8 +111,8 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	}
 	goes, ends := cpuPod(), cpuPod()
 	for _, id := range []string{goes, ends} {
-		c.podIs(id, "RUNNING")
-		c.until("lines", func() bool { return len(c.logged(id, "count ")) > 5 })
+		c.awaitPodStatus(id, "RUNNING")
+		c.until("lines", func() bool { return len(c.podLogLines(id, "count ")) > 5 })
 	}
 	before, over := c.podContainers(goes), c.podContainers(ends)
 	if len(before) != 1 || len(over) != 1 {
@@ -122,25 +122,25 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	e.Output(t, "stop", "--time", "0", over[0])
 	time.Sleep(200 * time.Millisecond) // the other one continues to write
 	c.start(t)
-	if p := c.podIs(goes, "RUNNING"); p.Runtime == nil {
+	if p := c.awaitPodStatus(goes, "RUNNING"); p.Runtime == nil {
 		t.Errorf("%+v", p)
 	}
 	if after := c.podContainers(goes); len(after) != 1 || after[0] != before[0] {
 		t.Errorf("the container was %v and is %v", before, after)
 	}
 	c.podLog(goes, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
-	n := c.counts(goes, 0)
-	c.until("further lines", func() bool { return c.counts(goes, 0) > n+5 })
+	n := c.expectNumbers(goes, 0)
+	c.until("further lines", func() bool { return c.expectNumbers(goes, 0) > n+5 })
 	var v1 struct{ LastStatusChange string }
 	c.call(http.MethodGet, "/v1/pods/"+goes, "", &v1)
 	if !strings.HasPrefix(v1.LastStatusChange, "Adopted: ") {
 		t.Errorf("%+v", v1)
 	}
-	if p := c.podIs(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 137") {
+	if p := c.awaitPodStatus(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 137") {
 		t.Errorf("%+v", p)
 	}
 	c.until("the removal", func() bool { return len(c.podContainers(ends)) == 0 })
-	c.counts(ends, 0)
+	c.expectNumbers(ends, 0)
 
 	// A stop of the jobrunner stops its pods, and the next start starts them.
 	began := time.Now()
@@ -152,7 +152,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 		t.Errorf("containers are left: %v", left)
 	}
 	c.start(t)
-	c.podIs(goes, "RUNNING")
+	c.awaitPodStatus(goes, "RUNNING")
 	c.podLog(goes, "?source=system&tail=5000", "it is started again", nil)
 	c.act(goes, "terminate")
 	c.until("the removal", func() bool { return len(c.podContainers(goes)) == 0 })
@@ -169,14 +169,14 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 	c := newContainedPods(t, e, settings)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
 		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`))
-	c.waitsFor(id, "this machine has no GPU")
+	c.awaitReason(id, "this machine has no GPU")
 	c.act(id, "terminate")
 	// The same works with a network volume and without GPUs.
 	var v struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
 	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
 		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`, cpu, v.ID))
-	p := c.podIs(id, "RUNNING")
+	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {
 		t.Fatalf("%+v", p.Runtime)
@@ -202,7 +202,7 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 		c.until("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
 	}
 	put(t, filepath.Join(c.home, "data", "volumes", v.ID, "exit"), "0")
-	c.podIs(id, "EXITED")
+	c.awaitPodStatus(id, "EXITED")
 	c.until("the removal", func() bool { return len(c.podContainers(id)) == 0 })
 	c.interrupt()
 }
@@ -219,12 +219,12 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	pod := func(image, more string) string {
 		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s%s}`, image, cpu, more))
 	}
-	c.waitsFor(pod("127.0.0.1:1/team/absent", ""), "the registry 127.0.0.1:1 can't be reached")
+	c.awaitReason(pod("127.0.0.1:1/team/absent", ""), "the registry 127.0.0.1:1 can't be reached")
 	id := pod(private, "")
-	c.waitsFor(id, "wants a login")
+	c.awaitReason(id, "wants a login")
 	auth := c.registryAuth("right", containers.Username, containers.Password)
 	c.call(http.MethodPatch, "/v2/pods/"+id, `{"registry":"`+auth+`"}`, nil)
-	c.podIs(id, "RUNNING")
+	c.awaitPodStatus(id, "RUNNING")
 	if err := c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil); err == nil || !strings.Contains(err.Error(), "is in use") {
 		t.Errorf("the registry auth of a pod was deleted: %v", err)
 	}
@@ -233,7 +233,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	}
 	absent := pod(containedImage, "")
 	c.call(http.MethodPatch, "/v2/pods/"+absent, `{"args":"absent-program"}`, nil)
-	c.waitsFor(absent, "absent-program")
+	c.awaitReason(absent, "absent-program")
 	c.interrupt()
 }
 
@@ -247,7 +247,7 @@ func realEphemeralPods(t *testing.T, e *containers.Engine) {
 	}
 	c := start()
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, containedImage, cpu))
-	c.podIs(id, "RUNNING")
+	c.awaitPodStatus(id, "RUNNING")
 	if all := c.podContainers(id); len(all) != 1 {
 		t.Fatalf("containers: %v", all)
 	}

@@ -175,7 +175,7 @@ func (m *podModels) stepOfCluster(p *podModel) {
 		m.call(http.MethodDelete, "/v2/clusters/"+c.id, "", nil)
 		m.clusters = slices.DeleteFunc(m.clusters, func(other *clusterModel) bool { return other == c })
 		for _, member := range c.pods {
-			m.did(member, "terminate")
+			m.apply(member, "terminate")
 		}
 	case 2:
 		c.name = fmt.Sprintf("renamed%d", len(m.steps))
@@ -210,7 +210,7 @@ func (m *podModels) actOn(p *podModel, status, action string) {
 	m.note("%s (%s): %s, refused %v", p.name, status, action, refused)
 	m.expect(m.try(http.MethodPost, "/v2/pods/"+p.id+"/action", `{"action":"`+action+`"}`, nil), refused, "409")
 	if !refused {
-		m.did(p, action)
+		m.apply(p, action)
 	}
 }
 
@@ -222,12 +222,12 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 	m.note("%s (%s): %s in version 1, refused %v", p.name, status, action, refused)
 	m.expect(m.try(http.MethodPost, "/v1/pods/"+p.id+"/"+action, "", nil), refused, "400")
 	if !refused && !nothing {
-		m.did(p, action)
+		m.apply(p, action)
 	}
 }
 
-// did applies an action to the model of a pod.
-func (m *podModels) did(p *podModel, action string) {
+// apply applies an action to the model of a pod.
+func (m *podModels) apply(p *podModel, action string) {
 	switch action {
 	case "start":
 		p.wanted, p.ended = true, ""

@@ -94,8 +94,8 @@ func (h *handlers) podNow(id string) (p podFacts) {
 	return p
 }
 
-// podIs waits until a pod has the status.
-func (h *handlers) podIs(id, status string) (p podFacts) {
+// awaitPodStatus waits until a pod has the status.
+func (h *handlers) awaitPodStatus(id, status string) (p podFacts) {
 	h.t.Helper()
 	defer func() {
 		if h.t.Failed() {
@@ -107,8 +107,8 @@ func (h *handlers) podIs(id, status string) (p podFacts) {
 	return p
 }
 
-// waitsFor waits until a pod's reason contains a text.
-func (h *handlers) waitsFor(id, part string) {
+// awaitReason waits until a pod's reason contains a text.
+func (h *handlers) awaitReason(id, part string) {
 	h.t.Helper()
 	h.until("the reason "+part, func() bool {
 		p := h.podNow(id)
@@ -126,8 +126,8 @@ func (h *handlers) volumeOf(id string) string {
 	return filepath.Join(h.home, "data", "pods", id, "volume")
 }
 
-// starts returns the starts that a pod's volume records.
-func (h *handlers) starts(id string) []string {
+// recordedStarts returns the starts that a pod's volume records.
+func (h *handlers) recordedStarts(id string) []string {
 	text, _ := os.ReadFile(filepath.Join(h.volumeOf(id), "starts")) // may not exist yet
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
@@ -175,9 +175,9 @@ func TestPodIsAProcess(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
 	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
-	p := h.podIs(id, "RUNNING")
-	h.until("its start", func() bool { return len(h.starts(id)) == 1 })
-	words := strings.Fields(h.starts(id)[0])
+	p := h.awaitPodStatus(id, "RUNNING")
+	h.until("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
+	words := strings.Fields(h.recordedStarts(id)[0])
 	if len(words) != 3 || words[1] != "red" || strings.Count(words[2], "GPU-") != 2 || p.CUDAVersion == nil || len(p.Runtime.GPUs) != 2 || p.Runtime.GPUs[0].Util < 50 || p.Reason != nil || p.StartedAt == nil {
 		t.Errorf("%q %+v", words, p)
 	}
@@ -186,7 +186,7 @@ func TestPodIsAProcess(t *testing.T) {
 	}
 
 	server := h.pod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
-	shown := h.podIs(server, "RUNNING")
+	shown := h.awaitPodStatus(server, "RUNNING")
 	if len(shown.Runtime.Ports) != 2 || shown.SSH.Direct == nil || shown.SSH.Direct.Command != fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public) {
 		t.Fatalf("%+v", shown)
 	}
@@ -218,7 +218,7 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--clock=admin")
 	id := h.pod(`{"name":"p","image":"team/unknown",` + cpu + `}`)
-	h.waitsFor(id, "nothing on this machine runs the image team/unknown")
+	h.awaitReason(id, "nothing on this machine runs the image team/unknown")
 	for range 3 {
 		h.call(http.MethodPost, "/clock", `{"advance":120000}`, nil)
 		time.Sleep(100 * time.Millisecond)
@@ -235,26 +235,26 @@ func TestPodThatCannotStartIsLogged(t *testing.T) {
 func TestPodsWait(t *testing.T) {
 	t.Parallel()
 	h := newPods(t, "--simulate-gpus=l4x2")
-	h.waitsFor(h.pod(`{"name":"p","image":"team/unknown",`+cpu+`}`), "nothing on this machine runs the image team/unknown")
-	h.waitsFor(h.pod(`{"name":"p","image":"team/command",`+cpu+`}`), "a pod needs a process or a container")
-	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA H200"}}`), "this machine has no NVIDIA H200; it has 2 × NVIDIA L4")
-	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":4}}`), "a pod asks for 4 GPUs of one type")
-	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","minCudaVersion":"13.0"}}`), "the pod asks for at least 13.0")
-	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","allowedCudaVersions":["11.8"]}}`), "the pod allows only 11.8")
+	h.awaitReason(h.pod(`{"name":"p","image":"team/unknown",`+cpu+`}`), "nothing on this machine runs the image team/unknown")
+	h.awaitReason(h.pod(`{"name":"p","image":"team/command",`+cpu+`}`), "a pod needs a process or a container")
+	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA H200"}}`), "this machine has no NVIDIA H200; it has 2 × NVIDIA L4")
+	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":4}}`), "a pod asks for 4 GPUs of one type")
+	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","minCudaVersion":"13.0"}}`), "the pod asks for at least 13.0")
+	h.awaitReason(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","allowedCudaVersions":["11.8"]}}`), "the pod allows only 11.8")
 
 	first := h.pod(`{"name":"first","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
-	h.podIs(first, "RUNNING")
+	h.awaitPodStatus(first, "RUNNING")
 	second := h.pod(`{"name":"second","image":"builtin/echo","gpu":{"id":"NVIDIA L4"}}`)
-	h.waitsFor(second, "all of this machine's 2 × NVIDIA L4 are in use")
+	h.awaitReason(second, "all of this machine's 2 × NVIDIA L4 are in use")
 	h.act(first, "stop")
-	h.podIs(second, "RUNNING")
+	h.awaitPodStatus(second, "RUNNING")
 	third := h.pod(`{"name":"third","image":"team/pod","gpu":{"id":"NVIDIA L4"}}`)
-	h.podIs(third, "RUNNING")
+	h.awaitPodStatus(third, "RUNNING")
 	h.act(first, "start")
-	h.waitsFor(first, "in use")
+	h.awaitReason(first, "in use")
 	h.call(http.MethodDelete, "/v2/pods/"+second, "", nil)
 	h.act(third, "terminate")
-	h.podIs(first, "RUNNING")
+	h.awaitPodStatus(first, "RUNNING")
 
 	// A worker and a pod never share a GPU.
 	h.createEndpoint("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)
@@ -274,22 +274,22 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
 	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
-	h.waitsFor(id, "this machine has no GPU")
+	h.awaitReason(id, "this machine has no GPU")
 	h.interrupt()
 	h.start(t, "--simulate-gpus=l4x2")
-	h.podIs(id, "RUNNING")
+	h.awaitPodStatus(id, "RUNNING")
 	n := 0
 	begins := func(want int) {
 		t.Helper()
 		n = want
-		h.until(fmt.Sprintf("start %d", want), func() bool { return len(h.starts(id)) == want })
-		h.podIs(id, "RUNNING")
+		h.until(fmt.Sprintf("start %d", want), func() bool { return len(h.recordedStarts(id)) == want })
+		h.awaitPodStatus(id, "RUNNING")
 	}
 	begins(1)
 	h.act(id, "restart")
 	begins(2)
 	h.act(id, "stop")
-	h.podIs(id, "EXITED")
+	h.awaitPodStatus(id, "EXITED")
 	h.podLog(id, "", "asked to end", nil)
 	if p := h.podNow(id); !slices.Equal(p.Actions, []string{"start", "terminate"}) || p.Runtime != nil || p.SSH.Direct != nil {
 		t.Errorf("%+v", p)
@@ -301,14 +301,14 @@ func TestPodsVolumeAndActions(t *testing.T) {
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"locked":false}`, nil)
 	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
 	begins(4)
-	if last := h.starts(id)[n-1]; !strings.Contains(last, "blue") {
-		t.Errorf("%q", h.starts(id))
+	if last := h.recordedStarts(id)[n-1]; !strings.Contains(last, "blue") {
+		t.Errorf("%q", h.recordedStarts(id))
 	}
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	begins(1) // with an empty volume
 	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
 	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
-	h.until("the wiped volume", func() bool { return len(h.starts(id)) == 0 })
+	h.until("the wiped volume", func() bool { return len(h.recordedStarts(id)) == 0 })
 	if p := h.podNow(id); p.Status != "EXITED" {
 		t.Errorf("a reset started the pod: %+v", p)
 	}
@@ -327,19 +327,19 @@ func TestPodsThatEnd(t *testing.T) {
 	h := newPods(t, "--simulate-gpus=l4x2")
 	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	for status, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
-		h.podIs(id, "RUNNING")
+		h.awaitPodStatus(id, "RUNNING")
 		put(t, filepath.Join(h.volumeOf(id), "exit"), status)
-		if p := h.podIs(id, want); p.Reason == nil || *p.Reason != "it ended with exit status "+status {
+		if p := h.awaitPodStatus(id, want); p.Reason == nil || *p.Reason != "it ended with exit status "+status {
 			t.Errorf("%+v", p)
 		}
 		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
 		other := h.pod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
-		h.podIs(other, "RUNNING")
+		h.awaitPodStatus(other, "RUNNING")
 		h.act(other, "terminate")
 		h.act(id, "start")
 	}
 	failed := h.pod(`{"name":"f","image":"builtin/conformance","args":"print hello env COLOR exit 3","env":{"COLOR":"red"},` + cpu + `}`)
-	h.podIs(failed, "ERROR")
+	h.awaitPodStatus(failed, "ERROR")
 	h.podLog(failed, "", "COLOR=red", nil)
 }
 
@@ -421,31 +421,31 @@ func TestPodsSurviveAKill(t *testing.T) {
 	stopped := h.pod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
 	failed := h.pod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
 	waits := h.pod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
-	h.podIs(runs, "RUNNING")
-	h.podIs(stopped, "RUNNING")
+	h.awaitPodStatus(runs, "RUNNING")
+	h.awaitPodStatus(stopped, "RUNNING")
 	h.act(stopped, "stop")
-	h.podIs(failed, "ERROR")
-	h.waitsFor(waits, "nothing on this machine")
-	h.until("its start", func() bool { return len(h.starts(runs)) == 1 })
+	h.awaitPodStatus(failed, "ERROR")
+	h.awaitReason(waits, "nothing on this machine")
+	h.until("its start", func() bool { return len(h.recordedStarts(runs)) == 1 })
 	for i, end := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
-		pid := strings.Fields(h.starts(runs)[i])[0]
+		pid := strings.Fields(h.recordedStarts(runs)[i])[0]
 		end()
 		h.start(t, "--simulate-gpus=l4x2")
-		h.podIs(runs, "RUNNING")
-		h.until("its start", func() bool { return len(h.starts(runs)) == i+2 })
+		h.awaitPodStatus(runs, "RUNNING")
+		h.until("its start", func() bool { return len(h.recordedStarts(runs)) == i+2 })
 		h.podLog(runs, "?source=system&tail=5000", "it is started again", nil)
 		var v1 struct{ LastStatusChange string }
 		h.call(http.MethodGet, "/v1/pods/"+runs, "", &v1)
 		if !strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew") {
 			t.Errorf("%+v", v1)
 		}
-		if p := h.podNow(stopped); p.Status != "EXITED" || len(h.starts(stopped)) > 1 {
+		if p := h.podNow(stopped); p.Status != "EXITED" || len(h.recordedStarts(stopped)) > 1 {
 			t.Errorf("%+v", p)
 		}
 		if p := h.podNow(failed); p.Status != "ERROR" || *p.Reason != "it ended with exit status 1" {
 			t.Errorf("%+v", p)
 		}
-		h.waitsFor(waits, "nothing on this machine")
+		h.awaitReason(waits, "nothing on this machine")
 		if text, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(text), "pod.sh") {
 			t.Errorf("the pod's process %s survived its jobrunner", pid)
 		}

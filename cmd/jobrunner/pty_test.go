@@ -42,7 +42,7 @@ func TestTerminal(t *testing.T) {
 			}
 		}
 	}
-	if out := prints(t, env, "backup", filepath.Join(home, "copy")); strings.Contains(out, "copied") {
+	if out := mustPrint(t, env, "backup", filepath.Join(home, "copy")); strings.Contains(out, "copied") {
 		t.Errorf("progress without a terminal: %q", out)
 	}
 }
@@ -51,9 +51,9 @@ func TestTerminal(t *testing.T) {
 func TestKeysJSON(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir())
-	secret := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint=endpoint0001", "--expires=1h"))
-	prints(t, env, "keys", "add", "all")
-	out := prints(t, env, "keys", "list", "--json")
+	secret := strings.TrimSpace(mustPrint(t, env, "keys", "add", "ci", "--endpoint=endpoint0001", "--expires=1h"))
+	mustPrint(t, env, "keys", "add", "all")
+	out := mustPrint(t, env, "keys", "list", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	keys := make([]map[string]any, len(lines))
 	for i, line := range lines {

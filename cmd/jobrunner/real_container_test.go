@@ -75,8 +75,8 @@ func newContained(t *testing.T, e *containers.Engine, settings string, args ...s
 	return c
 }
 
-// makes creates an endpoint with an image, the volume and further members.
-func (c *contained) makes(image, more string) {
+// createEndpointOf creates an endpoint with an image, the volume and further members.
+func (c *contained) createEndpointOf(image, more string) {
 	c.t.Helper()
 	if more != "" {
 		more = ", " + more
@@ -84,8 +84,8 @@ func (c *contained) makes(image, more string) {
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+more+`}`)
 }
 
-// sends queues a job with an input.
-func (c *contained) sends(input string) (id string) {
+// submit queues a job with an input.
+func (c *contained) submit(input string) (id string) {
 	c.t.Helper()
 	job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)})
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *contained) sends(input string) (id string) {
 	return job.ID
 }
 
-// finishes waits for the end of a job.
-func (c *contained) finishes(id string) (job api.Job) {
+// awaitEnd waits for the end of a job.
+func (c *contained) awaitEnd(id string) (job api.Job) {
 	c.t.Helper()
 	c.until("the end of "+id, func() bool {
 		var err error
@@ -116,27 +116,27 @@ type answer struct {
 
 func (c *contained) completes(id string) (got answer) {
 	c.t.Helper()
-	job := c.finishes(id)
+	job := c.awaitEnd(id)
 	if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" {
-		c.t.Fatalf("the job is %s with %s, error %q\n%s", job.Status, job.Output, job.Error, c.said())
+		c.t.Fatalf("the job is %s with %s, error %q\n%s", job.Status, job.Output, job.Error, c.workerList())
 	}
 	return got
 }
 
-// said returns the endpoint's workers with their reasons.
-func (c *contained) said() string {
+// workerList returns the endpoint's workers with their reasons.
+func (c *contained) workerList() string {
 	_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
 	_, health := c.get("/v2/" + c.endpoint + "/health")
 	return workers + "\n" + health
 }
 
-// all returns the containers of the endpoint, including stopped ones.
-func (c *contained) all() []string {
+// containers returns the containers of the endpoint, including stopped ones.
+func (c *contained) containers() []string {
 	c.t.Helper()
 	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
 }
 
-// ends stops the deployment and expects that it leaves no container.
+// end stops the deployment and expects that it leaves no container.
 func (c *contained) end() {
 	c.t.Helper()
 	began := time.Now()
@@ -146,7 +146,7 @@ func (c *contained) end() {
 	if took > patience {
 		c.t.Errorf("the stop took %s", took)
 	}
-	if left := c.all(); len(left) != 0 {
+	if left := c.containers(); len(left) != 0 {
 		c.t.Errorf("containers are left: %v", left)
 	}
 }
@@ -204,11 +204,11 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	}
 	seen := arguments("planted-token", "planted-second")
 	began := time.Now()
-	c.makes(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
-	got := c.completes(c.sends(string(asked)))
+	c.createEndpointOf(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
+	got := c.completes(c.submit(string(asked)))
 	cold := time.Since(began)
 	began = time.Now()
-	again := c.completes(c.sends(`{"name": "two"}`))
+	again := c.completes(c.submit(`{"name": "two"}`))
 	t.Logf("%s: the first job took %s from the creation of the endpoint, the next one %s", e.Name, cold.Round(10*time.Millisecond), time.Since(began).Round(10*time.Millisecond))
 	if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {
 		t.Errorf("arguments: %q, expected %q", got.Args, want)
@@ -224,7 +224,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	if found := seen(); len(found) > 0 {
 		t.Errorf("arguments of processes contain secrets: %q", found)
 	}
-	all := c.all()
+	all := c.containers()
 	if len(all) != 1 {
 		t.Fatalf("containers: %v", all)
 	}
@@ -247,9 +247,9 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	}
 	began = time.Now()
 	c.start(t)
-	c.completes(c.sends(`{"name": "three"}`))
+	c.completes(c.submit(`{"name": "three"}`))
 	t.Logf("%s: after a restart the first job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
-	if begins := c.begins(); begins["one"] != 1 || begins["three"] != 1 {
+	if begins := c.countStarts(); begins["one"] != 1 || begins["three"] != 1 {
 		t.Errorf("the network volume of the next deployment has %v", begins)
 	}
 	c.end()

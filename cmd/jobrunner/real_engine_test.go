@@ -26,7 +26,7 @@ func (c *contained) reason(part string) (reason string) {
 			return health.Reason
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("no reason with %q within %s:\n%s", part, patience, c.said())
+			c.t.Fatalf("no reason with %q within %s:\n%s", part, patience, c.workerList())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -61,12 +61,12 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		if step.auth != "" {
 			auth = `"registry": "` + step.auth + `"`
 		}
-		c.makes(step.image, auth)
-		waits := c.sends(`{"name": "waits"}`)
+		c.createEndpointOf(step.image, auth)
+		waits := c.submit(`{"name": "waits"}`)
 		reason := c.reason(step.reason)
 		t.Logf("%s: %s", step.name, reason)
-		if strings.Contains(c.said(), "planted") || len(reason) > 500 {
-			t.Errorf("%s: the answers have a password, or a long reason:\n%s", step.name, c.said())
+		if strings.Contains(c.workerList(), "planted") || len(reason) > 500 {
+			t.Errorf("%s: the answers have a password, or a long reason:\n%s", step.name, c.workerList())
 		}
 		if job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, waits); err != nil || job.Status != "IN_QUEUE" {
 			t.Errorf("%s: the job is %s, %v", step.name, job.Status, err)
@@ -95,21 +95,21 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 // say so, and another container replaces it.
 func realCrashes(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "options: [--memory=64m, --memory-swap=64m]")
-	c.makes(containedImage, "")
+	c.createEndpointOf(containedImage, "")
 	for name, step := range map[string]struct{ input, reason string }{
 		"exit":   {`{"name": "exit", "exit": 3}`, "its worker died with exit status 3"},
 		"memory": {`{"name": "memory", "eat": true}`, "its worker died with exit status 137: killed by SIGKILL, out of memory"},
 	} {
-		job := c.finishes(c.sends(step.input))
+		job := c.awaitEnd(c.submit(step.input))
 		if job.Status != "FAILED" || !strings.Contains(job.Error, step.reason) {
 			t.Errorf("%s: the job is %s with %q, expected %q", name, job.Status, job.Error, step.reason)
 		}
 	}
-	c.completes(c.sends(`{"name": "after"}`))
-	if begins := c.begins(); begins["exit"] != 2 || begins["memory"] != 2 || begins["after"] != 1 {
+	c.completes(c.submit(`{"name": "after"}`))
+	if begins := c.countStarts(); begins["exit"] != 2 || begins["memory"] != 2 || begins["after"] != 1 {
 		t.Errorf("starts of jobs: %v", begins)
 	}
-	if all := c.all(); len(all) != 1 {
+	if all := c.containers(); len(all) != 1 {
 		t.Errorf("containers: %v", all)
 	}
 	c.end()
@@ -132,10 +132,10 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.makes(containedImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
+		c.createEndpointOf(containedImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
 		t.Logf("%s: %s", args, c.reason(reason))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
-		c.until("the end of the container", func() bool { return len(c.all()) == 0 })
+		c.until("the end of the container", func() bool { return len(c.containers()) == 0 })
 	}
 	c.end()
 }
@@ -144,40 +144,40 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 // another one. Containers of a second jobrunner on the same engine aren't affected.
 func realKills(t *testing.T, e *containers.Engine) {
 	other := newContained(t, e, "")
-	other.makes(containedImage, `"workers": {"min": 1, "max": 1}`)
-	beside := other.sends(`{"name": "beside", "wait": "go"}`)
+	other.createEndpointOf(containedImage, `"workers": {"min": 1, "max": 1}`)
+	beside := other.submit(`{"name": "beside", "wait": "go"}`)
 	other.until("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
-	theirs := other.all()
+	theirs := other.containers()
 
 	c := newContained(t, e, "")
-	c.makes(containedImage, `"workers": {"min": 1, "max": 1}`)
-	id := c.sends(`{"name": "killed", "wait": "go"}`)
+	c.createEndpointOf(containedImage, `"workers": {"min": 1, "max": 1}`)
+	id := c.submit(`{"name": "killed", "wait": "go"}`)
 	c.until("the job", func() bool { return len(c.lines("begins")) == 1 })
-	before := c.all()
+	before := c.containers()
 	if len(before) != 1 {
 		t.Fatalf("containers: %v", before)
 	}
 	c.kill()
-	if after := c.all(); len(after) != 1 {
+	if after := c.containers(); len(after) != 1 {
 		t.Logf("the kill itself ended the container: %v", after)
 	}
 	c.start(t)
 	c.until("the job's second begin", func() bool { return len(c.lines("begins")) == 2 })
-	if after := c.all(); len(after) != 1 || after[0] == before[0] {
+	if after := c.containers(); len(after) != 1 || after[0] == before[0] {
 		t.Errorf("containers: %v, before the kill %v", after, before)
 	}
 	c.release("go")
 	c.completes(id)
-	if begins := c.begins(); begins["killed"] != 2 {
+	if begins := c.countStarts(); begins["killed"] != 2 {
 		t.Errorf("the job started %d times", begins["killed"])
 	}
-	if now := other.all(); len(now) != 1 || now[0] != theirs[0] {
+	if now := other.containers(); len(now) != 1 || now[0] != theirs[0] {
 		t.Errorf("the other jobrunner had %v, and now %v", theirs, now)
 	}
 	c.end()
 	other.release("go")
 	other.completes(beside)
-	if begins := other.begins(); begins["beside"] != 1 {
+	if begins := other.countStarts(); begins["beside"] != 1 {
 		t.Errorf("the other job started %d times", begins["beside"])
 	}
 	other.end()
@@ -187,8 +187,8 @@ func realKills(t *testing.T, e *containers.Engine) {
 // counting a retry.
 func realStop(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "")
-	c.makes(containedImage, `"workers": {"min": 2, "max": 2}`)
-	soon, late := c.sends(`{"name": "soon", "wait": "soon"}`), c.sends(`{"name": "late", "wait": "late"}`)
+	c.createEndpointOf(containedImage, `"workers": {"min": 2, "max": 2}`)
+	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
 	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
 	began := time.Now()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -203,18 +203,18 @@ func realStop(t *testing.T, e *containers.Engine) {
 	if took > patience {
 		t.Errorf("the stop took %s", took)
 	}
-	if left := c.all(); len(left) != 0 {
+	if left := c.containers(); len(left) != 0 {
 		t.Errorf("containers are left: %v", left)
 	}
 	c.start(t)
 	c.release("late")
-	if got := c.finishes(soon); got.Status != "COMPLETED" || got.Retries != 0 {
+	if got := c.awaitEnd(soon); got.Status != "COMPLETED" || got.Retries != 0 {
 		t.Errorf("the job that was nearly done is %s after %d retries", got.Status, got.Retries)
 	}
-	if got := c.finishes(late); got.Status != "COMPLETED" || got.Retries != 0 {
+	if got := c.awaitEnd(late); got.Status != "COMPLETED" || got.Retries != 0 {
 		t.Errorf("the longer job is %s after %d retries", got.Status, got.Retries)
 	}
-	if begins := c.begins(); begins["soon"] != 1 || begins["late"] != 2 {
+	if begins := c.countStarts(); begins["soon"] != 1 || begins["late"] != 2 {
 		t.Errorf("jobs began so often: %v", begins)
 	}
 	c.end()
@@ -224,29 +224,29 @@ func realStop(t *testing.T, e *containers.Engine) {
 // once, because an engine would wait for one that ignores the stop signal.
 func realLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "")
-	c.balances()
+	c.createBalancer()
 	c.end()
 	if terms := c.lines("terms"); len(terms) != 0 {
 		t.Errorf("workers got SIGTERM: %v", terms)
 	}
 }
 
-// balances creates a load-balancing endpoint with two workers and expects that both answer.
-func (c *contained) balances() {
+// createBalancer creates a load-balancing endpoint with two workers and expects that both answer.
+func (c *contained) createBalancer() {
 	c.t.Helper()
-	c.makes(containedImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
-	c.bothAnswer()
+	c.createEndpointOf(containedImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
+	c.expectBothAnswer()
 }
 
-// bothAnswer expects that both workers behind a load balancer answer.
-func (c *contained) bothAnswer() {
+// expectBothAnswer expects that both workers behind a load balancer answer.
+func (c *contained) expectBothAnswer() {
 	c.t.Helper()
 	answered := map[string]bool{}
 	c.until("answers of both workers", func() bool {
 		status, body := c.get("/v2/" + c.endpoint + "/some/path")
 		who, path, _ := strings.Cut(body, " ")
 		if status != http.StatusOK || path != "/some/path" {
-			c.t.Fatalf("%d %s\n%s", status, body, c.said())
+			c.t.Fatalf("%d %s\n%s", status, body, c.workerList())
 		}
 		answered[who] = true
 		return len(answered) == 2
@@ -260,8 +260,8 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 	}
 	network := e.Network(t)
 	c := newContained(t, e, "network: "+network)
-	c.balances()
-	for _, id := range c.all() {
+	c.createBalancer()
+	for _, id := range c.containers() {
 		ports := e.Output(t, "port", id)
 		t.Log(ports)
 		if !strings.Contains(ports, "8000/tcp -> 127.0.0.1:") || strings.Count(ports, " -> 127.0.0.1:") != 2 || strings.Count(ports, "->") != 2 {
@@ -282,10 +282,10 @@ func realEphemeralKills(t *testing.T, e *containers.Engine) {
 	}
 	c := start()
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+containedImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
-	c.completes(c.sends(`{"name": "one"}`))
+	c.completes(c.submit(`{"name": "one"}`))
 	c.kill()
 	next := start()
-	if left := c.all(); len(left) != 0 {
+	if left := c.containers(); len(left) != 0 {
 		t.Errorf("containers are left: %v", left)
 	}
 	next.interrupt()

@@ -130,7 +130,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Errorf("the older program changed the schema's version to %d", version())
 	}
 	end()
-	t.Log(c.settled(e.ID, wait()))
+	t.Log(c.awaitAll(e.ID, wait()))
 	stop()
 	var byNewer, retried int
 	if err := c.query(&byNewer, "SELECT COUNT(*) FROM jobs WHERE added <> ''"); err != nil || byNewer == 0 {

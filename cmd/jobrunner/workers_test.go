@@ -175,7 +175,7 @@ func (p *process) until(what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			p.t.Fatalf("%s does not come", what)
+			p.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -250,8 +250,8 @@ func TestFiguresOfAWorker(t *testing.T) {
 	}
 }
 
-// ends waits for the end of a job and returns its output: the worker's process and color.
-func (h *handlers) ends(id string) (color string, pid, retries int) {
+// awaitResult waits for the end of a job and returns its output: the worker's process and color.
+func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 	h.t.Helper()
 	var job api.Job
 	h.until("the end of "+id, func() bool {
@@ -362,10 +362,10 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	close(stop)
 	clients.Wait()
 	h.release("go")
-	if color, _, retries := h.ends(busy); color != "red" || retries != 0 {
+	if color, _, retries := h.awaitResult(busy); color != "red" || retries != 0 {
 		t.Errorf("the running job finished with the color %s after %d retries", color, retries)
 	}
-	begins := h.begins()
+	begins := h.countStarts()
 	for name := range colors {
 		if begins[name] != 1 {
 			t.Errorf("%s began %d times", name, begins[name])
@@ -380,7 +380,7 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 			h.until("the end of an old worker", func() bool { return !runs(pid) })
 		}
 	}
-	h.stops(h.interrupt)
+	h.expectCleanStop(h.interrupt)
 }
 
 // rollout returns the progress of the endpoint's newest version.
@@ -390,8 +390,8 @@ func (h *handlers) rollout() (r rollout) {
 	return r
 }
 
-// begins counts the starts of each job.
-func (h *handlers) begins() map[string]int {
+// countStarts counts the starts of each job.
+func (h *handlers) countStarts() map[string]int {
 	all := map[string]int{}
 	for _, words := range h.lines("begins") {
 		all[words[0]]++
@@ -399,8 +399,8 @@ func (h *handlers) begins() map[string]int {
 	return all
 }
 
-// stops stops the deployment and expects that no worker is left.
-func (h *handlers) stops(stop func()) {
+// expectCleanStop stops the deployment and expects that no worker is left.
+func (h *handlers) expectCleanStop(stop func()) {
 	h.t.Helper()
 	stop()
 	for _, words := range h.lines("starts") {
@@ -416,7 +416,7 @@ func TestAStopAmongJobs(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(h *handlers){
 		"SIGTERM": func(h *handlers) {
-			h.stops(func() {
+			h.expectCleanStop(func() {
 				h.cmd.Process.Signal(syscall.SIGTERM)
 				if err := h.cmd.Wait(); err != nil {
 					h.t.Errorf("the jobrunner ended with %s: %s", err, &h.stderr)
@@ -429,7 +429,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			t.Parallel()
 			h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
 			done := h.run("done", "")
-			h.ends(done)
+			h.awaitResult(done)
 			running := []string{h.run("first", "go"), h.run("second", "go")}
 			h.until("two jobs", func() bool { return len(h.lines("begins")) == 3 })
 			var queued []string
@@ -451,7 +451,7 @@ func TestAStopAmongJobs(t *testing.T) {
 				if name == "SIGKILL" && slices.Contains(running, id) {
 					want = 1
 				}
-				if _, _, retries := h.ends(id); retries != want {
+				if _, _, retries := h.awaitResult(id); retries != want {
 					t.Errorf("the job has %d retries, want %d", retries, want)
 				}
 			}
@@ -459,10 +459,10 @@ func TestAStopAmongJobs(t *testing.T) {
 			for n := range 10 {
 				want[fmt.Sprint("queued-", n)] = 1
 			}
-			if begins := h.begins(); !maps.Equal(begins, want) {
+			if begins := h.countStarts(); !maps.Equal(begins, want) {
 				t.Errorf("starts of jobs: %v", begins)
 			}
-			h.stops(h.interrupt)
+			h.expectCleanStop(h.interrupt)
 		})
 	}
 }
