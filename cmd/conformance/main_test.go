@@ -159,7 +159,7 @@ func file(t *testing.T, text string) string {
 func TestRegistry(t *testing.T) {
 	for want, args := range map[string][]string{
 		"A queued job becomes CANCELLED when it is cancelled.":    {"list", "--select=JOB"},
-		"detects a job that waits is":                             {"explain", "job-17"},
+		"detects /cancel of a queued job":                         {"explain", "job-17"},
 		"untestable":                                              {"explain", "JOB-47"},
 		"conformance dev":                                         {"version"},
 		"1 cases at http://127.0.0.1:1: up to":                    {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=VER-36"},

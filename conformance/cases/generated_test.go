@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// What the generator writes is the JSON of the value, and a seed gives one text.
+// The generator's text encodes its value, and the same seed gives the same text.
 func TestGenerator(t *testing.T) {
 	for seed := range uint64(300) {
 		write := func() (any, string) {
@@ -21,7 +21,7 @@ func TestGenerator(t *testing.T) {
 			return v, g.encode(v)
 		}
 		v, text := write()
-		if _, again := write(); again != text {
+		if _, second := write(); second != text {
 			t.Fatalf("seed %d: two texts", seed)
 		}
 		got, err := suite.Decode([]byte(text))
@@ -34,7 +34,7 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// Who keeps numbers as doubles keeps all that it makes.
+// All generated numbers can be represented by doubles.
 func TestGeneratedNumbersAreDoubles(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	list := g.allValues()["numbers"].([]any)
@@ -51,8 +51,8 @@ func TestGeneratedNumbersAreDoubles(t *testing.T) {
 	}
 }
 
-// An input has the size that is asked for, to the byte.
-func TestSized(t *testing.T) {
+// An input has exactly the requested size.
+func TestInputSize(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20} {
 		text, input := inputOfSize(g, size)

@@ -51,6 +51,7 @@ type field struct {
 	// The other version's values for value and otherValue.
 	mappedValue, mappedOtherValue any
 
+	// The marks of members.tsv.
 	described, required, fixed, hidden, mappedHidden bool
 	set, exact, exclusive, single, localOnly, gpu    bool
 }

@@ -35,12 +35,11 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Second) // until goroutines end that a refused body left asleep
+		time.Sleep(time.Second) // lets goroutines end that a refused body left asleep
 	})
 }
 
-// Where target and suite share a bubble of virtual time, no clock has to be
-// advanced.
+// If target and suite share a bubble of virtual time, no clock is advanced.
 func TestInVirtualTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, target conformance.Target) {
 		target.Local = true
@@ -58,8 +57,8 @@ func TestInVirtualTime(t *testing.T) {
 	})
 }
 
-// A case that waits for half an hour is deferred by one process and judged by
-// another, which has nothing but the saved state.
+// A process defers a case that waits for half an hour. Another process, with only the saved
+// state, judges it.
 func TestDeferredCases(t *testing.T) {
 	for _, wait := range []time.Duration{28 * time.Minute, 10 * time.Hour} {
 		inBubble(t, func(t *testing.T, target conformance.Target) {
@@ -87,7 +86,7 @@ func TestDeferredCases(t *testing.T) {
 				Target: target, Select: restored.Select(), Allow: ^conformance.Allow(0), Defer: &restored, Ledger: ledger,
 			})
 			conformance.Merge(before, after)
-			want := report.Pass // in time
+			want := report.Pass
 			if wait > time.Hour {
 				want = report.Inconclusive // the run resumed after the time of the check
 			}

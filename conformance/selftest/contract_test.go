@@ -10,8 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// untried are operations of the contract that the suite's own table leaves out, each
-// with the reason.
+// untried has the operations of the contract that the suite's table omits, with the reason.
 var untried = map[string]string{
 	"v1 GET /openapi.json": "needs no key", "v1 GET /docs": "needs no key", "v2 GET /openapi.json": "needs no key",
 	"v1 POST /pods": "a pod costs money", "v1 PATCH /pods/{}": "a pod costs money", "v1 POST /pods/{}/update": "a pod costs money", "v1 POST /pods/{}/start": "a pod costs money",
@@ -31,8 +30,8 @@ var untried = map[string]string{
 	"jobs POST /status/{}": "only for the public SDKs", "jobs POST /stream/{}": "only for the public SDKs",
 }
 
-// The suite's table of operations has every operation of the contract. It is a table
-// of its own, since the suite shares nothing with what it judges.
+// The suite's table of operations has every operation of the contract. The suite has its
+// own table because it shares nothing with the deployments that it judges.
 func TestEveryOperationIsTried(t *testing.T) {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	normalize := func(op string) string {
@@ -71,28 +70,27 @@ func TestEveryOperationIsTried(t *testing.T) {
 	}
 }
 
-// untriedMembers are members of the contract that the suite's table of members leaves
-// out, each with the reason.
+// untriedMembers has the members of the contract that the suite's table omits, with the reason.
 var untriedMembers = func() map[string]string {
 	out := map[string]string{}
-	for _, of := range []struct{ kind, reason, members string }{
+	for _, row := range []struct{ kind, reason, members string }{
 		{"v2 endpoint", "another case has it (judgeFromTemplate)", "templateId"},
 		{"v2 template", "CMD clauses: not beside args", "entrypoint cmd"},
 		{"v2 endpoint", "CMD clauses: not beside args", "entrypoint cmd"},
 		{"v2 pod", "CMD clauses: not beside args", "entrypoint cmd"},
 		{"v2 endpoint", "scaling.value stands for it", "scaling.queueDelay scaling.requestCount"},
-		{"v1 pod", "on which machine it is decides the deployment's stock", "gpuTypeIds gpuTypePriority gpuCount allowedCudaVersions minRAMPerGPU minVCPUPerGPU cpuFlavorPriority " +
+		{"v1 pod", "the deployment's stock decides the machine", "gpuTypeIds gpuTypePriority gpuCount allowedCudaVersions minRAMPerGPU minVCPUPerGPU cpuFlavorPriority " +
 			"countryCodes dataCenterIds dataCenterPriority interruptible supportPublicIp minDiskBandwidthMBps minDownloadMbps minUploadMbps"},
 		{"v2 pod", "another case has them (VER-79)", "gpu.minRamPerGpu gpu.minVcpuCountPerGpu"},
-		{"v2 pod", "on which machine it is decides the deployment's stock", "gpu gpu.id gpu.count gpu.allowedCudaVersions gpu.minCudaVersion dataCenterIds"},
+		{"v2 pod", "the deployment's stock decides the machine", "gpu gpu.id gpu.count gpu.allowedCudaVersions gpu.minCudaVersion dataCenterIds"},
 		{"v1 pod", "a CPU pod has none", "volumeInGb globalNetworking"},
 		{"v2 pod", "a CPU pod has none", "mounts mounts.persistent mounts.persistent.size mounts.persistent.path globalNetworking"},
 		{"v1 pod", "it needs another object, or a pod of its own", "templateId networkVolumeId locked"},
 		{"v2 pod", "it needs another object, or a pod of its own", "templateId mounts.network locked"},
 		{"v2 pod", "no answer shows it", "startSsh startJupyter"},
 	} {
-		for member := range strings.FieldsSeq(of.members) {
-			out[of.kind+" "+member] = of.reason
+		for member := range strings.FieldsSeq(row.members) {
+			out[row.kind+" "+member] = row.reason
 		}
 	}
 	return out

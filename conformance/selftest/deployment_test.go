@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// newTarget makes the keys of a deployment, in a folder, and names them.
+// newTarget creates the keys of a deployment in a directory.
 func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -33,8 +33,8 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	return target, dir
 }
 
-// startDeployment starts a jobrunner in this process whose clock the suite alone
-// advances, with wrap as a middleware.
+// startDeployment starts a jobrunner in this process, with wrap as a middleware. Only the
+// suite advances its clock.
 func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
 	t.Helper()
 	target := startRunningDeployment(t, wrap, configure...)
@@ -45,7 +45,7 @@ func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configu
 	return target.Target
 }
 
-// runningDeployment is a deployment whose clock runs, and is advanced as well.
+// runningDeployment is a deployment whose clock runs and can also be advanced.
 type runningDeployment struct {
 	conformance.Target
 	stopClock func(context.Context) error
@@ -101,7 +101,7 @@ func postClock(ctx context.Context, h http.Handler, key, body string) (time.Time
 	return answer.Now, nil
 }
 
-// cancellableContext is cancelled when the test ends at the latest.
+// cancellableContext returns a context that is cancelled at the end of the test at the latest.
 func cancellableContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -25,7 +25,7 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		var calls atomic.Int64
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch n := calls.Add(1); {
-			case strings.HasSuffix(r.URL.Path, "/stream/x") || r.URL.Path == "/clock": // requests by the thousand, and the clock
+			case strings.HasSuffix(r.URL.Path, "/stream/x") || r.URL.Path == "/clock": // thousands of requests, and the clock
 				h.ServeHTTP(w, r)
 			case n%7 == 0 && n > 10:
 				stubHandlers["200 {}"](w, r)
@@ -63,8 +63,8 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 	}
 }
 
-// The script of a failure creates the objects of the case and gets the answer that
-// the case got, without the suite.
+// Without the suite, the script of a failure creates the objects of the case and gets the
+// same answer.
 func TestFailureScriptReproduces(t *testing.T) {
 	for _, program := range []string{"curl", "grep"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -103,8 +103,7 @@ func TestFailureScriptReproduces(t *testing.T) {
 	}
 }
 
-// A clause that watches all exchanges of a run has a script with the requests that
-// led to the failure.
+// A failure of a case with Watch has a script with the requests that led to it.
 func TestFailureScriptOfWatchedExchange(t *testing.T) {
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,8 +122,7 @@ func TestFailureScriptOfWatchedExchange(t *testing.T) {
 	}
 }
 
-// The report counts the requests and jobs of reruns separately, and in no other
-// figure.
+// The report counts the requests and jobs of reruns separately.
 func TestRerunsAreCountedSeparately(t *testing.T) {
 	var arrived atomic.Int64
 	target := startDeployment(t, func(h http.Handler) http.Handler {
@@ -153,7 +151,7 @@ func TestRerunsAreCountedSeparately(t *testing.T) {
 	}
 }
 
-// stopWords are words that do not say what a value counts.
+// stopWords are words that don't name what a value counts.
 var stopWords = []string{"none", "one", "an", "a", "it", "is", "the", "there", "empty", "twice", "and", "of", "no", "not", "that", "more", "than"}
 
 var (
@@ -163,15 +161,15 @@ var (
 	wordPattern   = regexp.MustCompile(`[A-Za-z][A-Za-z-]+`)
 )
 
-// hasNoun tells whether a text has a word beside formatting verbs and stop words,
-// as "4 calls" has and "4" has not.
+// hasNoun tells whether a text has a word other than formatting verbs and stop words, like
+// "4 calls" and unlike "4".
 func hasNoun(text string) bool {
 	return slices.ContainsFunc(wordPattern.FindAllString(formatVerb.ReplaceAllString(text, ""), -1), func(w string) bool {
 		return !slices.Contains(stopWords, strings.ToLower(w))
 	})
 }
 
-// Every actual value that a case reports has a noun: "4 calls", and not "4".
+// Every actual value that a case reports has a noun: "4 calls" instead of "4".
 func TestActualValuesHaveNouns(t *testing.T) {
 	files, err := filepath.Glob("../cases/*.go")
 	if err != nil {

@@ -16,16 +16,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// runsVariable is the environment variable with the number of runs to compare;
-// make soak sets it to a hundred.
+// runsVariable is the environment variable with the number of runs to compare. make soak
+// sets it to 100.
 const runsVariable = "CONFORMANCE_RUNS"
 
-// The jobrunner keeps every MUST and SHOULD of the operations that it serves, in
-// any order and with any number of cases at a time. Both programs run as users
-// start them.
+// The jobrunner keeps every MUST and SHOULD of the operations that it serves, in any order
+// and with any number of concurrent cases. Both programs are separate processes.
 func TestJobrunnerConforms(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compares several runs: TestLocal of cmd/conformance is one of them")
+		t.Skip("it compares several runs, and TestLocal of cmd/conformance is such a run")
 	}
 	runs := 3
 	if text := os.Getenv(runsVariable); text != "" {
@@ -60,7 +59,7 @@ func TestJobrunnerConforms(t *testing.T) {
 	}
 }
 
-// A clause has the same verdict alone as beside all others: no case depends on
+// A clause has the same verdict alone and together with all others, so no case depends on
 // others that advance the clock.
 func TestEachClauseAlone(t *testing.T) {
 	judged := map[string]bool{}
@@ -84,9 +83,9 @@ func TestEachClauseAlone(t *testing.T) {
 	}
 }
 
-// The jobrunner conforms in this process, too, where the race detector sees both
-// sides: without the cases that load the deployment. TestLocal of cmd/conformance runs all
-// of them in each make test, which has a third of them here.
+// The jobrunner also conforms in this process, where the race detector sees both sides.
+// Cases that load the deployment are left out. Short tests judge a third of the cases;
+// TestLocal of cmd/conformance judges all.
 func TestJobrunnerConformsInProcess(t *testing.T) {
 	var selected []string
 	for i, c := range conformance.Cases() {
@@ -98,8 +97,8 @@ func TestJobrunnerConformsInProcess(t *testing.T) {
 	expectConformant(t, judge(t, conformance.Options{Target: startDeployment(t, nil), Select: selected}), len(selected)/4)
 }
 
-// expectConformant fails the test for a clause that is not kept, for a case that sends more
-// requests than it declares, and if fewer clauses than minPassed are kept.
+// expectConformant fails the test if a clause isn't kept, if a case sends more requests
+// than it declares, and if fewer clauses than minPassed pass.
 func expectConformant(t *testing.T, r *report.Report, minPassed int) {
 	t.Helper()
 	maxRequests := map[string]int{}
@@ -117,7 +116,7 @@ func expectConformant(t *testing.T, r *report.Report, minPassed int) {
 	expectNoFailure(t, r)
 }
 
-// expectNoFailure fails the test for a clause that was judged and did not pass.
+// expectNoFailure fails the test if a judged clause did not pass.
 func expectNoFailure(t *testing.T, r *report.Report) {
 	t.Helper()
 	for _, x := range r.Results {

@@ -15,18 +15,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// mockPackage is the npm package of a mock server from outside this project.
+// mockPackage is the npm package of an independent mock server.
 const mockPackage = "@stoplight/prism-cli@5.12.0"
 
 //go:embed testdata/mock.tsv
 var predictions string
 
-// An independent mock server of testdata/mock.yaml gets the verdicts that
-// testdata/mock.tsv predicts, where the document keeps the contract and where it
-// does not.
+// An independent mock server of testdata/mock.yaml gets the verdicts of testdata/mock.tsv.
+// The document keeps some clauses and violates others.
 func TestIndependentMock(t *testing.T) {
 	if testing.Short() {
-		t.Skip("npm fetches the server from the network: see make test-all")
+		t.Skip("npm downloads the server: see make test-all")
 	}
 	want := map[string]string{}
 	for line := range strings.Lines(predictions) {
@@ -58,7 +57,7 @@ func TestIndependentMock(t *testing.T) {
 	}
 }
 
-// startMock serves the examples of an OpenAPI document, and returns the URL.
+// startMock serves the examples of an OpenAPI document and returns the URL.
 func startMock(t *testing.T, document string) string {
 	t.Helper()
 	skipOrFail := t.Skipf

@@ -17,10 +17,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Three jobrunners on one PostgreSQL conform as one does, whichever of them answers a
-// request. The tests run a sample of the cases: limits, of which each node reserves a
-// share, and those about the queue, whose jobs several nodes see. CONFORMANCE_NODES=1 runs
-// all (make nodes).
+// Three jobrunners on one PostgreSQL conform like one, whichever of them answers a request.
+// The tests run a sample of the cases: limits, of which each node reserves a share, and
+// queues, whose jobs several nodes see. CONFORMANCE_NODES=1 runs all cases (make nodes).
 func TestThreeNodesConform(t *testing.T) {
 	sample := []string{"OPS-17", "OPS-20", "OPS-24"}
 	if !testing.Short() {
@@ -38,12 +37,12 @@ func TestThreeNodesConform(t *testing.T) {
 	t.Logf("%v", r.Counts)
 }
 
-// skew is by how much the clock of each node is ahead of the one before: as much as
-// those of machines may be.
+// skew is how far the clock of each node is ahead of the previous node's, as much as
+// between real machines.
 const skew = 40 * time.Millisecond
 
-// startNodes starts so many jobrunners on one database, behind a proxy that gives each
-// the next request in turn. The suite advances the clocks of all.
+// startNodes starts n jobrunners on one database, behind a proxy that distributes requests
+// in turn. The suite advances the clocks of all.
 func startNodes(t *testing.T, n int) conformance.Target {
 	t.Helper()
 	target, dir := newTarget(t)

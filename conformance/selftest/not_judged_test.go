@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// A run that judges nothing is inconclusive, whatever the reason, and names the
-// clauses that it did not judge.
+// A run that judges nothing is inconclusive, whatever the reason, and names all clauses.
 func TestNothingJudged(t *testing.T) {
 	local, remote := startDeployment(t, nil), startDeployment(t, nil)
 	remote.Local, remote.Advance, remote.UserKey, remote.OtherKey = false, nil, "", ""
@@ -36,7 +35,7 @@ func TestNothingJudged(t *testing.T) {
 	}
 }
 
-// A clause with a skipped case is partly judged, and every form of the report says why.
+// A clause with a skipped case is partly judged. Every form of the report gives the reason.
 func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Endpoint = createEndpoint(t, target)
@@ -78,7 +77,7 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 	}
 }
 
-// A case that leaves out a part of what it judges says so.
+// A clause is partly judged if a case leaves out a part.
 func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	target := startDeployment(t, nil)
 	o := conformance.Options{Target: target, Select: []string{"V-07", "AUT-10", "SUB-04"}, MaxWait: time.Hour}
@@ -97,8 +96,8 @@ func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
 	}
 }
 
-// A run is inconclusive where a MUST can't be judged because a SHOULD is not kept:
-// otherwise no exit code would show that.
+// A MUST that is blocked by a violated SHOULD is inconclusive. Otherwise no exit code would
+// show it.
 func TestMustBlockedByBrokenShould(t *testing.T) {
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +127,8 @@ func TestMustBlockedByBrokenShould(t *testing.T) {
 	}
 }
 
-// A resumed run that is interrupted ends so, whatever the first part found.
+// An interrupted resumed run has the exit code of an interruption, whatever the first run's
+// was.
 func TestMergeKeepsInterruption(t *testing.T) {
 	before := &report.Report{Results: []report.Result{{Clause: "JOB-17", Verdict: report.Pass}}}
 	conformance.Merge(before, &report.Report{Exit: conformance.ExitInterrupted})

@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// serveOperations passes requests of the management API to the jobrunner, those of
-// these operations of the job API to their handlers, and all others to rest.
+// serveOperations passes requests of the management API to the jobrunner, those of the
+// given operations of the job API to their handlers, and all others to rest.
 func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) func(http.Handler) http.Handler {
 	return func(jobrunner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,10 +33,9 @@ func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) 
 	}
 }
 
-// A run against a server that serves few operations ends soon, with everything
-// allowed and reruns of failures: no case waits for an effect that can't occur any
-// more. Virtual time passes only while all goroutines sleep, so that the duration is
-// that of waits.
+// A run against a server that serves few operations ends soon, even with everything allowed
+// and with reruns: no case waits for an effect that can't occur. Virtual time passes only
+// while all goroutines sleep, so the duration is that of waits.
 func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
 	rest := map[string]http.HandlerFunc{"404": stubHandlers["404"]}
@@ -49,7 +48,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 	for name, rest := range rest {
 		for _, c := range []struct {
 			name        string
-			deployment  func(http.Handler) http.Handler // made of a jobrunner
+			deployment  func(http.Handler) http.Handler // wraps a jobrunner
 			change      func(*conformance.Target)
 			maxDuration time.Duration
 		}{
@@ -58,14 +57,13 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 				"only health, without the management API", func(http.Handler) http.Handler { return preflightServer(rest, false) },
 				func(t *conformance.Target) { t.Endpoint, t.BaseURL, t.QueueURL = "our-endpoint", "", t.BaseURL }, 0,
 			},
-			// A read may be from before a change: a case waits some seconds for each
-			// object to show it.
+			// Reads may lag behind a change, so a case waits some seconds for each object.
 			{"creates objects", func(http.Handler) http.Handler { return preflightServer(rest, true) }, nil, 6 * time.Minute},
 			{"only the management API", serveOperations(nil, rest), nil, time.Minute},
 			// A deployment that accepts a job may let it wait until its ttl ends.
 			{"accepts jobs", serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "runsync": queuedJob}, rest), nil, 90 * time.Second},
-			// A worker may take long to start: the first case that waits in vain for one
-			// spares the others the wait.
+			// A worker may take long to start. After the first case has waited in vain, the others
+			// wait for a shorter time.
 			{"jobs stay IN_QUEUE", serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "status": queuedJob}, rest), nil, 12 * time.Minute},
 		} {
 			if c.maxDuration > 10*time.Minute && name != "404" {
@@ -96,7 +94,7 @@ func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 	}
 }
 
-// A run ends against a target that accepts requests and answers none.
+// A run against a target that accepts requests, but answers none, ends.
 func TestRunAgainstHangingServerEnds(t *testing.T) {
 	hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server detects a closed connection
@@ -126,10 +124,10 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		deployment   func(http.Handler) http.Handler
 		allow        conformance.Allow
 		selected     string
-		longest      time.Duration
-		inconclusive int // at least
+		maxDuration  time.Duration
+		inconclusive int // minimum
 		reason       string
-		pass         int // at least
+		pass         int // minimum
 	}{
 		"everything hangs, only reads": {everythingHangs, 0, "*", 4 * time.Minute, 30, "3 requests in a row timed out", 0},
 		"everything hangs":             {everythingHangs, ^conformance.Allow(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
@@ -143,17 +141,17 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 					o.Target.Endpoint = "our-endpoint"
 				}
 				if strings.HasPrefix(c.selected, "BIL") {
-					o.Parallel = 1 // there are few cases in the section
+					o.Parallel = 1 // the section has few cases
 				}
 			})
-			took, with := time.Duration(r.Duration), 0
+			took, withReason := time.Duration(r.Duration), 0
 			for _, x := range r.Results {
 				if strings.Contains(x.Reason, c.reason) {
-					with++
+					withReason++
 				}
 			}
-			if took > c.longest || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < c.inconclusive || with == 0 || r.Counts[report.Pass] < c.pass || r.Exit != conformance.ExitInconclusive && len(r.Leaked) == 0 {
-				t.Errorf("%s, %v, %d with the reason, exit code %d, left %v, %q", took, r.Counts, with, r.Exit, r.Leaked, r.Preflight)
+			if took > c.maxDuration || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < c.inconclusive || withReason == 0 || r.Counts[report.Pass] < c.pass || r.Exit != conformance.ExitInconclusive && len(r.Leaked) == 0 {
+				t.Errorf("%s, %v, %d with the reason, exit code %d, not deleted %v, %q", took, r.Counts, withReason, r.Exit, r.Leaked, r.Preflight)
 			}
 			for _, x := range r.Results {
 				if x.Verdict == report.Fail {
@@ -164,16 +162,16 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 	}
 }
 
-// A run sends no more requests than it may, also where jobs never start and cases poll, and
-// deletes its objects within the bound.
+// A run sends at most --max-requests requests and deletes its objects within that limit,
+// even if jobs never start and cases poll.
 func TestRunKeepsToMaxRequests(t *testing.T) {
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
 	for name, deployment := range map[string]func(http.Handler) http.Handler{
-		"all is well":      unchanged,
+		"no fault":         unchanged,
 		"jobs never start": serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "status": queuedJob}, stubHandlers["404"]),
-		"all is slow":      withLatency(3 * time.Second),
+		"slow answers":     withLatency(3 * time.Second),
 	} {
-		for _, most := range []int{100, 400} {
+		for _, maxRequests := range []int{100, 400} {
 			var requests atomic.Int64
 			r := remoteInBubble(t, func(h http.Handler) http.Handler {
 				h = deployment(h)
@@ -182,17 +180,17 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 					h.ServeHTTP(w, r)
 				})
 			}, func(o *conformance.Options) {
-				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, most, 5*time.Minute
+				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, maxRequests, 5*time.Minute
 				plan, err := conformance.Plan(*o)
-				if err != nil || plan.Requests > most || len(plan.Cases) < most/40 {
+				if err != nil || plan.Requests > maxRequests || len(plan.Cases) < maxRequests/40 {
 					t.Errorf("%s: a plan with %d requests of %d cases, %v", name, plan.Requests, len(plan.Cases), err)
 				}
 				if lines := strings.Count(plan.String(), "skipped, budget"); lines > 2 {
 					t.Errorf("%d lines about the budget in\n%s", lines, plan)
 				}
 			})
-			if n := int(requests.Load()); n > most || len(r.Leaked) > 0 || r.Judged() == 0 {
-				t.Errorf("%s: %d requests of %d, %v, left %v", name, n, most, r.Counts, r.Leaked)
+			if n := int(requests.Load()); n > maxRequests || len(r.Leaked) > 0 || r.Judged() == 0 {
+				t.Errorf("%s: %d requests of %d, %v, not deleted %v", name, n, maxRequests, r.Counts, r.Leaked)
 			}
 		}
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// limiter tells whether a request is accepted at this time; it counts each key by
-// itself.
+// limiter tells whether a request is accepted at a time. It counts each key separately.
 type limiter func(key string, now time.Time) bool
 
-// slidingWindow accepts n requests in any period of this length.
+// slidingWindow accepts n requests in any period of the length.
 func slidingWindow(n int, length time.Duration) limiter {
 	accepted := map[string][]time.Time{}
 	return func(key string, now time.Time) bool {
@@ -77,8 +76,8 @@ func bucket(n int, length time.Duration) limiter {
 	}
 }
 
-// A deployment conforms with any algorithm that keeps the limits of the contract,
-// and with none that has other limits.
+// A deployment conforms with any algorithm that has the limits of the contract, and fails
+// with other limits.
 func TestRateLimitAlgorithms(t *testing.T) {
 	algorithms := map[string]func(int, time.Duration) limiter{"sliding window": slidingWindow, "fixed window": fixedWindow, "bucket": bucket}
 	for name, algorithm := range algorithms {
@@ -139,7 +138,7 @@ func TestRateLimitAlgorithms(t *testing.T) {
 				options := conformance.Options{Target: target, Select: []string{"RAT-05", "RAT-06", "RAT-08", "RAT-09", "RAT-10"}}
 				r := judge(t, options)
 				for tries := 1; r.Counts[report.Inconclusive] > 0 && r.Counts[report.Fail] == 0 && tries < 4; tries++ {
-					r = judge(t, options) // a busy machine sent the requests too slowly
+					r = judge(t, options) // a busy machine may send the requests too slowly
 				}
 				if failed := r.Counts[report.Fail] > 0; failed != c.fails {
 					t.Errorf("%v", r.Counts)

@@ -1,5 +1,4 @@
-// Package selftest_test tests the suite itself, against the jobrunner and against
-// faulty servers.
+// Package selftest_test tests the suite against the jobrunner and against faulty servers.
 package selftest_test
 
 import (
@@ -15,40 +14,40 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// A case has all fields of its clause's statement or, where another case of the
-// clause has them, none. All that have them agree.
-func TestCasesStateTheirClauses(t *testing.T) {
+// A case declares its clause with all fields, or has none of these fields if another case
+// declares it. Several declarations of a clause are equal.
+func TestCasesDeclareTheirClauses(t *testing.T) {
 	type statement struct {
 		level              suite.Level
 		source, text, note string
 		live               suite.Dialect
 	}
 	idPattern := regexp.MustCompile(`^[A-Z]+-[0-9]{2}$`)
-	stated := map[string]statement{}
+	declared := map[string]statement{}
 	for _, c := range conformance.Cases() {
 		s := statement{c.Level, c.Source, c.Statement, c.Note, c.Live}
-		before, alreadyStated := stated[c.Clause()]
+		other, alreadyDeclared := declared[c.Clause()]
 		switch {
 		case s == statement{} && c.ID != c.Clause():
-			continue // another case states it
+			continue // another case declares the clause
 		case !slices.Contains(suite.Levels, c.Level) || c.Source == "" || c.Statement == "":
 			t.Errorf("case %s has no valid Level, Source or Statement: %+v", c.ID, s)
-		case alreadyStated && before != s:
-			t.Errorf("case %s states %+v, and another case of the clause %+v", c.ID, s, before)
+		case alreadyDeclared && other != s:
+			t.Errorf("case %s declares %+v, and another case of the clause %+v", c.ID, s, other)
 		case !idPattern.MatchString(c.Clause()) || !slices.ContainsFunc(report.Areas, func(a report.Area) bool { return strings.HasPrefix(c.ID, a.ID+"-") }):
 			t.Errorf("case %s: expected an id like JOB-01 or JOB-01-word, of an area in report/areas.go", c.ID)
 		}
-		stated[c.Clause()] = s
+		declared[c.Clause()] = s
 	}
 	for _, c := range clauses.All() {
-		if stated[c.ID].text != "" && c.Untestable != "" {
+		if declared[c.ID].text != "" && c.Untestable != "" {
 			t.Errorf("%s has a case, and is in clauses/without_case.go", c.ID)
 		}
 	}
 }
 
-// Every clause has a case, or a written reason why not; every case has a
-// clause, and no two clauses or cases have the same id.
+// Every clause has a case or a reason why it has none, every case has a clause, and ids are
+// unique.
 func TestClausesAndCases(t *testing.T) {
 	judged, seen := map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Cases() {

@@ -23,9 +23,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// remoteInBubble judges a jobrunner as a remote deployment with an ordinary clock,
-// with everything allowed and wrap as a middleware. It runs in virtual time, so that
-// waits take no real time.
+// remoteInBubble judges a jobrunner as a remote deployment with a real-time clock,
+// everything allowed, and wrap as a middleware. It runs in virtual time, so waits take no
+// real time.
 func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change func(*conformance.Options)) (r *report.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Minute) // until goroutines end that a refused body left asleep
+		time.Sleep(time.Minute) // lets goroutines end that a refused body left asleep
 	})
 	return r
 }
@@ -69,14 +69,14 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 // unchanged returns the handler itself.
 func unchanged(h http.Handler) http.Handler { return h }
 
-// withLatency delays requests and answers, as a distant network does: half of the
-// latency passes before a request arrives, and half after its answer is made.
+// withLatency delays requests and answers like a distant network: half of the latency
+// before the request arrives, and half after the answer.
 func withLatency(latency time.Duration) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
-				return // the client is gone
+				return // the client has disconnected
 			}
 			time.Sleep(latency / 2)
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -90,14 +90,13 @@ func withLatency(latency time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// withLateEffects makes a deployment that applies ttl and execution time-out too
-// late by the lag, as one does whose sweeper runs rarely: it lengthens these times
-// in submissions.
+// withLateEffects makes a deployment apply ttl and execution time-outs too late by lag, as
+// if its sweeper ran rarely. It lengthens these times in submissions.
 func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
-	lengthen := func(value any, least, most int64) any {
+	lengthen := func(value any, minimum, maximum int64) any {
 		number, ok := value.(json.Number)
 		ms, err := number.Int64()
-		if !ok || err != nil || ms < least || ms > most-lag.Milliseconds() {
+		if !ok || err != nil || ms < minimum || ms > maximum-lag.Milliseconds() {
 			return value
 		}
 		return ms + lag.Milliseconds()
@@ -107,9 +106,9 @@ func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			text, err := io.ReadAll(r.Body)
 			if err != nil {
-				return // the client is gone
+				return // the client has disconnected
 			}
-			if len(text) > 1<<16 { // of a case about sizes, which has no times
+			if len(text) > 1<<16 { // a case about sizes sets no times
 				r.Body = io.NopCloser(bytes.NewReader(text))
 				h.ServeHTTP(w, r)
 				return
@@ -146,15 +145,14 @@ func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// A remote run neither fails nor needs a rerun because of latency, or because the
-// deployment applies timed effects late.
+// A remote run doesn't fail or need reruns because of latency or late timed effects.
 func TestRemoteRunToleratesDelays(t *testing.T) {
 	lateEffects := withLateEffects(4 * time.Second)
 	for name, c := range map[string]struct {
 		wrap            func(http.Handler) http.Handler
 		change          func(*conformance.Options)
 		maxInconclusive int  // clauses that may be inconclusive
-		sample          bool // runs with -short, too: it has both kinds of delay
+		sample          bool // runs with -short; has both kinds of delay
 	}{
 		"near":            {wrap: unchanged},
 		"700 ms away":     {wrap: withLatency(700 * time.Millisecond), maxInconclusive: 4},
@@ -200,7 +198,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 	}
 }
 
-// A run judges no answer from a cache: as many requests arrive as it counts.
+// A run caches no answers: as many requests arrive as it counts.
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64
 	r := remoteInBubble(t, func(h http.Handler) http.Handler {
@@ -220,7 +218,7 @@ func TestRemoteRunCachesNoAnswer(t *testing.T) {
 		}
 		seen[x.Case] = true
 	}
-	// The preflight sends two. The others that no clause counts create and delete
+	// The preflight sends two requests. Other requests that no clause counts create and delete
 	// endpoints.
 	if n := int(arrived.Load()); n != int(r.Requests)+2 || sent > n || sent < 30 {
 		t.Errorf("%d requests arrived, the report says %d, and its clauses %d", n, r.Requests, sent)

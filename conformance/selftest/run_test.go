@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// judge runs the suite, and ends the test where it can't start.
+// judge runs the suite, and fails the test if it can't start.
 func judge(t *testing.T, o conformance.Options) *report.Report {
 	t.Helper()
 	r, err := conformance.Judge(t.Context(), o)
@@ -29,7 +29,7 @@ func judge(t *testing.T, o conformance.Options) *report.Report {
 	return r
 }
 
-// verdicts are the verdicts of a report, by clause.
+// verdicts returns the verdicts of a report by clause.
 func verdicts(r *report.Report) map[string]report.Verdict {
 	m := map[string]report.Verdict{}
 	for _, x := range r.Results {
@@ -46,7 +46,7 @@ func TestRunFromGo(t *testing.T) {
 	}
 }
 
-// A run against a target that is down ends soon, with the reason in one line.
+// A run against an unreachable target ends soon, with the reason in one line.
 func TestTargetIsDown(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)
@@ -67,9 +67,9 @@ func TestTargetIsDown(t *testing.T) {
 	}
 }
 
-// No report has a secret, in any of the texts of failures.
+// No report contains a secret.
 func TestReportHasNoSecret(t *testing.T) {
-	// Most cases fail here, so that the report has many answers.
+	// Most cases fail, so the report has many answers.
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/status/") {
@@ -100,8 +100,7 @@ func TestReportHasNoSecret(t *testing.T) {
 	}
 }
 
-// A failure on the list of known deviations does not fail the run, and a listed
-// clause that passes does.
+// A listed deviation doesn't fail the run, but a listed clause that passes does.
 func TestKnownDeviations(t *testing.T) {
 	broken := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -146,8 +145,7 @@ func TestKnownDeviations(t *testing.T) {
 	}
 }
 
-// A failure that a rerun does not repeat is inconclusive, with the share of runs that
-// failed.
+// A failure that reruns don't reproduce is inconclusive, with the share of failed runs.
 func TestFlakyFailure(t *testing.T) {
 	var calls atomic.Int64
 	target := startDeployment(t, func(h http.Handler) http.Handler {
@@ -165,8 +163,7 @@ func TestFlakyFailure(t *testing.T) {
 	}
 }
 
-// The list of unserved operations has those that the jobrunner does not serve, and no
-// others.
+// unserved.tsv has exactly the operations that the jobrunner doesn't serve.
 func TestUnservedList(t *testing.T) {
 	target := startDeployment(t, nil)
 	for _, op := range conformance.Unserved() {
@@ -192,9 +189,9 @@ func TestUnservedList(t *testing.T) {
 	}
 }
 
-// isServed tells whether a path has a handler for the method. Without one the router
-// answers 405, 404 with the text below or, where the pattern of another path has a
-// parameter in the place of a word, any 404.
+// isServed tells whether a path has a handler for the method. Without one, the router
+// answers 405, 404 with the text below, or any 404 if another path's pattern has a
+// parameter at the same place.
 func isServed(t *testing.T, target conformance.Target, method, path string) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader("{}"))
@@ -215,17 +212,17 @@ func isServed(t *testing.T, target conformance.Target, method, path string) bool
 	return resp.StatusCode != http.StatusMethodNotAllowed && resp.StatusCode != http.StatusNotImplemented && !strings.HasPrefix(body.Detail, "there is nothing at")
 }
 
-// A run that leaves an object ends with a code of its own and names the object, although
+// A run that doesn't delete an object has its own exit code and names the object, even if
 // version 1 hides it and answers 404.
-func TestHiddenObjectIsLeft(t *testing.T) {
-	for name, hidesForEver := range map[string]bool{"while it is used": false, "for ever": true} {
+func TestHiddenObjectIsReported(t *testing.T) {
+	for name, alwaysHidden := range map[string]bool{"while it is used": false, "always": true} {
 		var used atomic.Bool
 		used.Store(true)
 		target := startDeployment(t, func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.HasPrefix(r.URL.Path, "/v1/templates/") && (hidesForEver || used.Load()) {
+				if strings.HasPrefix(r.URL.Path, "/v1/templates/") && (alwaysHidden || used.Load()) {
 					if r.Method == http.MethodDelete {
-						used.Store(false) // the second attempt is one after the template was used
+						used.Store(false) // at the second attempt, the template is no longer in use
 					}
 					stubHandlers["404"](w, r)
 					return
@@ -235,17 +232,16 @@ func TestHiddenObjectIsLeft(t *testing.T) {
 		})
 		target.Local, target.Advance = false, nil
 		r := judge(t, conformance.Options{Target: target, Select: []string{"T-01"}, Allow: suite.Create})
-		if hidesForEver != (len(r.Leaked) == 1 && r.Exit == conformance.ExitLeaked && strings.Contains(r.Leaked[0], "/v1/templates/")) || !hidesForEver && r.Exit != 0 {
-			t.Errorf("%s: exit code %d, %v, left %v", name, r.Exit, r.Counts, r.Leaked)
+		if alwaysHidden != (len(r.Leaked) == 1 && r.Exit == conformance.ExitLeaked && strings.Contains(r.Leaked[0], "/v1/templates/")) || !alwaysHidden && r.Exit != 0 {
+			t.Errorf("%s: exit code %d, %v, not deleted %v", name, r.Exit, r.Counts, r.Leaked)
 		}
 	}
 }
 
-// An interrupted run deletes the objects that it created, and records that in the
-// ledger.
+// An interrupted run deletes its objects and records that in the ledger.
 func TestInterrupted(t *testing.T) {
 	target := startDeployment(t, nil)
-	target.Local, target.Advance = false, nil // so that the case waits for the time to pass
+	target.Local, target.Advance = false, nil // the case waits in real time
 	ctx, cancel := cancellableContext(t)
 	ledger := t.TempDir() + "/ledger"
 	go func() {
@@ -270,9 +266,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Without --allow a run only reads, with at most 260 requests, of which 38 are about
-// pods; of the five histories of billing each clause about them reads two.
-// --max-requests is higher, for operations that are not served yet.
+// Without --allow a run only reads, with at most 260 requests, of which 38 are about pods.
+// Each clause about billing reads two of the five histories. The default of --max-requests
+// is higher, for operations that aren't served yet.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool

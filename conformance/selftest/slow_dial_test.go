@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// The clock is not advanced while a request is in flight, however long its
-// connection takes to open.
+// The clock isn't advanced while a request is in flight, however long its connection takes
+// to open.
 func TestAdvanceWaitsForSlowConnections(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Client = &http.Client{Transport: &http.Transport{
@@ -34,8 +34,8 @@ func TestAdvanceWaitsForSlowConnections(t *testing.T) {
 	}
 }
 
-// A response that takes more than half a second is judged like any other, whether the
-// suite alone advances the clock or time passes meanwhile.
+// A response that takes more than half a second is judged like any other, on a stopped and
+// on a running clock.
 func TestSlowResponsesWhileClockAdvances(t *testing.T) {
 	for name, stopped := range map[string]bool{"stopped clock": true, "running clock": false} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
-// stubHandlers are servers that answer every request in the same way.
+// stubHandlers answer every request in the same way.
 var stubHandlers = map[string]http.HandlerFunc{
 	"200 {}":   fixedAnswer(200, "application/json", "{}"),
 	"200 []":   fixedAnswer(200, "application/json", "[]"),
@@ -44,7 +44,7 @@ var stubHandlers = map[string]http.HandlerFunc{
 	"429": fixedAnswer(429, "application/json", `{"error":"too many"}`),
 }
 
-// fixedAnswer answers every request with this status and body.
+// fixedAnswer answers every request with the status and body.
 func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if contentType != "" {
@@ -66,8 +66,8 @@ func startServer(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// A run against a stub ends within seconds, with one line that names the request
-// with the wrong answer, and no clause passes.
+// A run against a stub ends within seconds, with one line about the request with the wrong
+// answer. No clause passes.
 func TestStubServers(t *testing.T) {
 	for name, handler := range stubHandlers {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestStubServers(t *testing.T) {
 	}
 }
 
-// passedMusts are the MUSTs that passed.
+// passedMusts returns the MUSTs that passed.
 func passedMusts(r *report.Report) (musts []string) {
 	for _, x := range r.Results {
 		if x.Verdict == report.Pass && x.Level == string(suite.Must) {
@@ -111,9 +111,8 @@ func passedMusts(r *report.Report) (musts []string) {
 	return musts
 }
 
-// preflightServer answers the requests of the suite's preflight correctly, and
-// passes all others to rest. With creates it also answers as if it created and
-// deleted objects, and has empty lists.
+// preflightServer answers the preflight correctly and passes all other requests to rest.
+// With creates, it also pretends to create and delete objects, and has empty lists.
 func preflightServer(rest http.Handler, creates bool) http.Handler {
 	var created atomic.Int64
 	mux := http.NewServeMux()
@@ -158,18 +157,18 @@ func preflightServer(rest http.Handler, creates bool) http.Handler {
 	return mux
 }
 
-// preflightClauses are those that a preflightServer keeps.
+// preflightClauses are the clauses that a preflightServer keeps.
 var preflightClauses = []string{"JOB-01", "OPS-23", "VER-03"}
 
-// creationClauses are those that a preflightServer keeps when it creates objects:
-// its answers have an id and the members that were sent, its lists are at the right
-// paths, and it has no other paths.
+// creationClauses are the clauses that a preflightServer with creates keeps. Its answers
+// have an id and the members that were sent, its lists have the right paths, and it has no
+// other paths.
 var creationClauses = []string{
 	"T-01", "T-07", "T-17", "T-21", "V-02", "R-03", "P-01", "VER-01", "VER-02", "VER-06", "VER-07", "VER-08", "VER-09", "VER-26",
 	"VER-31", "VER-32", "VER-33", "VER-34", "VER-35", "VER-40",
 }
 
-// A stub that passes the preflight keeps no clause but those that its answers meet.
+// A stub that passes the preflight keeps only the clauses that its answers satisfy.
 func TestStubServersAfterPreflight(t *testing.T) {
 	if len(preflightClauses) > 6 {
 		t.Error("the list of expected passes is too long")

@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// A clause is judged where only some of its cases can run, as without a clock that
-// the suite advances. Where none can, it is skipped.
+// A clause is judged if at least one of its cases can run, for example without a clock that
+// can be advanced. Otherwise it is skipped.
 func TestSupplementaryCasesMaySkip(t *testing.T) {
 	target := startDeployment(t, nil)
 	target.Local, target.Advance, target.ClockStopped = false, nil, false

@@ -7,26 +7,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Any two values of JSON: each is the same as itself, it is the same in either
-// order, and a difference is said in text.
+// Every JSON value equals itself, comparisons are symmetric, and differences are described.
 func FuzzSame(f *testing.F) {
-	fuzz.Run(f, func(t *testing.T, one, two []byte) {
-		a, err := Decode(one)
+	fuzz.Run(f, func(t *testing.T, first, second []byte) {
+		a, err := Decode(first)
 		if err != nil {
 			return
 		}
 		if d := Difference(a, a); d != "" {
-			t.Errorf("%q differs from itself: %s", one, d)
+			t.Errorf("%q differs from itself: %s", first, d)
 		}
-		b, err := Decode(two)
+		b, err := Decode(second)
 		if err != nil {
 			return
 		}
 		if Same(a, b) != Same(b, a) {
-			t.Errorf("%q and %q are the same in one order alone", one, two)
+			t.Errorf("%q and %q are the same in one order only", first, second)
 		}
-		if d := Difference(a, b); !utf8.ValidString(d) || len(d) > 2000+4*(len(one)+len(two)) {
-			t.Errorf("%q and %q differ by %q", one, two, d)
+		if d := Difference(a, b); !utf8.ValidString(d) || len(d) > 2000+4*(len(first)+len(second)) {
+			t.Errorf("%q and %q differ by %q", first, second, d)
 		}
 	},
 		fuzz.Seed{[]byte(`{"a":[1,2.50,{"b":"ü"}]}`), []byte(`{"a":[1.0,2.5,{"b":"ü"}]}`)}, fuzz.Seed{[]byte(`1e400`), []byte(`10e399`)}, fuzz.Seed{[]byte(`9007199254740993`), []byte(`9007199254740992`)},

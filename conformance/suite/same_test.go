@@ -22,9 +22,9 @@ func TestSame(t *testing.T) {
 		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, true}, {`{"a":null}`, `{}`, false}, {`{}`, `{"a":null}`, false}, {"{}", "[]", false},
 		{`[1,2]`, `[2,1]`, false}, {`[1]`, `[1,1]`, false}, {`{"a.b":1}`, `{"a":{"b":1}}`, false}, {`{"A":1}`, `{"a":1}`, false},
 	} {
-		for _, way := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
-			if got := Same(json.RawMessage(way[0]), json.RawMessage(way[1])); got != c.same {
-				t.Errorf("%s and %s: the same %v", way[0], way[1], got)
+		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
+			if got := Same(json.RawMessage(pair[0]), json.RawMessage(pair[1])); got != c.same {
+				t.Errorf("%s and %s: the same %v", pair[0], pair[1], got)
 			}
 		}
 	}

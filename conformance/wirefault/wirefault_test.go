@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
-// What a client gets, and what the deployment serves, under faults of the connection and of
-// counted requests. The deployment answers with 100 bytes.
+// Each fault of the connection, or of counted requests, has an effect on the client, which
+// gets 100 bytes otherwise, and on the number of served requests.
 func TestConnectionsAndCounts(t *testing.T) {
 	for fault, want := range map[string]string{
 		`{}`:                                "200 100, 200 100, 200 100 in 0s, 3 served",

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "renew patches where only the lines around a change have changed")
+var update = flag.Bool("update", false, "renew patches if only their context lines have changed")
 
 const module = "../../.."
 
-// The patches apply to the product's sources. That the patched sources compile is a test of
-// package run, which builds and runs them.
+// The patches apply to the product's sources. Package run tests that the patched sources
+// compile.
 func TestPatchesApply(t *testing.T) {
 	if *update {
 		renewPatches(t)
@@ -25,7 +25,7 @@ func TestPatchesApply(t *testing.T) {
 	}
 }
 
-// renewPatches applies each patch with less context, and writes it with the present
+// renewPatches applies each patch with less context, and rewrites it with the current
 // context.
 func renewPatches(t *testing.T) {
 	t.Helper()
@@ -68,7 +68,7 @@ func renewPatches(t *testing.T) {
 			}
 		}
 		if text.Len() == 0 {
-			t.Fatalf("%s does not apply with less context either: conformance/README.md says how to write it again", filepath.Base(patch))
+			t.Fatalf("%s doesn't apply with less context either: conformance/README.md describes how to rewrite it", filepath.Base(patch))
 		}
 		if err := os.WriteFile(patch, text.Bytes(), 0o600); err != nil {
 			t.Fatal(err)

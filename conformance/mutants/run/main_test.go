@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// sampleByKind are some mutants of each kind of fault; make mutants runs all.
-var sampleByKind = map[string][]string{
+// sampleByForm has some mutants for each form of fault. make mutants runs all mutants.
+var sampleByForm = map[string][]string{
 	"point": {"any-key", "volume-shrinks", "webhook-again"},
 	"value": {"ttl-min-11s", "webhook-4-tries", "wait-default-60s"},
 	"sql":   {"retry-keeps-output", "ttl-not-failed", "any-endpoint", "template-names"},
@@ -39,7 +39,7 @@ func findMutant(t *testing.T, id string) mutants.Mutant {
 	return mutants.Mutant{}
 }
 
-// binaryDir has the jobrunner with its faults, which is built once.
+// binaryDir is the directory of the jobrunner with faults, which is built once.
 var binaryDir string
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 
 var buildOnce = sync.OnceValue(func() error { return overlay.Build(context.Background(), filepath.Join(binaryDir, "jobrunner")) })
 
-// faultyJobrunner returns the path of the jobrunner with faults to choose.
+// faultyJobrunner returns the path of the jobrunner with faults.
 func faultyJobrunner(t *testing.T) string {
 	t.Helper()
 	if err := buildOnce(); err != nil {
@@ -67,7 +67,7 @@ func faultyJobrunner(t *testing.T) string {
 // Each mutant of the sample is detected by its own clause.
 func TestSampleOfMutants(t *testing.T) {
 	binary := faultyJobrunner(t)
-	for kind, ids := range sampleByKind {
+	for form, ids := range sampleByForm {
 		if testing.Short() {
 			ids = ids[:2]
 		}
@@ -76,8 +76,8 @@ func TestSampleOfMutants(t *testing.T) {
 				t.Parallel()
 				m := findMutant(t, id)
 				var fault map[string]any
-				if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil || fault[kind] == nil {
-					t.Errorf("invalid fault %s: expected the kind %s, got %s, %v", id, kind, m.Fault, err)
+				if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil || fault[form] == nil {
+					t.Errorf("invalid fault %s: expected the form %s, got %s, %v", id, form, m.Fault, err)
 				}
 				if v := judgeMutant(t.Context(), binary, m, false); !v.ok() {
 					t.Error(v.line())
@@ -85,7 +85,7 @@ func TestSampleOfMutants(t *testing.T) {
 			})
 		}
 	}
-	// No MUST fails for a control, which breaks nothing that is promised.
+	// No MUST fails for a control, which violates no clause.
 	t.Run("control", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("TestVariants has deployments that must not fail")
@@ -95,7 +95,7 @@ func TestSampleOfMutants(t *testing.T) {
 			t.Error(v.line())
 		}
 	})
-	// An invalid fault is refused: it would prove nothing.
+	// An invalid fault is rejected, since it would prove nothing.
 	for _, fault := range []string{"{", `{"pint": "any-key"}`, `{"value": "engine.NoSuchThing", "is": 1}`} {
 		if d, err := local.Start(t.Context(), local.Config{Binary: binary, Env: []string{faultVariable + "=" + fault}}); err == nil {
 			t.Errorf("a jobrunner starts with the invalid fault %s", fault)
@@ -104,8 +104,8 @@ func TestSampleOfMutants(t *testing.T) {
 	}
 }
 
-// The program that people run has no faults to choose: it does not have the
-// variable's name, and keeps the clauses that its mutants break.
+// The product has no faults: it doesn't contain the variable's name, and keeps the clauses
+// that mutants violate.
 func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")
@@ -119,7 +119,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	if bytes.Contains(program, []byte(faultVariable)) {
 		t.Errorf("the program contains %s", faultVariable)
 	}
-	for _, ids := range sampleByKind {
+	for _, ids := range sampleByForm {
 		m := findMutant(t, ids[0])
 		if v := judgeMutant(t.Context(), binary, m, false); v.err != nil || len(v.detectedBy) > 0 {
 			t.Error(v.line())
@@ -134,8 +134,8 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	}
 }
 
-// Every fault names SQL, a point or data that the source has: a mutant of a
-// statement that was rewritten would have no effect.
+// Every fault names SQL, a point or data that exists in the source. A mutant of a rewritten
+// statement would have no effect.
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()

@@ -11,11 +11,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
 
-// bundleCount is how many deployments share the variants among them; make variants
-// has one for each.
+// bundleCount is the number of deployments that share the variants. make variants has one
+// for each variant.
 const bundleCount = 14
 
-// The suite fails no variant, however many of them are combined.
+// The suite fails no variant and no combination of variants.
 func TestVariants(t *testing.T) {
 	binary := faultyJobrunner(t)
 	var list []group
@@ -40,7 +40,7 @@ func TestVariants(t *testing.T) {
 	}
 	var selected []string
 	if list = append(list, combined...); testing.Short() {
-		list, selected = list[3:4], clausesWithoutLoad("") // variants of the first three make a deployment slow
+		list, selected = list[3:4], clausesWithoutLoad("") // the first three have slow variants
 	}
 	for _, g := range list {
 		t.Run(g[0].ID, func(t *testing.T) {
@@ -52,8 +52,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Every variant says which statement leaves the choice, and the clauses that may
-// warn are SHOULDs.
+// Every variant has a statement that leaves the choice, and only SHOULDs may warn.
 func TestVariantsAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range variants.All() {
@@ -72,8 +71,8 @@ func TestVariantsAreReasoned(t *testing.T) {
 	}
 }
 
-// A fault is detected in a deployment with variants, too: the lateness that these
-// are granted hides no fault.
+// A fault is detected in a deployment with variants, too. The lateness that variants are
+// granted hides no fault.
 func TestVariantsHideNoFault(t *testing.T) {
 	binary := faultyJobrunner(t)
 	list := variants.All()
@@ -86,7 +85,7 @@ func TestVariantsHideNoFault(t *testing.T) {
 	}
 }
 
-// An operation that is missing is detected although every 404 has the same words.
+// A missing operation is detected even if every 404 has the same words.
 func TestMissingOperationsBehindAlikeAnswers(t *testing.T) {
 	binary := faultyJobrunner(t)
 	list := variants.All()
