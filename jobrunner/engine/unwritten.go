@@ -163,7 +163,7 @@ func (e *Engine) writeOut(tx *sqldb.Tx) error {
 	}
 	u := batch.Value.(*unwritten)
 	var deferred *unwritten
-	if batch.Rest && u.canDefer(e.now()) {
+	if batch.MayDefer && u.canDefer(e.now()) {
 		deferred = newUnwritten()
 		deferred.queue, deferred.queues = u.queue, u.queues
 	}

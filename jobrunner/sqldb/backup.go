@@ -12,14 +12,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// HasDatabase reports whether a deployment has its state in a folder, or has had it there.
+// HasDatabase reports whether a folder has a database file.
 func HasDatabase(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, fileName))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Backup copies the database of a data folder into another folder, as it is at one moment.
-// A jobrunner may use it meanwhile.
+// Backup copies a consistent snapshot of a data folder's database into another folder. A
+// jobrunner may use the database meanwhile.
 func Backup(dir, to string) (err error) {
 	from := filepath.Join(dir, fileName)
 	if info, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {

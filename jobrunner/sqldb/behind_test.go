@@ -39,7 +39,7 @@ func openBehind(t *testing.T, c sqldb.Config) *behindDB {
 		}
 		b.written = append(b.written, names)
 		b.noted = append(b.noted, notes...)
-		if tx.Batch().Rest {
+		if tx.Batch().MayDefer {
 			tx.Batch().Value = []string{"rest after " + names[len(names)-1]}
 		}
 		return nil

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// checkedSize bounds the database that is checked whenever it is opened, in bytes: that
-// takes about a second.
-const checkedSize = 256 << 20
+// maxCheckedSize is the maximum size, in bytes, of a database that is checked whenever it
+// is opened. Checking that size takes about a second.
+const maxCheckedSize = 256 << 20
 
-// Check reads the whole database of a data folder, and returns the first damage. A
-// jobrunner may use it meanwhile. Without a database it returns nil.
+// Check reads the whole database of a data folder and returns the first damage. A jobrunner
+// may use the database meanwhile. Check returns nil if the folder has no database.
 func Check(dir string) (err error) {
 	path := filepath.Join(dir, fileName)
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -30,7 +30,7 @@ func Check(dir string) (err error) {
 	return c.check(path, "integrity_check")
 }
 
-// check runs a PRAGMA that looks for damage.
+// check runs a PRAGMA that checks the database.
 func (c *conn) check(file, pragma string) error {
 	rows, err := c.query("PRAGMA " + pragma + "(1)")
 	var found string

@@ -7,24 +7,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// conn is one connection to SQLite with its prepared statements. One goroutine
-// uses it at a time.
+// conn is a connection to SQLite with its prepared statements. It isn't safe for concurrent
+// use.
 type conn struct {
 	lite     *lite.Conn
 	dialect  dialect
 	prepared map[string]*lite.Stmt
-	memory   int64 // bound of a database in memory, in bytes; 0: it is elsewhere
-	used     int64 // of that, about: see Room
+	memory   int64 // limit of a database in memory, in bytes; 0: it is in a file
+	used     int64 // estimate of the used memory; see Room
 }
 
-// maxPrepared bounds the statements kept; the program's own are far fewer.
+// maxPrepared limits the prepared statements. The program has far fewer.
 const maxPrepared = 500
 
 func newConn(c *lite.Conn, d dialect) *conn {
 	return &conn{lite: c, dialect: d, prepared: map[string]*lite.Stmt{}}
 }
 
-// prepare prepares the query, once per connection.
+// prepare prepares a query once per connection.
 func (c *conn) prepare(query string) (*lite.Stmt, error) {
 	s, ok := c.prepared[query]
 	if ok {
@@ -40,7 +40,7 @@ func (c *conn) prepare(query string) (*lite.Stmt, error) {
 	return s, err
 }
 
-// statement prepares the query, and gives it its arguments.
+// statement prepares a query and binds its arguments.
 func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a statement and says how many rows it changed.
+// exec runs a statement and returns the number of rows that it changed.
 func (c *conn) exec(query string, args ...any) (rows int64, err error) {
 	s, err := c.statement(query, args)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *conn) insert(query string, args ...any) (k int64, err error) {
 	if _, err := c.exec(query, args...); err != nil {
 		return 0, err
 	}
-	return c.lite.LastInsertID(), nil // cheaper than the rows of a RETURNING
+	return c.lite.LastInsertID(), nil // cheaper than RETURNING
 }
 
 func (c *conn) later(query string, args ...any) error {
@@ -91,24 +91,24 @@ func (c *conn) query(query string, args ...any) (Rows, error) {
 		return nil, err
 	}
 	rows := &liteRows{stmt: s}
-	rows.first, err = s.Step() // by which a statement that changes something does so
+	rows.first, err = s.Step() // executes the statement, even if the caller reads no row
 	if err != nil {
 		s.Reset()
 		return nil, err
 	}
-	rows.begun = true
+	rows.unread = true
 	return rows, nil
 }
 
-// script runs one or several statements without arguments, once.
+// script runs one or more statements without arguments.
 func (c *conn) script(statements string) error {
 	return c.lite.Script(c.dialect.rewrite(statements))
 }
 
-// alone has nothing to wait for: one goroutine writes.
+// alone is a no-op, because SQLite has one writer.
 func (c *conn) alone(string) error { return nil }
 
-// forget drops every prepared statement.
+// forget closes all prepared statements.
 func (c *conn) forget() {
 	for query, s := range c.prepared {
 		s.Close()
@@ -121,7 +121,7 @@ func (c *conn) close() error {
 	return c.lite.Close()
 }
 
-// session is a connection, or a transaction on one, of either kind of database.
+// session is a connection or transaction of either database.
 type session interface {
 	exec(query string, args ...any) (rows int64, err error)
 	insert(query string, args ...any) (k int64, err error)
@@ -132,35 +132,35 @@ type session interface {
 	room(bytes int64, use Use) error // see Tx.Room
 }
 
-// Querier is a Tx, or a Reader.
+// Querier is a Tx or a Reader.
 type Querier interface {
 	Query(query string, args ...any) (Rows, error)
 	QueryRow(query string, args ...any) Row
 }
 
-// queries is what a Tx and a Reader have in common.
+// queries has the methods that Tx and Reader share.
 type queries struct{ conn session }
 
-// Query runs a statement that answers rows; the caller closes them before the
-// next statement. Arguments stand for the ? of the statement.
+// Query runs a statement that returns rows. The arguments replace the question marks. The
+// caller must close the rows before the next statement.
 func (q queries) Query(query string, args ...any) (Rows, error) {
 	return q.conn.query(query, args...)
 }
 
-// QueryRow runs a statement that answers one row at most. Its Scan answers
-// sql.ErrNoRows where there is none.
+// QueryRow runs a statement that returns at most one row. Row.Scan returns sql.ErrNoRows if
+// there is no row.
 func (q queries) QueryRow(query string, args ...any) Row {
 	rows, err := q.conn.query(query, args...)
 	return Row{rows, err}
 }
 
-// Row is the answer of QueryRow. It must be scanned.
+// Row is the result of QueryRow. The caller must call Scan.
 type Row struct {
 	rows Rows
 	err  error
 }
 
-// Scan copies the row's columns and closes it.
+// Scan copies the columns of the row and closes it.
 func (r Row) Scan(dest ...any) (err error) {
 	if r.err != nil {
 		return r.err
@@ -186,31 +186,29 @@ type Tx struct {
 	batch *Batch
 }
 
-// Batch is what writes have in common that are committed together, or written behind
-// together.
+// Batch is shared by the writes that are committed together.
 type Batch struct {
-	// Value passes what callers put off to the hook of DB.BeforeCommit. It is nil at first,
-	// and dropped if the batch is undone. If the transaction fails, the hook is called again
-	// with the same Value: the hook may replace it, and must not change it.
+	// Value has the changes that the hook of DB.BeforeCommit will write. It is nil at first,
+	// and is dropped if the batch is rolled back. If the transaction fails, the hook runs
+	// again with the same Value, so it may replace Value but must not modify it.
 	Value any
-	// Due says that enough has been put off to be written now.
+	// Due requests that Value is written now.
 	Due bool
-	// Rest lets the hook keep Value for the next batch, because more is expected soon.
-	Rest bool
+	// MayDefer lets the hook leave changes in Value for the next batch.
+	MayDefer bool
 }
 
 // Batch returns the batch of the transaction. It is nil if the write shares its transaction
 // with no other, or may have to be undone alone.
 func (tx *Tx) Batch() *Batch { return tx.batch }
 
-// Note leaves word for the hook of DB.BeforeCommit.
+// Note adds a note for the hook of DB.BeforeCommit.
 func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
 
-// Ahead calls fn when the write has run without an error. If one writer commits the changes
-// of many callers together, that is before the commit, so that a write that fn causes
-// can be part of it; otherwise it is after the commit. Another goroutine calls fn, once for
-// all runs of the write, or on PostgreSQL once for each. Write may return an error
-// nevertheless. fn must be quick.
+// Ahead calls fn when the write has run without an error. If several writes share the
+// commit, Ahead calls fn before the commit, so that a write that fn causes can join it;
+// otherwise after the commit. Write may still return an error. fn runs on any goroutine,
+// once for all runs of the write, or on PostgreSQL once for each run. It must be quick.
 func (tx *Tx) Ahead(fn func()) { tx.ahead = fn }
 
 // Insert runs a statement that inserts a row into a table with a {key} k and ends
@@ -219,19 +217,18 @@ func (tx *Tx) Insert(query string, args ...any) (k int64, err error) {
 	return tx.conn.insert(query, args...)
 }
 
-// Exec runs a statement and says how many rows it changed.
+// Exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
 	return tx.conn.exec(query, args...)
 }
 
-// Later runs a statement whose outcome nothing in the transaction depends on. A
-// server is sent it together with the next statement, or with the commit, which
-// fail where it does.
+// Later runs a statement whose result the transaction doesn't need. On PostgreSQL it is
+// pipelined with the next statement or the commit, which then returns its error.
 func (tx *Tx) Later(query string, args ...any) error { return tx.conn.later(query, args...) }
 
-// LaterEach is Later for each of several rows of arguments, which have the same types. No
-// two may change the same row. A server is sent one statement for all: an INSERT … VALUES
-// or an UPDATE … WHERE.
+// LaterEach is Later for each of several argument lists of the same types, which must
+// change different rows. On PostgreSQL they become one statement, so the query must be an
+// INSERT … VALUES or an UPDATE … WHERE.
 func (tx *Tx) LaterEach(query string, rows [][]any) error {
 	if s, ok := tx.conn.(*postgresTx); ok {
 		return s.laterEach(query, rows)

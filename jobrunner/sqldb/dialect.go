@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// dialect turns the program's statements into those of one kind of database.
-// Statements are written once, with ? for arguments and the words below in
-// braces where databases differ.
+// dialect translates the program's statements for one database. The program writes them
+// once, with question marks as placeholders and the words in braces below where databases
+// differ.
 type dialect struct {
 	words    *strings.Replacer
-	numbered bool // arguments are $1, $2 …
+	numbered bool // placeholders are $1, $2 …
 }
 
 var sqliteDialect = dialect{words: strings.NewReplacer(
-	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // counts up and is never used again
+	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // increases and is never reused
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
 	"{returning k}", "",
 	"{least}", "min",
 	"{lock}", "",
-	"{lock jobs that are free}", "", // nobody else writes
+	"{lock jobs that are free}", "", // SQLite has one writer
 	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes
-	// SQLite plans by the value of a bare argument here, and so parses and plans
-	// the statement anew each time that it is run.
+	// SQLite plans by the value of a bare placeholder here, and would parse and plan the
+	// statement again at each run.
 	"LIMIT ?", "LIMIT +?",
 )}
 
@@ -34,9 +34,9 @@ var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
 	"{returning k}", "RETURNING k",
 	"{least}", "least",
 	"{lock}", " FOR UPDATE", // waits for another transaction that changes the row
-	"{lock jobs that are free}", " FOR UPDATE OF jobs SKIP LOCKED", // no other transaction changes them
-	// An array is selected once. A plain IN may be planned as a join that
-	// selects again, and locks more rows than the LIMIT allows.
+	"{lock jobs that are free}", " FOR UPDATE OF jobs SKIP LOCKED", // skips rows that another transaction changes
+	// An array is selected once. IN may be planned as a join, which selects again and locks
+	// more rows than the LIMIT allows.
 	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",
 )}
 
@@ -48,7 +48,7 @@ func (d dialect) rewrite(query string) string {
 	return query
 }
 
-// number gives each ? its number, those of texts and comments excepted.
+// number replaces question marks with numbered placeholders, except in texts and comments.
 func number(query string) string {
 	var out strings.Builder
 	n := 0
@@ -66,7 +66,7 @@ func number(query string) string {
 			out.WriteString("$" + strconv.Itoa(n))
 			query = query[1:]
 			continue
-		case query[0] == '\'': // a doubled quote inside is two texts side by side
+		case query[0] == '\'': // a text with a doubled quote is scanned as two texts
 			end = past(query, 1, "'")
 		case strings.HasPrefix(query, "--"):
 			end = past(query, 2, "\n")
@@ -77,7 +77,7 @@ func number(query string) string {
 	return out.String() + query
 }
 
-// past is where the text goes on after the next mark.
+// past returns the index after the next mark, or the length of the text.
 func past(text string, from int, mark string) int {
 	if i := strings.Index(text[from:], mark); i >= 0 {
 		return from + i + len(mark)

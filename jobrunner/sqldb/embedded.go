@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// embedded is SQLite in a folder: one writer, and some readers.
+// embedded is SQLite in a folder, with one writer and a pool of readers.
 type embedded struct {
 	writer  *writer
 	readers *readerPool
@@ -33,8 +33,8 @@ func openEmbedded(ctx context.Context, c Config) (*embedded, error) {
 	return db, nil
 }
 
-// prepareFolder makes the folder, takes its lock and makes sure that only the owner
-// can read the file (SQLite gives its log the same mode).
+// prepareFolder creates and locks the folder, and creates the file so that only its owner
+// can read it (SQLite gives its log the same mode). It returns the URI of the file.
 func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -57,7 +57,7 @@ func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	return (&url.URL{Scheme: "file", Path: uriPath(path)}).String(), nil
 }
 
-// uriPath is an absolute path as SQLite's URIs have it.
+// uriPath returns an absolute path for a URI of SQLite.
 func uriPath(path string) string {
 	path = filepath.ToSlash(path)
 	if path[0] != '/' { // C:/…
@@ -71,7 +71,7 @@ func (db *embedded) connect(ctx context.Context, source string, pragmas []string
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(db.file); err == nil && info.Size() <= checkedSize {
+	if info, err := os.Stat(db.file); err == nil && info.Size() <= maxCheckedSize {
 		if err := w.check(db.file, "quick_check"); err != nil {
 			return errors.Join(err, w.close())
 		}
@@ -83,10 +83,10 @@ func (db *embedded) connect(ctx context.Context, source string, pragmas []string
 	return db.fillReserve(ctx)
 }
 
-// fillReserve begins to hold space back. By now the log of a process that was killed
-// is read, and its space can be used again.
+// fillReserve fills the reserve. It does so after the database was opened, because that
+// frees the space of a killed process's log.
 func (db *embedded) fillReserve(ctx context.Context) error {
-	// A write that changes nothing, on the goroutine that owns the connection.
+	// The writer's goroutine owns the reserve.
 	return db.writer.submit(ctx, func(*Tx) error {
 		db.reserve.fill()
 		return nil
@@ -108,8 +108,7 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 
 func (db *embedded) beforeCommit() *hook { return &db.writer.hook }
 
-// Changes of tables are like others, nobody shares the file, and so there is
-// nobody to tell.
+// Migrations need nothing special, and no other process shares the file.
 func (db *embedded) migrating() (done func()) { return func() {} }
 func (db *embedded) shared() bool             { return false }
 func (db *embedded) notify(string)            {}

@@ -11,33 +11,34 @@ import (
 )
 
 var (
-	// ErrClosed answers calls after Close.
+	// ErrClosed is returned by calls after Close.
 	ErrClosed = errors.New("the database is closed")
-	// ErrFull says that the disk is full. Nothing was changed.
+	// ErrFull means that the disk is full and nothing was changed.
 	ErrFull = errors.New("the disk that holds the database is full: free some space")
-	// ErrUnavailable says that the database can't serve at the moment: its server
-	// can't be reached, is starting or has no free connection, or the file can't
-	// be read or written. A Write that got it from its commit may have been done.
+	// ErrUnavailable means that the server can't be reached, is starting or has no free
+	// connection, or that the file can't be read or written. If the commit of a Write
+	// returned it, the changes may have been committed.
 	ErrUnavailable = errors.New("the database does not answer: see that it runs and can be reached from here")
-	// ErrInUse says that another process has the data folder.
+	// ErrInUse means that another process uses the data folder.
 	ErrInUse = errors.New("another jobrunner uses this data folder: stop it, or name another folder")
-	// ErrNewer says that the database was written by a newer program.
+	// ErrNewer means that a newer program has changed the database in an incompatible way.
 	ErrNewer = errors.New("the database was written by a newer version of this program: use that one, or another database or data folder")
 )
 
-// Class says whose fault an error of the database is.
+// Class is the class of a database's error.
 type Class int
 
-// The classes of errors. What is Outage or Full may succeed later, unchanged.
+// The classes of errors. After an Outage or if the disk is Full, the same call may succeed
+// later.
 const (
-	Fault  Class = iota // of the request or of the program
-	Outage              // the database can't serve at the moment
-	Full                // its disk has no room; what frees room may succeed
-	Closed              // this process closes it
+	Fault  Class = iota // the request or the program is wrong
+	Outage              // the database is unavailable
+	Full                // the disk is full; calls that free space may succeed
+	Closed              // this process is closing the database
 )
 
-// Classify tells of any error, nil too, whether the database's absence caused
-// it. This is the one place that decides that.
+// Classify returns the class of any error. It returns Fault for nil and for errors that
+// don't come from the database.
 func Classify(err error) Class {
 	switch {
 	case err == nil:
@@ -52,20 +53,20 @@ func Classify(err error) Class {
 	return Fault
 }
 
-// Temporary tells that the same call may succeed later.
+// Temporary reports whether the same call may succeed later.
 func Temporary(err error) bool {
 	if err == nil {
 		return false
 	}
 	if memory := new(MemoryFullError); errors.As(err, &memory) {
-		return false // what would be kept until then is in memory too
+		return false // waiting would only need more memory
 	}
 	c := Classify(err)
 	return c == Outage || c == Full
 }
 
-// Public is what a client may read of an error that is not a Fault: what the
-// database itself said names hosts, users and files.
+// Public returns a text for clients of an error that isn't a Fault. It omits the database's
+// own text, which has names of hosts, users and files.
 func Public(err error) string {
 	if memory := new(MemoryFullError); errors.As(err, &memory) {
 		return memory.Error()
@@ -79,22 +80,21 @@ func Public(err error) string {
 	return "the deployment's database is not available at the moment: try again in a few seconds"
 }
 
-// RetryAfter is how many seconds a client waits before it asks a database again
-// that was not available.
+// RetryAfter is the number of seconds after which a client should retry during an outage.
 const RetryAfter = "2"
 
-// The codes of SQLite that mean that the file can't be used at the moment.
+// sqliteOutages has the result codes that mean that the file can't be used now.
 var sqliteOutages = map[int]bool{
 	sqlite3.SQLITE_BUSY: true, sqlite3.SQLITE_LOCKED: true, sqlite3.SQLITE_NOMEM: true, sqlite3.SQLITE_READONLY: true,
 	sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_CANTOPEN: true, sqlite3.SQLITE_PROTOCOL: true,
 }
 
-// classifySQLite gives the errors that a caller can act on their names.
+// classifySQLite wraps an error in ErrFull or ErrUnavailable if it has that cause.
 func classifySQLite(err error) error {
 	var e *lite.Error
 	switch {
 	case err == nil || Temporary(err) || !errors.As(err, &e):
-	case e.Primary() == sqlite3.SQLITE_FULL || e.Code == sqlite3.SQLITE_IOERR_SHMSIZE: // the latter: no room for the index of the log
+	case e.Primary() == sqlite3.SQLITE_FULL || e.Code == sqlite3.SQLITE_IOERR_SHMSIZE: // the latter: the log's index doesn't fit on the disk
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case sqliteOutages[e.Primary()]:
 		return fmt.Errorf("%w (%w)", ErrUnavailable, err)
@@ -102,8 +102,7 @@ func classifySQLite(err error) error {
 	return err
 }
 
-// IsUnique reports whether err is the refusal of a row that a unique index
-// holds already.
+// IsUnique reports whether err is the violation of a unique index.
 func IsUnique(err error) bool {
 	var p *pgconn.PgError
 	if errors.As(err, &p) {

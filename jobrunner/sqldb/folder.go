@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// newName is a mark that the database is being made: until it is gone, an empty
-// file is an interrupted first start.
+// newName is a file that marks a database in creation. While it exists, an empty database
+// file comes from an interrupted first start.
 const newName = fileName + ".new"
 
-// makeFile makes the database's file where there is none, and refuses one that
-// others could have written, or that lost its content.
+// makeFile creates the database file if it is missing. It rejects a file that other users
+// can write, or that has lost its content.
 func makeFile(dir string) (path string, err error) {
 	path, mark := filepath.Join(dir, fileName), filepath.Join(dir, newName)
 	if err := onlyOwnerWrites(dir); err != nil {
@@ -43,7 +43,7 @@ func makeFile(dir string) (path string, err error) {
 	return path, onlyOwnerWrites(path)
 }
 
-// removeNewMark takes the mark away once the database has content.
+// removeNewMark removes the mark once the database has content.
 func removeNewMark(path string) error {
 	err := os.Remove(filepath.Join(filepath.Dir(path), newName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// onlyOwnerWrites refuses what other users of the machine may write: whoever
-// writes the state chooses what runs here.
+// onlyOwnerWrites rejects a file or folder that other users can write, because whoever
+// writes the state chooses what runs on this machine.
 func onlyOwnerWrites(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

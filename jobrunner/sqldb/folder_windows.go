@@ -1,4 +1,4 @@
 package sqldb
 
-// onlyOwnerWrites leaves it to the folder's access list.
+// onlyOwnerWrites is a no-op: the folder's access list decides.
 func onlyOwnerWrites(string) error { return nil }

@@ -9,31 +9,31 @@ import (
 	"sync/atomic"
 )
 
-// maxBatch bounds how many writes share a commit.
+// maxBatch limits the writes that share a commit.
 const maxBatch = 256
 
-// gatherTurns is how often a group commit lets others run before it commits, after
-// the last write that came.
+// gatherTurns is how often a group commit yields to other goroutines after the last write
+// arrived and before it commits.
 const gatherTurns = 3
 
-// group is the group commit: writes that arrive while a commit is under way share the
-// next one, so that many callers share one flush.
+// group implements group commit: writes that arrive during a commit share the next one, and
+// so share its flush.
 type group struct {
-	queue  chan *write
-	quit   chan struct{}
-	done   chan struct{}
-	failed error // of closing; read after done
+	queue    chan *write
+	quit     chan struct{}
+	done     chan struct{}
+	closeErr error // read after done
 }
 
-// write is one caller's work on its way through a group commit.
+// write is one caller's write in a group commit.
 type write struct {
 	fn          func(*Tx) error
-	reserve     bool         // it may use what is held back for a full disk
-	state       atomic.Int32 // waiting, then taken or withdrawn
-	err         error        // the outcome, once done is closed
-	notes       []any        // of its transaction
+	reserve     bool         // may use the space reserved for a full disk
+	state       atomic.Int32 // writeWaiting, then writeStarted or writeWithdrawn
+	err         error        // read after done
+	notes       []any        // see Tx.Note
 	ahead       func()       // see Tx.Ahead
-	aheadCalled bool         // that was called
+	aheadCalled bool
 	panic       any
 	done        chan struct{}
 }
@@ -44,14 +44,15 @@ const (
 	writeWithdrawn
 )
 
-// startGroup starts a group commit by commit; end is called once, after the last batch.
+// startGroup starts a group commit. It calls commit for each batch, and end once after the
+// last batch.
 func startGroup(commit func(batch []*write), end func() error) *group {
 	g := &group{queue: make(chan *write, maxBatch), quit: make(chan struct{}), done: make(chan struct{})}
 	go g.run(commit, end)
 	return g
 }
 
-// submit hands fn to the goroutine that commits and waits for its outcome.
+// submit passes fn to the committing goroutine and waits for the outcome.
 func (g *group) submit(ctx context.Context, fn func(*Tx) error, reserve bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (g *group) submit(ctx context.Context, fn func(*Tx) error, reserve bool) er
 			return ctx.Err()
 		}
 		<-op.done
-	case <-g.done: // it was queued behind the last batch, or is in it
+	case <-g.done: // the write was queued after the last batch, or is in it
 		if op.state.CompareAndSwap(writeWaiting, writeWithdrawn) {
 			return ErrClosed
 		}
@@ -90,7 +91,7 @@ func (g *group) submit(ctx context.Context, fn func(*Tx) error, reserve bool) er
 
 func (g *group) run(commit func(batch []*write), end func() error) {
 	defer func() {
-		g.failed = end()
+		g.closeErr = end()
 		close(g.done)
 	}()
 	for {
@@ -105,8 +106,8 @@ func (g *group) run(commit func(batch []*write), end func() error) {
 	}
 }
 
-// gather adds to a batch what waits, and what those who were served last bring
-// until nothing more comes: a commit costs as much as several writes.
+// gather adds the waiting writes to a batch. It also yields, so that the callers of the
+// last batch can submit their next writes, because a commit costs as much as several writes.
 func (g *group) gather(batch []*write) []*write {
 	for idle := 0; idle < gatherTurns && len(batch) < maxBatch; {
 		select {
@@ -121,7 +122,7 @@ func (g *group) gather(batch []*write) []*write {
 	return batch
 }
 
-// add adds a write to a batch unless it was withdrawn.
+// add adds a write to a batch, unless its caller has withdrawn it.
 func add(batch []*write, op *write) []*write {
 	if op.state.CompareAndSwap(writeWaiting, writeStarted) {
 		batch = append(batch, op)
@@ -129,14 +130,14 @@ func add(batch []*write, op *write) []*write {
 	return batch
 }
 
-// finish tells the callers the outcome of their writes.
+// finish wakes the callers of the writes.
 func finish(batch []*write) {
 	for _, op := range batch {
 		close(op.done)
 	}
 }
 
-// notesOf are the notes of the writes that did not fail.
+// notesOf returns the notes of the writes that succeeded.
 func notesOf(batch []*write) (notes []any) {
 	for _, op := range batch {
 		if op.err == nil && op.panic == nil {
@@ -146,11 +147,12 @@ func notesOf(batch []*write) (notes []any) {
 	return notes
 }
 
-// errOneFailed says that a write failed whose neighbours are to stay.
+// errOneFailed reports that one write failed, so that the batch must run again.
 var errOneFailed = errors.New("a write of the batch failed")
 
-// runAll runs writes until one fails, and those that come of what ran. Few
-// fail, and a savepoint for each costs as much as a statement.
+// runAll runs the writes of a batch, and those that their Ahead functions cause, until one
+// fails. It uses no savepoints: few writes fail, and a savepoint costs as much as a
+// statement.
 func (g *group) runAll(s session, batch *[]*write, shared *Batch) error {
 	for next := 0; next < len(*batch); {
 		ahead := false
@@ -169,7 +171,7 @@ func (g *group) runAll(s session, batch *[]*write, shared *Batch) error {
 	return nil
 }
 
-// run calls fn. A panic is kept for the goroutine that asked for the write.
+// run calls fn. It stores a panic for the goroutine that submitted the write.
 func (op *write) run(s session, shared *Batch) error {
 	tx := &Tx{queries: queries{s}, batch: shared}
 	defer func() {
@@ -181,8 +183,7 @@ func (op *write) run(s session, shared *Batch) error {
 	return op.fn(tx)
 }
 
-// callAhead calls what is to be called ahead of the commit, once. It tells whether
-// something was.
+// callAhead calls the function of Tx.Ahead once, and reports whether it did.
 func (op *write) callAhead() bool {
 	if op.ahead == nil || op.aheadCalled {
 		return false
@@ -192,9 +193,9 @@ func (op *write) callAhead() bool {
 	return true
 }
 
-// stop ends the group commit after the batch under way.
+// stop stops the group commit after the current batch.
 func (g *group) stop() error {
 	close(g.quit)
 	<-g.done
-	return g.failed
+	return g.closeErr
 }

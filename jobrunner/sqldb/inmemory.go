@@ -8,23 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// inMemory is SQLite in memory. A commit costs little there, as it waits for no disk:
-// each caller writes by itself, one at a time.
+// inMemory is SQLite in memory. Commits are cheap there, so each caller commits its own
+// write, one at a time.
 type inMemory struct {
-	// mu has readers and those who write exclude each other: there is no write-ahead
-	// log.
-	mu      sync.RWMutex
+	mu      sync.RWMutex // held for reading by readers; there is no write-ahead log
 	closed  bool
-	conn    *conn // writes
+	conn    *conn // for writes
 	readers *readerPool
 	hook    hook
 
-	// What was written behind, and is in no table yet.
+	// The writes behind that aren't in the tables yet.
 	batch *Batch
 	notes []any
 }
 
-// memories tells apart the databases in memory of one process.
+// memories numbers the databases in memory of this process.
 var memories atomic.Int64
 
 func openInMemory(c Config) (_ *inMemory, err error) {
@@ -58,7 +56,8 @@ func (db *inMemory) write(ctx context.Context, fn func(*Tx) error, kind writeKin
 	return nil
 }
 
-// runAlone runs fn while nobody else reads or writes. It answers what is to be called then.
+// runAlone runs fn without concurrent readers and writers. It returns the function of
+// Tx.Ahead.
 func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -70,7 +69,7 @@ func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), 
 		if err = fn(tx); err == nil {
 			db.notes = append(db.notes, tx.notes...)
 			if db.batch.Due {
-				_ = db.writeOut(true) // otherwise the next one does
+				_ = db.writeOut(true) // if it fails, the next write tries again
 			}
 		}
 		if !errors.Is(err, errNeedsTransaction) {
@@ -85,12 +84,12 @@ func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), 
 	return tx.ahead, err
 }
 
-// writeOut writes what was written behind. Where that fails it stays.
-func (db *inMemory) writeOut(rest bool) error {
+// writeOut writes the writes behind to the tables. If it fails, it keeps them.
+func (db *inMemory) writeOut(mayDefer bool) error {
 	if db.batch.Value == nil && len(db.notes) == 0 {
 		return nil
 	}
-	tx := &Tx{queries: queries{db.conn}, notes: db.notes, batch: &Batch{Value: db.batch.Value, Rest: rest}}
+	tx := &Tx{queries: queries{db.conn}, notes: db.notes, batch: &Batch{Value: db.batch.Value, MayDefer: mayDefer}}
 	err := db.transact(tx, func(*Tx) error { return nil })
 	if db.batch.Due = false; err == nil {
 		db.batch, db.notes = &Batch{Value: tx.batch.Value}, nil
@@ -106,7 +105,7 @@ func (db *inMemory) transact(tx *Tx, fn func(*Tx) error) (err error) {
 	committed := false
 	defer func() {
 		if !committed { // fn may have panicked
-			_, _ = db.conn.exec("ROLLBACK") // fails where the error ended the transaction by itself
+			_, _ = db.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
 		}
 	}()
 	if err := fn(tx); err != nil {
@@ -128,7 +127,7 @@ func (db *inMemory) read(ctx context.Context, fn func(*Reader) error) error {
 		return err
 	}
 	defer db.readers.put(c)
-	if db.readBeside(c, fn, &err) {
+	if db.readConcurrently(c, fn, &err) {
 		return db.classify(err)
 	}
 	db.mu.Lock()
@@ -139,8 +138,9 @@ func (db *inMemory) read(ctx context.Context, fn func(*Reader) error) error {
 	return db.classify(fn(&Reader{queries{c}}))
 }
 
-// readBeside reads beside others, where nothing is to be written out before.
-func (db *inMemory) readBeside(c *conn, fn func(*Reader) error, err *error) bool {
+// readConcurrently calls fn, concurrently with other reads, unless there are writes behind,
+// which must be written first. It reports whether it called fn.
+func (db *inMemory) readConcurrently(c *conn, fn func(*Reader) error, err *error) bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	if db.batch.Value != nil || len(db.notes) > 0 {
@@ -160,8 +160,7 @@ func (db *inMemory) classify(err error) error {
 
 func (db *inMemory) beforeCommit() *hook { return &db.hook }
 
-// Changes of tables are like others, nobody shares the memory, and so there is
-// nobody to tell.
+// Migrations need nothing special, and no other process shares the memory.
 func (db *inMemory) migrating() (done func()) { return func() {} }
 func (db *inMemory) shared() bool             { return false }
 func (db *inMemory) notify(string)            {}
@@ -178,10 +177,10 @@ func (db *inMemory) close() error {
 	return err
 }
 
-// errNeedsTransaction says that a write behind can't do without a transaction.
+// errNeedsTransaction ends a write behind that must run again in a transaction.
 var errNeedsTransaction = errors.New("this write needs a transaction")
 
-// withoutTransaction is a connection that does nothing but read.
+// withoutTransaction is the session of a write behind, which can only read.
 type withoutTransaction struct{ *conn }
 
 func (withoutTransaction) exec(string, ...any) (int64, error)   { return 0, errNeedsTransaction }
@@ -200,7 +199,8 @@ func (c withoutTransaction) query(query string, args ...any) (Rows, error) {
 	return c.conn.query(query, args...)
 }
 
-// room has the room looked for with a transaction, once everything is written out.
+// room requests a transaction if memory seems to be full, because a transaction can measure
+// it.
 func (c withoutTransaction) room(bytes int64, use Use) error {
 	if !c.hasRoom(bytes, use) {
 		return errNeedsTransaction

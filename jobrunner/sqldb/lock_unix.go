@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// lockDir takes the folder's lock. It is held until unlockDir, or the end of the process.
+// lockDir locks the folder until unlockDir or the end of the process.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -26,8 +26,8 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir releases the lock. Closing the file is not enough: a process that is being
-// started meanwhile has a copy of it until its program runs.
+// unlockDir releases the lock. Closing the file isn't enough, because a child process that
+// is being started has a copy of it until exec.
 func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockDir takes the folder's lock: the file is opened without sharing it. It
-// is held until the file is closed, by the end of the process at the latest.
+// lockDir locks the folder by opening the lock file without sharing. Closing the file, or
+// the end of the process, releases the lock.
 func lockDir(dir string) (*os.File, error) {
 	const sharingViolation = syscall.Errno(32)
 	name := filepath.Join(dir, lockName)

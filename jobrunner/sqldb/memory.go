@@ -2,13 +2,12 @@ package sqldb
 
 import "fmt"
 
-// MaxMemory is the greatest size of a database in memory, in bytes, and that of
-// one for which nobody sets another.
+// MaxMemory is the default and maximum size of a database in memory, in bytes.
 const MaxMemory = 1 << 30
 
-// Use is what a part of a database in memory is for. Each leaves something to
-// those after it, so that a deployment that takes too many jobs refuses new ones
-// before it loses results, and these before it can't change a job's state.
+// Use is the purpose of memory in a database in memory. Jobs and results have different
+// limits, so that a full deployment rejects jobs first, and results next, while it can
+// still change the states of jobs.
 type Use int
 
 const (
@@ -23,8 +22,8 @@ func (u Use) share(limit int64) int64 {
 	return limit - limit/16
 }
 
-// MemoryFullError says that a database in memory has reached its size. It is
-// an ErrFull, too.
+// MemoryFullError means that a database in memory has reached its limit. It is also an
+// ErrFull.
 type MemoryFullError struct{ Limit int64 }
 
 func (e *MemoryFullError) Error() string {
@@ -32,19 +31,18 @@ func (e *MemoryFullError) Error() string {
 		"wait until results are past their retention, or keep the state on disk with --data", e.Limit>>20)
 }
 
-// Is makes it an ErrFull.
+// Is implements errors.Is for ErrFull.
 func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
 
-// Room returns a *MemoryFullError where a database in memory has no room left
-// for so many bytes of a use. One that is kept elsewhere has room until it has
-// none.
+// Room returns a *MemoryFullError if a database in memory can't take bytes more for a use.
+// For other databases it returns nil: they report a full disk when they write.
 func (tx *Tx) Room(bytes int, use Use) error { return tx.conn.room(int64(bytes), use) }
 
 func (c *conn) room(bytes int64, use Use) error {
 	if c.hasRoom(bytes, use) {
 		return nil
 	}
-	// By then much may be free again.
+	// The estimate doesn't know of deleted rows, so measure.
 	var pages, free int64
 	for query, into := range map[string]*int64{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &free} {
 		rows, err := c.query(query)
@@ -58,8 +56,8 @@ func (c *conn) room(bytes int64, use Use) error {
 	return nil
 }
 
-// hasRoom tells whether there is room as far as that is known without a look, and
-// counts it as used.
+// hasRoom adds bytes to the estimate of the used memory, and reports whether it is below the
+// limit of the use.
 func (c *conn) hasRoom(bytes int64, use Use) bool {
 	if c.memory == 0 {
 		return true

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// Breaking is the first line of a step of a schema with which programs that do not know
-// it can't work: one that drops, renames or means differently what their statements
-// name, or adds what they would have to keep up to date. Every other step only adds what
-// they may leave out (tables, indexes, columns with a default), so that nodes of a
-// deployment are upgraded one after the other.
+// Breaking is the first line of a schema step that older programs can't work with: it
+// drops, renames or redefines something that their statements use, or adds something that
+// they would have to update. All other steps only add tables, indexes, or columns with a
+// default, so that a deployment's nodes can be upgraded one by one.
 const Breaking = "-- breaking\n"
 
-// compatibleFrom is the lowest version that can work with a schema that has these steps.
+// compatibleFrom returns the lowest version that can work with a schema of these steps.
 func compatibleFrom(steps []string) int {
 	for n := len(steps); n > 0; n-- {
 		if strings.HasPrefix(steps[n-1], Breaking) {
@@ -27,22 +26,22 @@ func compatibleFrom(steps []string) int {
 }
 
 const (
-	// The lowest version that can work with the schema is not known of those that
-	// were written before it was stored: they are for their own version alone.
+	// Old databases don't store the lowest compatible version, so only their own version is
+	// compatible.
 	selectVersion = `SELECT version, COALESCE((SELECT version FROM compatible WHERE compatible.component = meta.component), version) FROM meta WHERE component = ?`
 	setVersion    = `INSERT INTO meta (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version`
 	setCompatible = `INSERT INTO compatible (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version`
 	createMeta    = `CREATE TABLE IF NOT EXISTS meta (component TEXT PRIMARY KEY, version BIGINT NOT NULL)`
-	// The version from which on programs can work with a component's schema.
+	// The lowest version that can work with a component's schema.
 	createCompatible    = `CREATE TABLE IF NOT EXISTS compatible (component TEXT PRIMARY KEY, version BIGINT NOT NULL)`
 	selectAllCompatible = `SELECT component, version FROM compatible`
 )
 
-// Migrate brings a component's tables up to date. steps are its schema's history, the
-// oldest first, each one statement or several; those that the database has not seen are
-// run, all or none. An empty step is a version that was never released: a database
-// that has such a version is rejected. A database that has seen more steps than there are is used as it is,
-// or is ErrNewer where one of them is Breaking. Several processes may do this at once.
+// Migrate updates a component's tables. steps is the history of its schema, the oldest
+// first; a step has one or more statements. Migrate runs the steps that the database lacks
+// in one transaction. An empty step is a version that was never released: Migrate rejects a
+// database of that version. If the database has more steps, Migrate leaves it unchanged,
+// and returns ErrNewer if one of these is Breaking. Several processes may migrate at once.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
 	db.mu.Lock()
 	if db.versions == nil {
@@ -68,11 +67,11 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if version > len(steps) { // since it was read
+		if version > len(steps) { // another process has just migrated it
 			return checkCompatible(version, compatible, steps)
 		}
 		if version > 0 && version < len(steps) && steps[version-1] == "" {
-			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, released(steps))
+			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, firstReleased(steps))
 		}
 		for n, step := range steps[version:] {
 			if err := tx.conn.script(step); err != nil {
@@ -87,8 +86,7 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 	}))
 }
 
-// released is the first version that was released.
-func released(steps []string) int {
+func firstReleased(steps []string) int {
 	return 1 + slices.IndexFunc(steps, func(step string) bool { return step != "" })
 }
 
@@ -106,12 +104,12 @@ func checkCompatible(version, compatible int, steps []string) error {
 	return fmt.Errorf("%w (it has version %d, which programs from version %d on can use; this one knows %d)", ErrNewer, version, compatible, len(steps))
 }
 
-// beforeMigration tells that nothing is to be done, which costs no write. Before a
-// Breaking step it asks whether that may be done.
+// beforeMigration reports whether there is nothing to migrate, without a write. Before a
+// Breaking step it calls mayBreak.
 func (db *DB) beforeMigration(ctx context.Context, component string, steps []string) (done bool, err error) {
 	version, compatible, known := db.readVersion(ctx, component)
 	switch {
-	case !known: // there is no table yet, or what the write will find out
+	case !known: // the table doesn't exist, or the write will return the error
 	case version >= len(steps):
 		return true, checkCompatible(version, compatible, steps)
 	case compatibleFrom(steps) > version && db.mayBreak != nil:
@@ -127,12 +125,12 @@ func (db *DB) readVersion(ctx context.Context, component string) (version, compa
 	return version, compatible, err == nil
 }
 
-// BeforeBreaking has may called before a Breaking step is run on tables that exist; its
-// error is Migrate's. It is set before the first Migrate.
-func (db *DB) BeforeBreaking(may func(ctx context.Context) error) { db.mayBreak = may }
+// BeforeBreaking sets a function that Migrate calls before it runs a Breaking step on
+// existing tables. Its error stops the migration. BeforeBreaking must precede Migrate.
+func (db *DB) BeforeBreaking(check func(ctx context.Context) error) { db.mayBreak = check }
 
-// CheckVersions looks whether another process has run a Breaking step that this program
-// does not know. Then, and from then on, all that is asked of the database is refused.
+// CheckVersions checks whether another process has run a Breaking step that this program
+// doesn't know. If so, it returns an error, as all later calls of the database do.
 func (db *DB) CheckVersions(ctx context.Context) error {
 	newer := ""
 	err := db.Read(ctx, func(r *Reader) error {
@@ -163,8 +161,8 @@ func (db *DB) CheckVersions(ctx context.Context) error {
 	return err
 }
 
-// refused is the error of a database that this program can't work with any more.
-func (db *DB) refused() error {
+// checkOutdated returns the error of CheckVersions.
+func (db *DB) checkOutdated() error {
 	if err := db.outdated.Load(); err != nil {
 		return *err
 	}

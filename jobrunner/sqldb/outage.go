@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// outageEnd is for how long no call may fail before an outage counts as over:
-// of a server that is starting, or a disk that is nearly full, some calls
-// succeed between others that fail.
+// outageEnd is how long no call may fail before an outage counts as over. While a server
+// starts or a disk is nearly full, some calls succeed between failing ones.
 const outageEnd = time.Second
 
-// outages writes one line when the database ceases to serve and one when it
-// serves again, however many calls fail in between. Those who call write none.
+// outages logs one line at the start and one at the end of an outage. Callers of the
+// database don't log outages.
 type outages struct {
-	log  *slog.Logger
-	some atomic.Bool // an outage is under way
+	log    *slog.Logger
+	active atomic.Bool // any outage
 
 	mu          sync.Mutex
 	outage      [Closed]bool
@@ -28,9 +27,9 @@ var outageTexts = map[Class]struct{ begins, ends string }{
 	Full:   {"the disk that holds the database is full: what workers report is kept, and submissions are refused until there is room", "the disk that holds the database has room again"},
 }
 
-// note takes the outcome of a call. A call that wrote shows that there is room.
+// note records the outcome of a call. Only a successful write shows that the disk isn't full.
 func (o *outages) note(err error, wrote bool) {
-	if err == nil && !o.some.Load() {
+	if err == nil && !o.active.Load() {
 		return
 	}
 	class := Classify(err)
@@ -45,18 +44,18 @@ func (o *outages) note(err error, wrote bool) {
 		o.last[class] = now
 		if !o.outage[class] {
 			o.outage[class], o.begun[class] = true, now
-			o.some.Store(true)
+			o.active.Store(true)
 			o.log.Error(outageTexts[class].begins, "error", err)
 		}
 		return
 	}
-	some := false
+	active := false
 	for class, text := range outageTexts {
 		if o.outage[class] && (wrote || class != Full) && now.Sub(o.last[class]) > outageEnd {
 			o.outage[class] = false
 			o.log.Info(text.ends, "after", now.Sub(o.begun[class]).Round(time.Millisecond))
 		}
-		some = some || o.outage[class]
+		active = active || o.outage[class]
 	}
-	o.some.Store(some)
+	o.active.Store(active)
 }

@@ -21,53 +21,52 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Connections of one process, of which a third reads; one more listens. A server
-// allows 100 where it is set up by nobody: enough for three processes.
+// The connections of one process. A third of them are for reads; another connection
+// listens. By default a server allows 100 connections, enough for three processes.
 const (
 	DefaultConnections = 24
 	MinConnections     = 3
 )
 
-// How a transaction that collided with another one, or found its connection
-// broken, is tried again.
+// Retries after a conflict with another transaction or a broken connection, and timeouts.
 const (
-	postgresTries   = 6
-	postgresBackoff = 10 * time.Millisecond // doubled each time
-	connectTimeout  = 5 * time.Second
+	maxTries       = 6
+	retryBackoff   = 10 * time.Millisecond // doubled after each try
+	connectTimeout = 5 * time.Second
 
-	// No try begins later than that after a server that did not answer: the caller
-	// is better told.
-	postgresPatience = 2 * time.Second
-	// So long a call waits for one of the pool's connections.
+	// While the server is unavailable, retries end after this time, so that the caller can
+	// report the outage.
+	retryTimeout = 2 * time.Second
+	// acquireTimeout limits the wait for a connection of the pool.
 	acquireTimeout = 10 * time.Second
-	// A server that says nothing for so long after it was asked hangs.
-	answerTimeout = 20 * time.Second
+	// responseTimeout is how long the server may take to respond.
+	responseTimeout = 20 * time.Second
 )
 
-// Both ends notice within half a minute that the other one is gone.
+// With these times both ends detect a broken connection within half a minute.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// The server caches the plan of a prepared statement: one made while a table was small
-// would read the whole table for as long as the connection lives. enable_seqscan adds a
-// cost to such plans, which would start the JIT compiler.
+// The server caches the plan of a prepared statement. A plan made while a table was small
+// would scan the whole table as long as the connection lives, so enable_seqscan is off. This
+// setting adds a high cost to scans, which would start the JIT compiler, so jit is off, too.
 const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;" +
 	"SET enable_seqscan = off; SET jit = off;"
 
 // postgres is a database on a server that other processes share.
 type postgres struct {
 	config     *pgx.ConnConfig
-	dial       pgconn.DialFunc // without a limit of answers
-	name       string          // for people: no password
+	dial       pgconn.DialFunc // without responseTimeout
+	name       string          // for messages, without the password
 	writers    *sql.DB
 	readers    *sql.DB
 	readersMax int
 	hints      *hints
-	lock       *os.File // of the data folder; nil: there is none
-	together   *group   // of writes behind
+	lock       *os.File // of the data folder, or nil
+	behind     *group   // group commit of writes behind
 	hook       hook
-	texts      sync.Map // statements as the server reads them, by the program's wording
+	texts      sync.Map // translated statements, by the program's statements
 
-	unhurried atomic.Int32 // changes of tables under way, for which the server may take any time
+	migrations atomic.Int32 // in progress; responseTimeout doesn't apply
 
 	calls  sync.RWMutex // held for reading by each call
 	closed bool
@@ -84,20 +83,20 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 			return nil, err
 		}
 	}
-	p.limitAnswers()
+	p.limitResponseTime()
 	p.readersMax = max(1, cmp.Or(c.Connections, DefaultConnections)/3)
 	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), sessionSetUp)
 	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
 	p.hints = newHints(c.NoHints)
-	p.together = startGroup(p.commitTogether, func() error { return nil })
+	p.behind = startGroup(p.commitTogether, func() error { return nil })
 	if err := p.check(ctx, c.NoSync); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", name, p.explain(err)), p.close())
 	}
 	return p, nil
 }
 
-// parsePostgres reads the URL. What is wrong with one that can't be read is
-// not quoted: it may be the password.
+// parsePostgres parses the URL. Its errors don't quote the invalid part, which may be the
+// password.
 func parsePostgres(address string) (config *pgx.ConnConfig, name string, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -127,7 +126,7 @@ func (p *postgres) pool(size int, setUp string) *sql.DB {
 	return pool
 }
 
-// check refuses a server that acknowledges what it may lose.
+// check rejects a server that may lose commits that it has acknowledged.
 func (p *postgres) check(ctx context.Context, noSync bool) error {
 	for _, setting := range []string{"synchronous_commit", "fsync"} {
 		var value string
@@ -150,22 +149,22 @@ func (p *postgres) enter() error {
 	return nil
 }
 
-// write runs fn in a transaction. One that the server ended because of another,
-// or whose connection broke before the commit, changed nothing and is run again.
+// write runs fn in a transaction. If the server rolled it back because of a conflict, or the
+// connection broke before the commit, fn runs again.
 func (p *postgres) write(ctx context.Context, fn func(*Tx) error, kind writeKind) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
 	defer p.calls.RUnlock()
 	if kind == behind {
-		if err := p.together.submit(ctx, fn, false); !errors.Is(err, errAlone) {
+		if err := p.behind.submit(ctx, fn, false); !errors.Is(err, errAlone) {
 			return p.explain(err)
 		}
 	}
 	start := time.Now()
-	for try, pause := 1, postgresBackoff; ; try, pause = try+1, pause*2 {
-		again, err := p.transact(ctx, fn)
-		if !again || try == postgresTries || time.Since(start) > postgresPatience && !isConflict(err) {
+	for try, pause := 1, retryBackoff; ; try, pause = try+1, pause*2 {
+		retry, err := p.transact(ctx, fn)
+		if !retry || try == maxTries || time.Since(start) > retryTimeout && !isConflict(err) {
 			return p.explain(err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -178,9 +177,9 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error, kind writeKind
 	}
 }
 
-// transact runs fn once. again says that nothing was done and that another try
-// may do better.
-func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (again bool, err error) {
+// transact runs fn once. It reports retry if nothing was changed and another try may
+// succeed.
+func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (retry bool, err error) {
 	conn, err := acquire(ctx, p.writers)
 	if err != nil {
 		return ctx.Err() == nil && isUnavailable(err), err
@@ -188,13 +187,13 @@ func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (again bool
 	defer func() { _ = conn.Close() }() // back to the pool
 	raw := conn.Raw(func(c any) error {
 		tx := &postgresTx{p: p, conn: c.(*stdlib.Conn).Conn()}
-		again, err = tx.run(fn)
-		return nil // what is wrong with the connection shows when the pool takes it out again
+		retry, err = tx.run(fn)
+		return nil // the pool detects a broken connection itself
 	})
-	if raw != nil { // it broke before it was asked
+	if raw != nil { // the connection was broken before the first statement
 		return isUnavailable(raw), raw
 	}
-	return again, err
+	return retry, err
 }
 
 func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
@@ -209,10 +208,10 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 
 func (p *postgres) beforeCommit() *hook { return &p.hook }
 
-// migrating has calls wait: a change of a large table takes its time.
+// migrating suspends responseTimeout, because migrating a large table can take long.
 func (p *postgres) migrating() (done func()) {
-	p.unhurried.Add(1)
-	return func() { p.unhurried.Add(-1) }
+	p.migrations.Add(1)
+	return func() { p.migrations.Add(-1) }
 }
 
 func (p *postgres) shared() bool { return true }
@@ -224,7 +223,7 @@ func (p *postgres) close() error {
 	p.closed = true
 	p.calls.Unlock()
 	p.hints.close()
-	_ = p.together.stop() // nothing to close
+	_ = p.behind.stop() // never fails
 	err := errors.Join(p.writers.Close(), p.readers.Close())
 	if p.lock != nil {
 		err = errors.Join(err, p.lock.Close())
@@ -232,7 +231,7 @@ func (p *postgres) close() error {
 	return err
 }
 
-// lockFolder takes the lock of the folder in which a process has what is its own.
+// lockFolder creates and locks the folder of a process's own files.
 func lockFolder(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
@@ -240,7 +239,7 @@ func lockFolder(dir string) (*os.File, error) {
 	return lockDir(dir)
 }
 
-// text is the statement as the server reads it.
+// text translates a statement for the server, once.
 func (p *postgres) text(query string) string {
 	if text, ok := p.texts.Load(query); ok {
 		return text.(string)
@@ -250,8 +249,8 @@ func (p *postgres) text(query string) string {
 	return text
 }
 
-// storableTexts replaces what a text in PostgreSQL can't hold: U+0000, and bytes
-// that are no UTF-8, become U+FFFD. No id has either, so that none is found.
+// storableTexts replaces U+0000 and bytes that aren't UTF-8, which PostgreSQL can't store,
+// with U+FFFD. No id has U+FFFD, so an invalid id matches no row.
 func storableTexts(args []any) []any {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok && (strings.ContainsRune(s, 0) || !utf8.ValidString(s)) {
@@ -262,11 +261,11 @@ func storableTexts(args []any) []any {
 	return args
 }
 
-// postgresReader is the session of a Reader: one connection, from the first
-// statement on.
+// postgresReader is the session of a Reader. It acquires a connection at the first
+// statement.
 type postgresReader struct {
 	p     *postgres
-	ctx   context.Context // bounds the wait for the connection
+	ctx   context.Context // limits the wait for the connection
 	start time.Time
 	conn  *sql.Conn
 }
@@ -280,12 +279,11 @@ func (s *postgresReader) script(string) error                  { return errReade
 func (s *postgresReader) alone(string) error                   { return errReader }
 func (s *postgresReader) room(int64, Use) error                { return errReader }
 
-// query asks again, on another connection, where the one that it had turns out
-// to be broken.
+// query retries on another connection if the first one is broken.
 func (s *postgresReader) query(query string, args ...any) (Rows, error) {
 	for try := 1; ; try++ {
 		rows, err := s.tryQuery(query, args)
-		if err == nil || try == s.p.readersMax+1 || s.ctx.Err() != nil || time.Since(s.start) > postgresPatience || !isUnavailable(err) {
+		if err == nil || try == s.p.readersMax+1 || s.ctx.Err() != nil || time.Since(s.start) > retryTimeout || !isUnavailable(err) {
 			return rows, err
 		}
 		s.release()

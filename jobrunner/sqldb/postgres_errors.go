@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The codes of PostgreSQL (its manual, appendix A) that mean something here.
+// Error codes of PostgreSQL (appendix A of its manual).
 const (
 	uniqueViolation      = "23505"
 	serializationFailure = "40001"
@@ -23,29 +23,29 @@ const (
 	lockNotAvailable     = "55P03"
 )
 
-// The classes and codes by which a server says that it can't serve at the
-// moment, whatever it is asked.
+// unavailableCodes has the classes and codes of errors that don't depend on the statement:
+// the server can't serve now.
 var unavailableCodes = []string{
 	"08",    // connection exception
 	"25006", // read only: a standby, while another server takes over
 	"28",    // authorization refused, as while a password is changed
 	"3D000", // no such database, as while it is restored
-	"53",    // insufficient resources: connections, memory; disk_full is told apart
+	"53",    // insufficient resources: connections, memory; explain handles disk_full first
 	lockNotAvailable,
 	"57", // operator intervention: shutdown, crash, start, a cancelled statement
-	"58", // error of the system under it
+	"58", // system error
 }
 
-// isConflict tells that the server ended the transaction because of another one.
+// isConflict reports whether the server rolled back the transaction because of another one.
 func isConflict(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == serializationFailure || e.Code == deadlockDetected)
 }
 
-// errBusy says that no connection of the pool became free in time.
+// errBusy means that no connection of the pool became free in time.
 var errBusy = errors.New("all connections of this process are in use")
 
-// isUnavailable tells that the server could not be asked, or broke off.
+// isUnavailable reports whether the server can't be reached or can't serve.
 func isUnavailable(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -60,7 +60,7 @@ func isUnavailable(err error) bool {
 		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errBusy)
 }
 
-// explain gives the errors that a caller can act on their names.
+// explain wraps an error in ErrFull or ErrUnavailable if it has that cause.
 func (p *postgres) explain(err error) error {
 	var e *pgconn.PgError
 	switch {
@@ -68,7 +68,7 @@ func (p *postgres) explain(err error) error {
 		return err
 	case errors.As(err, &e) && e.Code == diskFull:
 		return fmt.Errorf("%w (%w)", ErrFull, err)
-	case isUnavailable(err), isConflict(err): // the latter at every try: there is too much to do
+	case isUnavailable(err), isConflict(err): // every try had a conflict: the server is overloaded
 		return fmt.Errorf("%w (%s: %w)", ErrUnavailable, p.name, err)
 	}
 	return err

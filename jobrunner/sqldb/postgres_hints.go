@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	hintPause   = 10 * time.Millisecond // between two notices
-	hintTimeout = 5 * time.Second       // of sending one
-	maxNotice   = 7000                  // bytes; the server takes less than 8000
-	maxHints    = 10_000                // that wait; more are dropped
+	hintPause   = 10 * time.Millisecond // between two notifications
+	hintTimeout = 5 * time.Second       // for sending a notification
+	maxNotice   = 7000                  // bytes; the server accepts less than 8000
+	maxHints    = 10_000                // pending hints; further ones are dropped
 
-	relisten    = 250 * time.Millisecond // after the connection broke, doubled up to
+	minRelisten = 250 * time.Millisecond // backoff after the connection broke
 	maxRelisten = 4 * time.Second
 )
 
-// hints go between the processes on one database. A notice is the name of its
-// sender and hints, a line each. Notices are never part of a transaction that
-// changes something: the server commits those that notify one after the other.
+// hints exchanges hints between the processes on one database. The payload of a notification
+// is the id of its sender and hints, one per line. Notifications have their own
+// transactions, because the server serializes the commits of transactions that notify.
 type hints struct {
 	off    bool
 	sender string
@@ -32,14 +32,14 @@ type hints struct {
 	ctx    context.Context
 	busy   sync.WaitGroup
 
-	mu      sync.Mutex
-	pending []string
-	known   map[string]bool // what is pending
-	some    chan struct{}   // receives when something is
+	mu        sync.Mutex
+	pending   []string
+	isPending map[string]bool // by hint
+	added     chan struct{}   // signals a pending hint
 }
 
 func newHints(off bool) *hints {
-	h := &hints{off: off, sender: uuid.NewString(), known: map[string]bool{}, some: make(chan struct{}, 1)}
+	h := &hints{off: off, sender: uuid.NewString(), isPending: map[string]bool{}, added: make(chan struct{}, 1)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -50,15 +50,15 @@ func (h *hints) add(hint string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known[hint] || len(h.pending) >= maxHints || len(hint) > maxNotice-len(h.sender)-1 {
+	if h.isPending[hint] || len(h.pending) >= maxHints || len(hint) > maxNotice-len(h.sender)-1 {
 		return
 	}
-	h.known[hint] = true
+	h.isPending[hint] = true
 	h.pending = append(h.pending, hint)
-	notify.Signal(h.some)
+	notify.Signal(h.added)
 }
 
-// notices takes what is pending.
+// notices removes the pending hints and returns them as payloads of notifications.
 func (h *hints) notices() (out []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *hints) notices() (out []string) {
 	if notice.Len() > 0 {
 		out = append(out, notice.String())
 	}
-	h.pending, h.known = nil, map[string]bool{}
+	h.pending, h.isPending = nil, map[string]bool{}
 	return out
 }
 
@@ -85,7 +85,7 @@ func (h *hints) close() {
 	h.busy.Wait()
 }
 
-// wait is a pause that close ends.
+// wait waits for a time or until close.
 func (h *hints) wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -95,17 +95,17 @@ func (h *hints) wait(d time.Duration) {
 	}
 }
 
-// listen starts to pass hints on in both directions. Processes hear each other
-// where they use the same schema of the same database.
+// listen starts to send and receive hints. Processes receive each other's hints if they use
+// the same schema of the same database.
 func (p *postgres) listen(f func(hint string)) {
 	if p.hints.off {
 		return
 	}
 	p.hints.busy.Go(p.send)
 	p.hints.busy.Go(func() {
-		for pause := relisten; p.hints.ctx.Err() == nil; pause = min(pause*2, maxRelisten) {
+		for pause := minRelisten; p.hints.ctx.Err() == nil; pause = min(pause*2, maxRelisten) {
 			if p.receiveHints(f) {
-				pause = relisten
+				pause = minRelisten
 			}
 			p.hints.wait(pause)
 		}
@@ -114,13 +114,13 @@ func (p *postgres) listen(f func(hint string)) {
 
 const channel = "SELECT 'gpucloud ' || oid FROM pg_namespace WHERE nspname = current_schema()"
 
-// send passes on what is pending, whenever something is. What can't be sent is
-// dropped: the others look for themselves.
+// send sends pending hints until close. It drops hints that it can't send, because the
+// other processes also poll.
 func (p *postgres) send() {
 	h := p.hints
 	for {
 		select {
-		case <-h.some:
+		case <-h.added:
 		case <-h.ctx.Done():
 			return
 		}
@@ -133,12 +133,12 @@ func (p *postgres) send() {
 	}
 }
 
-// receiveHints passes on what others send until the connection breaks. It tells
-// whether there was one.
-func (p *postgres) receiveHints(f func(hint string)) (heard bool) {
+// receiveHints calls f with the hints of other processes until the connection breaks. It
+// reports whether it was connected.
+func (p *postgres) receiveHints(f func(hint string)) (connected bool) {
 	ctx := p.hints.ctx
 	config := p.config.Copy()
-	config.DialFunc = p.dial // notices may be long in coming
+	config.DialFunc = p.dial // a notification may take any time
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false

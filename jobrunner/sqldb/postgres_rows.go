@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// laterEach queues one statement for several rows of arguments, sent as an array for each
-// column: a statement costs the server and the client more than a row does.
+// laterEach queues one statement for several argument lists, which it sends as one array
+// per column. A statement costs the server and the client more than a row.
 func (s *postgresTx) laterEach(query string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -55,8 +55,8 @@ const eachRow = "for each row: "
 
 var argument = regexp.MustCompile(`\$(\d+)`)
 
-// forEachRow rewrites an INSERT … VALUES, or an UPDATE … WHERE, for many rows: its
-// arguments become arrays of these types.
+// forEachRow rewrites an INSERT … VALUES or an UPDATE … WHERE so that its arguments are
+// arrays of the given types, with an element for each row.
 func forEachRow(text string, types []string) string {
 	var arrays, names []string
 	for i, t := range types {
@@ -73,7 +73,7 @@ func forEachRow(text string, types []string) string {
 	return text[:where] + from + text[where:]
 }
 
-// closing is the position of the bracket that closes the first one.
+// closing returns the position of the bracket that closes the first one.
 func closing(text string) int {
 	depth := 0
 	for i, c := range text {

@@ -8,15 +8,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresTx is a transaction, and the session of its Tx. Its beginning, and what
-// Later puts off, goes to the server in one flight with the next statement that
-// somebody waits for, the last of which is the commit: of what a job costs, most
-// are the ways there and back. Statements run to their end whatever the caller's
-// context: giving one up costs the connection.
+// postgresTx is a transaction, and the session of its Tx. BEGIN and the statements of Later
+// are pipelined with the next statement that needs a result, or with COMMIT, because round
+// trips dominate the cost of a job. Statements ignore the caller's context, because
+// cancelling one would break the connection.
 type postgresTx struct {
 	p       *postgres
 	conn    *pgx.Conn
-	pending []statement // put off
+	pending []statement // not sent yet
 	begun   bool
 }
 
@@ -25,11 +24,11 @@ type statement struct {
 	args []any
 }
 
-// run runs fn, the hook and the commit. again is as of transact.
-func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
-	over := false
+// run runs fn, the hook and the commit. It returns the results of transact.
+func (s *postgresTx) run(fn func(*Tx) error) (retry bool, err error) {
+	committed := false
 	defer func() {
-		if !over && s.begun { // after a failure, or a panic on its way to the caller
+		if !committed && s.begun { // after an error or a panic
 			_, _ = s.conn.Exec(context.Background(), "ROLLBACK")
 		}
 	}()
@@ -47,24 +46,24 @@ func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
 			own.ahead()
 		}
 	}()
-	if !s.begun && len(s.pending) == 1 { // nothing but the beginning
+	if !s.begun && len(s.pending) == 1 { // only BEGIN
 		return false, nil
 	}
 	tag, err := s.send("COMMIT")
 	if err == nil && tag.String() == "ROLLBACK" {
 		err = errors.New("the server rolled the transaction back")
 	}
-	over = err == nil
+	committed = err == nil
 	return isConflict(err), err
 }
 
-// errAlone says that a write, of a batch that changed nothing, is to have a transaction
-// of its own.
+// errAlone tells the callers of a batch that changed nothing to run their writes in their
+// own transactions.
 var errAlone = errors.New("the write needs a transaction of its own")
 
-// commitTogether runs a batch in one transaction. If that changed nothing, each
-// caller runs its write alone: so one that fails, or waits for a lock, takes none of its
-// neighbours with it. If the answer to the commit is lost, its error is everybody's.
+// commitTogether runs a batch in one transaction. If the batch changed nothing, each write
+// gets errAlone, so that a write that fails or waits for a lock doesn't affect the others.
+// If the reply to the commit is lost, each write gets its error.
 func (p *postgres) commitTogether(batch []*write) {
 	ran := false
 	_, err := p.transact(context.Background(), func(tx *Tx) error {
@@ -73,7 +72,7 @@ func (p *postgres) commitTogether(batch []*write) {
 			return err
 		}
 		tx.batch = new(Batch)
-		err := p.together.runAll(tx.conn, &batch, tx.batch)
+		err := p.behind.runAll(tx.conn, &batch, tx.batch)
 		tx.notes, ran = notesOf(batch), err == nil
 		return err
 	})
@@ -87,40 +86,40 @@ func (p *postgres) commitTogether(batch []*write) {
 	finish(batch)
 }
 
-// lockTimeout bounds how long a batch waits for a row that another transaction changes.
+// lockTimeout limits how long a batch waits for a row that another transaction changes.
 const lockTimeout = "SET LOCAL lock_timeout = '200ms'"
 
 func (s *postgresTx) queueStatement(text string, args ...any) {
 	s.pending = append(s.pending, statement{text, args})
 }
 
-// sendBatch sends what was put off with one more statement, the answers to which are
-// the next.
+// sendBatch sends the pending statements and one more. It returns the results, from which it
+// has read those of the pending statements.
 func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error) {
 	batch := new(pgx.Batch)
 	for _, one := range s.pending {
 		batch.Queue(one.text, one.args...)
 	}
 	batch.Queue(text, args...)
-	before := len(s.pending)
+	pending := len(s.pending)
 	s.pending, s.begun = nil, true
-	answers := s.conn.SendBatch(context.Background(), batch)
-	for range before {
-		if _, err := answers.Exec(); err != nil {
-			_ = answers.Close() // answers the same error
+	results := s.conn.SendBatch(context.Background(), batch)
+	for range pending {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // returns the same error
 			return nil, err
 		}
 	}
-	return answers, nil
+	return results, nil
 }
 
 func (s *postgresTx) send(text string, args ...any) (pgconn.CommandTag, error) {
-	answers, err := s.sendBatch(text, args)
+	results, err := s.sendBatch(text, args)
 	if err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	tag, err := answers.Exec()
-	if e := answers.Close(); err == nil {
+	tag, err := results.Exec()
+	if e := results.Close(); err == nil {
 		err = e
 	}
 	return tag, err
@@ -143,30 +142,30 @@ func (s *postgresTx) insert(query string, args ...any) (k int64, err error) {
 }
 
 func (s *postgresTx) query(query string, args ...any) (Rows, error) {
-	answers, err := s.sendBatch(s.p.text(query), storableTexts(args))
+	results, err := s.sendBatch(s.p.text(query), storableTexts(args))
 	if err != nil {
 		return nil, err
 	}
-	rows, err := answers.Query()
+	rows, err := results.Query()
 	if err != nil {
-		_ = answers.Close() // answers the same error
+		_ = results.Close() // returns the same error
 		return nil, err
 	}
-	return flightRows{rows, answers}, nil
+	return batchRows{rows, results}, nil
 }
 
-// flightRows are those of the last statement of a flight.
-type flightRows struct {
+// batchRows are the rows of a batch's last statement.
+type batchRows struct {
 	pgx.Rows
-	answers pgx.BatchResults
+	results pgx.BatchResults
 }
 
-func (r flightRows) Close() error {
+func (r batchRows) Close() error {
 	r.Rows.Close()
-	return r.answers.Close()
+	return r.results.Close()
 }
 
-// script runs statements without arguments, which need not be one.
+// script runs one or more statements without arguments.
 func (s *postgresTx) script(statements string) error {
 	if len(s.pending) > 0 {
 		if _, err := s.send("SELECT 1"); err != nil {
@@ -177,12 +176,12 @@ func (s *postgresTx) script(statements string) error {
 	return err
 }
 
-// alone takes a lock that ends with the transaction. Schemas of one database
-// don't share it. It is sent with the next statement, which sees what was committed
-// before it is run: each has a snapshot of its own (READ COMMITTED).
+// alone acquires a lock of the current schema, which ends with the transaction. It is
+// pipelined with the next statement. That statement sees what earlier holders of the lock
+// committed, because each statement has its own snapshot (READ COMMITTED).
 func (s *postgresTx) alone(name string) error {
 	return s.later("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
 }
 
-// room is the server's to have.
+// room is a no-op, because PostgreSQL manages its own space.
 func (s *postgresTx) room(int64, Use) error { return nil }

@@ -12,22 +12,22 @@ import (
 const (
 	reserveName = "jobrunner.reserve"
 	reserveSize = 8 << 20
-	reservePart = 1 << 20 // is given up at first: mostly that is enough
+	reservePart = 1 << 20 // is released first, and is usually enough
 
-	refillPause = 10 * time.Second // between attempts to fill it up
+	refillPause = 10 * time.Second // between attempts to fill the reserve
 )
 
-// reserve is a file that holds space of the disk back. On a full disk it is
-// given up for a moment, so that what frees room can be written to the log.
+// reserve is a file that reserves disk space. If the disk is full, the writer releases the
+// space for a moment, so that writes that free space can be logged.
 type reserve struct {
 	file     *os.File
 	size     int64
-	tried    time.Time
-	database string // its file
+	tried    time.Time // last attempt to fill it
+	database string    // path of the database file
 }
 
-// openReserve gives all of it up, until the first fill: a database that is
-// opened on a full disk needs some.
+// openReserve opens the reserve empty, because opening a database on a full disk needs
+// space.
 func openReserve(dir string) (*reserve, error) {
 	f, err := os.OpenFile(filepath.Join(dir, reserveName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -36,7 +36,7 @@ func openReserve(dir string) (*reserve, error) {
 	return &reserve{file: f, database: filepath.Join(dir, fileName)}, nil
 }
 
-// release gives up so many bytes.
+// release releases n bytes.
 func (r *reserve) release(n int64) error {
 	r.size = max(0, r.size-n)
 	return r.file.Truncate(r.size)
@@ -48,32 +48,31 @@ var randomBlock = sync.OnceValue(func() []byte {
 	return block
 })
 
-// fill holds back what the disk has, up to the size of the reserve. The bytes
-// are random: a file system may store others in less space.
+// fill grows the reserve up to its full size, or until the disk is full. The bytes are
+// random, because a file system might compress others.
 func (r *reserve) fill() {
 	r.tried = time.Now()
 	block := randomBlock()
 	for r.size < reserveSize {
 		n, err := r.file.WriteAt(block, r.size)
 		r.size += int64(n)
-		if err != nil { // the disk is full: what there is must do
+		if err != nil { // the disk is full
 			return
 		}
 	}
 }
 
-// refill fills what is short, now and then.
+// refill fills the reserve, at most once per refillPause.
 func (r *reserve) refill() {
 	if r.size < reserveSize && time.Since(r.tried) > refillPause {
 		r.fill()
 	}
 }
 
-// withReserve runs a write that found the disk full, with space that is held
-// back for it.
+// withReserve runs a write again that found the disk full, with the reserve's space.
 func (w *writer) withReserve(op *write) (err error) {
-	// SQLite would bring the log into the database's file after the commit, as
-	// far as the space goes: it can't be used for what comes next then.
+	// An automatic checkpoint after the commit would use up the space that later writes
+	// need.
 	if err := w.conn.script("PRAGMA wal_autocheckpoint=0"); err != nil {
 		return err
 	}
@@ -96,12 +95,11 @@ func (w *writer) withReserve(op *write) (err error) {
 	return err
 }
 
-// emptyLog brings the log into the database's file where the reserve has room
-// for that, after which the log's space is used again. Pages of the file that
-// are not used any more need none. Whatever fails here is tried again with the
-// next write that needs the reserve.
+// emptyLog runs a checkpoint if the reserve has space for the growth of the database file.
+// SQLite then reuses the log. Vacuuming unused pages makes the growth smaller. If something
+// fails here, the next write that needs the reserve tries again.
 func (w *writer) emptyLog() {
-	w.reserve.fill() // its size is now what there is room for
+	w.reserve.fill() // now its size is the free space
 	for range maxVacuums {
 		growth, unused, err := w.growth()
 		if err != nil {
@@ -121,8 +119,8 @@ func (w *writer) emptyLog() {
 
 const maxVacuums = 1000
 
-// growth is by how much the database's file grows with all that is in the log,
-// and how many pages of it are not used.
+// growth returns by how much a checkpoint would grow the database file, and the number of
+// unused pages.
 func (w *writer) growth() (bytes int64, unused int, err error) {
 	var pages, size int64
 	for query, into := range map[string]any{"PRAGMA page_count": &pages, "PRAGMA page_size": &size, "PRAGMA freelist_count": &unused} {

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// Rows is the answer of a statement, read as that of database/sql.
+// Rows is the result of a query. Its methods are those of sql.Rows.
 type Rows interface {
 	Next() bool
 	Scan(dest ...any) error
@@ -18,26 +18,26 @@ type Rows interface {
 	Close() error
 }
 
-// liteRows are those of SQLite. Its first row is read already.
+// liteRows are the rows of a SQLite statement, which has already made its first step.
 type liteRows struct {
-	stmt   *lite.Stmt
-	first  bool // there is one
-	begun  bool
-	over   bool
-	err    error
-	closed bool
+	stmt    *lite.Stmt
+	first   bool // the first step found a row
+	unread  bool // Next hasn't been called
+	endSeen bool // Next has returned false
+	err     error
+	closed  bool
 }
 
 func (r *liteRows) Next() bool {
-	if r.closed || r.over {
+	if r.closed || r.endSeen {
 		return false
 	}
 	more := r.first
-	if !r.begun {
+	if !r.unread {
 		more, r.err = r.stmt.Step()
 	}
-	r.begun = false
-	r.over = !more
+	r.unread = false
+	r.endSeen = !more
 	return more
 }
 
@@ -52,7 +52,7 @@ func (r *liteRows) Close() error {
 }
 
 func (r *liteRows) Scan(dest ...any) error {
-	if r.closed || r.over || r.begun {
+	if r.closed || r.endSeen || r.unread {
 		return errors.New("Scan is called without a row")
 	}
 	if len(dest) != r.stmt.Columns() {
@@ -92,7 +92,7 @@ func (r *liteRows) scan(col int, dest any) error {
 	return nil
 }
 
-// scanKind reads a column into a type of the program's own.
+// scanKind reads a column into a defined type, such as a string type.
 func (r *liteRows) scanKind(col int, dest any) error {
 	v := reflect.ValueOf(dest)
 	if v.Kind() != reflect.Pointer {
@@ -117,8 +117,7 @@ func (r *liteRows) scanKind(col int, dest any) error {
 	return nil
 }
 
-// arguments turns values of the program's own types into those that a database
-// knows.
+// arguments converts values of defined types to types that databases support.
 func arguments(args []any) error {
 	for i, arg := range args {
 		switch arg.(type) {

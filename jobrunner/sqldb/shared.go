@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// Shared tells that other processes may work on the same database.
+// Shared reports whether other processes can use the same database.
 func (db *DB) Shared() bool { return db.backend.shared() }
 
-// Behind is how far a time of this process, which now answers, is behind the
-// database's, which counts where several processes share it. It is 0 for a
-// database that is not shared.
+// Behind returns how far the clock now is behind the clock of a shared database, by which
+// all processes set theirs. It returns 0 if the database isn't shared.
 func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Duration, err error) {
 	if !db.Shared() {
 		return 0, nil
@@ -26,17 +25,18 @@ func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Dur
 	return behind, err
 }
 
-// Alone makes the transaction wait until no other one that was Alone by this
-// name, in any process, is under way: from here on it sees what those did. It
-// is the first thing that the transaction does. SQLite's are alone anyway.
+// Alone acquires a lock until the end of the transaction: only one transaction in all
+// processes can hold the lock of a name. It must be the first call of the transaction, whose
+// later statements see the changes of earlier holders. On SQLite it is a no-op, because
+// writes are serialized.
 func (tx *Tx) Alone(name string) error { return tx.conn.alone(name) }
 
-// Notify passes a hint of one line on to the other processes that Listen on
-// this database. It returns at once; what was hinted at must be committed
-// before. Hints are brought together, about every 10 ms, and may be lost: they
-// make things quick, never right. On SQLite there is nobody to tell.
+// Notify sends a hint of one line to the other processes that Listen. It returns at once.
+// The caller must have committed the change that the hint is about. Hints are sent in
+// batches, about every 10 ms, and may be lost, so receivers must also poll. On SQLite it is
+// a no-op.
 func (db *DB) Notify(hint string) { db.backend.notify(hint) }
 
-// Listen has f called with the hints of other processes, one at a time, until
-// Close. It is called once. f is quick and does not use the database.
+// Listen calls f with the hints of other processes, one at a time, until Close. f must be
+// quick and must not use the database. Listen may be called once.
 func (db *DB) Listen(f func(hint string)) { db.backend.listen(f) }

@@ -1,12 +1,10 @@
-// Package sqldb is the one database under the jobrunner: SQLite, embedded, in a folder,
-// with one writer that commits many callers' changes together, or in memory, each with a
-// small pool of readers; or PostgreSQL, which several processes share. It knows no table
-// but its own: each component brings its schema to Migrate and its statements,
-// in one wording for both, to Write and Read.
+// Package sqldb is the jobrunner's database. It is embedded SQLite, in a folder or in
+// memory, or a PostgreSQL server, which several processes can share. Components pass their
+// schema to Migrate, and their statements, which are the same for both databases, to Write
+// and Read.
 //
-// A Write is on disk when it returns (SQLite: write-ahead log,
-// synchronous=FULL; PostgreSQL: synchronous_commit), and every Read that begins
-// afterwards sees it.
+// A Write is durable when it returns (SQLite: write-ahead log, synchronous=FULL;
+// PostgreSQL: synchronous_commit), and every Read that begins afterwards sees it.
 package sqldb
 
 import (
@@ -25,39 +23,35 @@ const (
 	pageSize = 4096 // of SQLite, by default
 )
 
-// Config says where the database lives.
+// Config configures a database.
 type Config struct {
-	// URL names a PostgreSQL database, like postgres://user@host:5432/name. What
-	// it does not say is taken from the variables and files that PostgreSQL's own
-	// clients read (PGPASSWORD, ~/.pgpass …). Dir is then locked for this process,
-	// which may have there what it shares with no other, and holds no database.
+	// URL is the address of a PostgreSQL database, such as postgres://user@host:5432/name.
+	// Defaults come from the variables and files of PostgreSQL's own clients (PGPASSWORD,
+	// ~/.pgpass …). Dir is then locked for the process's own files, but has no database.
 	URL string
-	// Connections bounds those of this process to the server, beside one that listens;
-	// 0 is DefaultConnections.
+	// Connections limits this process's connections to the server, except one that
+	// listens; 0 is DefaultConnections.
 	Connections int
-	// NoHints does without LISTEN and NOTIFY, for servers and poolers that
-	// know none: Listen is told of nothing.
+	// NoHints disables LISTEN and NOTIFY for servers and poolers that don't support them.
+	// Listen then receives nothing.
 	NoHints bool
-	// Dir is the folder that holds the database; it is made, for its owner
-	// alone, where it is missing. Empty keeps everything in memory, gone with
-	// Close.
+	// Dir is the folder of the database. If it is missing, it is created for its owner
+	// only. If Dir is empty, the database is in memory until Close.
 	Dir string
-	// Memory bounds one in memory, in bytes; 0 is MaxMemory, which is also the
-	// most.
+	// Memory limits a database in memory, in bytes; 0 is MaxMemory, the maximum.
 	Memory int64
-	// NoSync leaves the flush of committed changes to checkpoints: what was
-	// acknowledged survives the death of the process, not that of the machine.
-	// A PostgreSQL server that is set up like that is accepted.
+	// NoSync flushes committed changes only at checkpoints: they survive a crash of the
+	// process, but not of the machine. It also accepts a PostgreSQL server that is
+	// configured in this way.
 	NoSync bool
-	// Watch is told of each Read and Write that begins, and what it answers is
-	// called at its end. It may be nil.
+	// Watch is called at the start of each Read and Write, and end at its end, unless Watch
+	// is nil.
 	Watch func() (end func())
-	// Logger takes a line when the database ceases to serve, and one when it
-	// serves again; nil: nobody does.
+	// Logger logs the start and end of outages. It may be nil.
 	Logger *slog.Logger
 }
 
-// DB is an open database. Its methods may be called from many goroutines.
+// DB is an open database. It is safe for concurrent use.
 type DB struct {
 	watch   func() (end func())
 	outages outages
@@ -66,26 +60,26 @@ type DB struct {
 	closed  error
 
 	mu       sync.Mutex
-	versions map[string]int // that this program knows, by component
+	versions map[string]int // this program's schema versions, by component
 	mayBreak func(ctx context.Context) error
-	outdated atomic.Pointer[error] // set: this program is too old for the database
+	outdated atomic.Pointer[error] // set if this program is too old for the database
 }
 
-// backend is a kind of database: embedded SQLite in a folder (embedded.go) or in memory
-// (inmemory.go), or a PostgreSQL server (postgres.go).
+// backend implements a DB with SQLite in a folder (embedded.go) or in memory (inmemory.go),
+// or with a PostgreSQL server (postgres.go).
 type backend interface {
 	write(ctx context.Context, fn func(*Tx) error, kind writeKind) error
 	read(ctx context.Context, fn func(*Reader) error) error
 	beforeCommit() *hook
-	migrating() (done func()) // tables change until done
+	migrating() (done func()) // a migration runs until done is called
 	shared() bool
 	notify(hint string)
 	listen(f func(hint string))
 	close() error
 }
 
-// Open opens the database, and makes it where there is none. A folder serves
-// one DB at a time: ErrInUse otherwise.
+// Open opens the database and creates it if it is missing. It returns ErrInUse if another
+// DB uses the folder.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	if c.Watch == nil {
 		c.Watch = func() func() { return func() {} }
@@ -109,42 +103,43 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	return db, nil
 }
 
-// Write runs fn in a transaction and returns when its changes are durable. An
-// error of fn undoes what fn did, that of its neighbours in the same commit
-// stays. fn is handed to the one writer, or keeps all others waiting: it must be quick, use nothing but tx,
-// and tolerate to be run again from the start when the commit fails (results
-// are assigned, not added up). A ctx that ends before the writer took fn up
-// withdraws it; later its outcome is awaited.
+// Write runs fn in a transaction and returns when its changes are durable. An error of fn
+// rolls back the changes of fn. Other writes may wait for fn, so it must be quick and use
+// only tx. If the commit fails, fn may run again from the start, so it must assign its
+// results and not add to them. If ctx ends before fn has started, Write returns at once;
+// later it waits for the outcome.
 //
-// A full disk is ErrFull, a server that does not answer ErrUnavailable.
+// Write returns ErrFull if the disk is full, and ErrUnavailable if the server doesn't
+// respond.
 //
-// On PostgreSQL each Write has a transaction of its own (READ COMMITTED), and
-// others run beside it: what it decides by must be part of its statements, or
-// it is Alone.
+// On SQLite several writes share a commit. On PostgreSQL each Write is a READ COMMITTED
+// transaction, concurrent with others: fn must put its conditions into its statements or
+// call Tx.Alone.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, plain)
 }
 
-// WriteWithReserve is a Write that may use the space that is held back for a
-// full disk: of what frees room, and of what the program needs to start.
+// WriteWithReserve is a Write that may use the space reserved for a full disk. It is for
+// writes that free space or that the program needs to start.
 func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, reserved)
 }
 
-// WriteBehind is a Write that may share more than SQLite's commit with others. On
-// PostgreSQL writes behind share commits, too, and a write that fails, or waits for a
-// row for long, then gets a transaction of its own, without a Batch. In memory, where there
-// is no disk to wait for, fn runs first without a transaction, and what it leaves in the
-// Batch is written with what other ones leave there, by the hook of BeforeCommit, at the
-// latest before the next Read or Write. There fn may read what is in the tables; what would
-// change them ends it with an error that it passes on, and has it run again, with a
-// transaction and without a Batch. So fn leaves nothing in the Batch before the last
-// call that may fail.
+// WriteBehind is a Write that can be batched with others. It depends on the database:
+//
+//   - SQLite in a folder: as Write.
+//   - PostgreSQL: writes behind share commits. If a write fails or waits long for a row,
+//     each write of the commit runs again in its own transaction, without a Batch.
+//   - In memory: fn first runs without a transaction and may put its changes into the
+//     Batch. The hook of BeforeCommit writes the Batch later, before the next Read or Write.
+//     A statement that changes a table fails; fn must return its error, and runs again in a
+//     transaction without a Batch. So fn must not change the Batch before its last call
+//     that can fail.
 func (db *DB) WriteBehind(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.write(ctx, fn, behind)
 }
 
-// writeKind tells apart Write, WriteWithReserve and WriteBehind.
+// writeKind is one of Write, WriteWithReserve and WriteBehind.
 type writeKind int
 
 const (
@@ -155,7 +150,7 @@ const (
 
 func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, kind writeKind) error {
 	defer db.watch()()
-	if err := db.refused(); err != nil {
+	if err := db.checkOutdated(); err != nil {
 		return err
 	}
 	err := db.backend.write(ctx, fn, kind)
@@ -163,22 +158,23 @@ func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, kind writeKind) 
 	return err
 }
 
-// InMemory tells that a write waits for no disk and no server.
+// InMemory reports whether the database is in memory, so that writes wait for no disk or
+// server.
 func (db *DB) InMemory() bool {
 	_, inMemory := db.backend.(*inMemory)
 	return inMemory
 }
 
-// BeforeCommit has hook called in each transaction whose writes noted something
-// (Tx.Note), at its end, with the notes of those that did not fail: once for all
-// writes that share a commit. It is set before the first such write. An error
-// undoes the transaction.
+// BeforeCommit sets a hook that runs at the end of each transaction with the notes
+// (Tx.Note) of the writes that succeeded, if there are any. It runs once for all writes
+// that share a commit. Its error rolls the transaction back. BeforeCommit must precede the
+// first write with notes.
 func (db *DB) BeforeCommit(hook func(tx *Tx, notes []any) error) {
 	db.backend.beforeCommit().f.Store(&hook)
 }
 
-// hook is what BeforeCommit sets. Components that opened the database earlier already
-// write by then.
+// hook is the hook of BeforeCommit. It is atomic because other components may already
+// write when it is set.
 type hook struct {
 	f atomic.Pointer[func(*Tx, []any) error]
 }
@@ -190,12 +186,12 @@ func (h *hook) run(tx *Tx, notes []any) error {
 	return nil
 }
 
-// Read runs fn with a connection for reading. Each of its statements sees every
-// Write that returned before the statement began; two statements may see
-// different states. ctx bounds the wait for a connection.
+// Read runs fn with a read-only connection. Each statement sees all Writes that returned
+// before it began; two statements may see different states. ctx limits the wait for a
+// connection.
 func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	defer db.watch()()
-	if err := db.refused(); err != nil {
+	if err := db.checkOutdated(); err != nil {
 		return err
 	}
 	err := db.backend.read(ctx, fn)
@@ -203,9 +199,8 @@ func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	return err
 }
 
-// Reclaim gives unused pages of the file back to the file system, n at most
-// and keep fewer than there are: those are used again. It says whether there
-// are more. PostgreSQL does this by itself.
+// Reclaim returns up to n unused pages of the file to the file system, but keeps keep
+// unused pages for reuse. It reports whether there are more. PostgreSQL does this itself.
 func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
 	if db.Shared() {
 		return false, nil
@@ -221,8 +216,8 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
 	return more, err
 }
 
-// Close waits for the calls under way, refuses later ones with ErrClosed, and
-// gives the folder free.
+// Close waits for the calls in progress and unlocks the folder. Later calls return
+// ErrClosed.
 func (db *DB) Close() error {
 	db.closing.Do(func() { db.closed = db.backend.close() })
 	return db.closed

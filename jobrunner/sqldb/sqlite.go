@@ -8,10 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// pragmas are run on each connection; auto_vacuum must come first, before the
-// file has a page. The caches are small: SQLite looks through the whole one at
-// each commit after which pages of an index changed places, and what is in the
-// system's cache, or in memory anyway, is read again for less.
+// pragmas returns the pragmas of each connection. auto_vacuum must come first, before the
+// file has a page. The caches are small, because SQLite scans the whole cache at some
+// commits, and reading from the system's cache or from memory costs less.
 func pragmas(c Config) []string {
 	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "trusted_schema=OFF", "foreign_keys=ON"}
 	if c.Dir == "" {
@@ -29,7 +28,6 @@ func pragmas(c Config) []string {
 	}
 }
 
-// openConn opens a connection to SQLite.
 func openConn(source string, pragmas []string) (*conn, error) {
 	l, err := lite.Open(source)
 	if err != nil {
@@ -44,7 +42,7 @@ func openConn(source string, pragmas []string) (*conn, error) {
 	return c, nil
 }
 
-// readerPool are the connections to SQLite that read.
+// readerPool is a pool of read-only connections to SQLite.
 type readerPool struct {
 	free   chan *conn
 	opened int
@@ -81,7 +79,7 @@ func (p *readerPool) get(ctx context.Context) (c *conn, err error) {
 
 func (p *readerPool) put(c *conn) { p.free <- c }
 
-// close waits for the reads under way.
+// close waits for the reads in progress.
 func (p *readerPool) close() error {
 	if p == nil {
 		return nil

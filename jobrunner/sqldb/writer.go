@@ -2,8 +2,7 @@ package sqldb
 
 import "errors"
 
-// writer owns the connection that writes. Whatever waits while a commit is
-// under way is committed together next.
+// writer owns the writing connection, and uses it for a group commit.
 type writer struct {
 	*group
 	hook    hook
@@ -17,10 +16,10 @@ func startWriter(c *conn, reserve *reserve) *writer {
 	return w
 }
 
-// commit runs a batch in one transaction, and what comes of it. Where a write
-// fails, the batch runs again, so that the failure undoes itself alone; where the
-// transaction as a whole fails (a full disk, say), each write gets one of its own,
-// so that one that can't be done takes none of its neighbours with it.
+// commit runs a batch in one transaction. If a write fails, the batch runs again with a
+// savepoint for each write, so that only the failed write is rolled back. If the whole
+// transaction fails, for example because the disk is full, each write runs in its own
+// transaction, so that the others can succeed.
 func (w *writer) commit(batch []*write) {
 	err := w.try(&batch, (*writer).runAll)
 	if errors.Is(err, errOneFailed) {
@@ -42,15 +41,15 @@ func (w *writer) commit(batch []*write) {
 	finish(batch)
 }
 
-// try runs the batch in a transaction, to which run may add. The outcome of each
-// write is in it; an error means that nothing was committed.
+// try runs a batch in a transaction; run may add writes to it. Each write has its own
+// error; an error of try means that nothing was committed.
 func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error) (err error) {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_, _ = w.conn.exec("ROLLBACK") // fails where the error ended the transaction by itself
+			_, _ = w.conn.exec("ROLLBACK") // fails if the error has already ended the transaction
 		}
 	}()
 	shared := new(Batch)
@@ -70,7 +69,7 @@ func (w *writer) runAll(batch *[]*write, shared *Batch) error {
 	return w.group.runAll(w.conn, batch, shared)
 }
 
-// runEach runs writes so that the failure of one undoes itself alone.
+// runEach runs each write in a savepoint.
 func (w *writer) runEach(batch *[]*write, _ *Batch) error {
 	for _, op := range *batch {
 		if err := w.runInSavepoint(op); err != nil {
@@ -91,7 +90,7 @@ func (w *writer) runInSavepoint(op *write) error {
 	if op.err = classifySQLite(op.run(w.conn, nil)); op.err != nil || op.panic != nil {
 		if _, err := w.conn.exec("ROLLBACK TO op"); err != nil {
 			if op.err != nil {
-				return op.err // it ended the whole transaction
+				return op.err // it has ended the whole transaction
 			}
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// CopyTo makes another database, whose content is lost, a copy of this one: as it is at
-// one moment, whatever other connections and processes write meanwhile.
+// CopyTo replaces the content of another database with a consistent snapshot of this one.
+// Other connections and processes may write meanwhile.
 func (c *Conn) CopyTo(other *Conn) error {
 	name, err := libc.CString("main")
 	if err != nil {
@@ -17,7 +17,7 @@ func (c *Conn) CopyTo(other *Conn) error {
 	if backup == 0 {
 		return other.failure(sqlite3.SQLITE_ERROR)
 	}
-	// In one step: between two of them a change would begin it anew.
+	// One step for all pages: a change between two steps would restart the copy.
 	rc := sqlite3.Xsqlite3_backup_step(c.tls, backup, -1)
 	if finished := sqlite3.Xsqlite3_backup_finish(c.tls, backup); rc == sqlite3.SQLITE_DONE {
 		rc = finished

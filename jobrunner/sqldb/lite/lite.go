@@ -1,8 +1,7 @@
-// Package lite is SQLite's own interface: connections, statements, rows. It does
-// without database/sql because a statement on a small row costs less than its way
-// through there. The library under it is pure Go.
+// Package lite is a thin binding of SQLite. It doesn't use database/sql, whose overhead is
+// higher than the cost of a statement on a small row. The SQLite library is pure Go.
 //
-// A Conn and its statements belong to one goroutine at a time.
+// A Conn and its statements aren't safe for concurrent use.
 package lite
 
 import (
@@ -16,31 +15,30 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Error is what SQLite says, with its extended result code.
+// Error is an error of SQLite.
 type Error struct {
-	Code    int
+	Code    int // extended result code
 	Message string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("SQLite: %s (%d)", e.Message, e.Code) }
 
-// Primary is the code without what extends it, such as SQLITE_FULL.
+// Primary returns the primary result code, such as SQLITE_FULL.
 func (e *Error) Primary() int { return e.Code & 0xff }
 
 // Conn is a connection.
 type Conn struct {
 	tls *libc.TLS
 	db  uintptr
-	// out is where SQLite leaves two addresses.
+	// out is memory for SQLite's output parameters, up to two addresses.
 	out uintptr
-	// args holds the texts and blobs of the statement under way, for which
-	// SQLite makes no copies.
+	// args has the texts and blobs of the current statement, which SQLite doesn't copy.
 	args buffer
 }
 
 const word = unsafe.Sizeof(uintptr(0))
 
-// Open opens a database by its URI, and makes it where it is missing.
+// Open opens a database by its URI, and creates it if it is missing.
 func Open(uri string) (*Conn, error) {
 	c := &Conn{tls: libc.NewTLS()}
 	c.out = libc.Xmalloc(c.tls, 2*libcSize(word))
@@ -50,7 +48,7 @@ func Open(uri string) (*Conn, error) {
 		return nil, &Error{sqlite3.SQLITE_NOMEM, "out of memory"}
 	}
 	defer libc.Xfree(c.tls, name)
-	// One goroutine at a time has the connection: no mutex is needed.
+	// A Conn isn't used concurrently, so SQLite needs no mutex.
 	const flags = sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_CREATE | sqlite3.SQLITE_OPEN_URI | sqlite3.SQLITE_OPEN_NOMUTEX
 	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
 	c.db = *at[uintptr](c.out)
@@ -62,12 +60,12 @@ func Open(uri string) (*Conn, error) {
 	return c, nil
 }
 
-// SetBusyTimeout sets how long a lock of another process is awaited.
+// SetBusyTimeout sets how long statements wait for a lock of another process.
 func (c *Conn) SetBusyTimeout(d time.Duration) {
 	sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(d.Milliseconds()))
 }
 
-// Close closes the connection, whose statements are closed already.
+// Close closes the connection. The caller has closed its statements.
 func (c *Conn) Close() (err error) {
 	if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
 		err = c.failure(rc)
@@ -78,7 +76,7 @@ func (c *Conn) Close() (err error) {
 	return err
 }
 
-// failure is what the connection says of the last call.
+// failure returns the error of the last call.
 func (c *Conn) failure(rc int32) error {
 	message := "out of memory"
 	if c.db != 0 {
@@ -90,13 +88,13 @@ func (c *Conn) failure(rc int32) error {
 	return &Error{int(rc), message}
 }
 
-// Changes is how many rows the last statement changed.
+// Changes returns the number of rows that the last statement changed.
 func (c *Conn) Changes() int64 { return sqlite3.Xsqlite3_changes64(c.tls, c.db) }
 
-// LastInsertID is the key of the row that was inserted last.
+// LastInsertID returns the key of the last inserted row.
 func (c *Conn) LastInsertID() int64 { return sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db) }
 
-// Script runs statements without arguments, one after the other.
+// Script runs one or more statements without arguments.
 func (c *Conn) Script(text string) error {
 	sql, err := libc.CString(text)
 	if err != nil {
@@ -133,17 +131,17 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 	return s, nil
 }
 
-// Close ends the statement.
+// Close frees the statement.
 func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
 
-// ReadOnly tells that the statement changes nothing.
+// ReadOnly reports whether the statement changes nothing.
 func (s *Stmt) ReadOnly() bool { return sqlite3.Xsqlite3_stmt_readonly(s.c.tls, s.stmt) != 0 }
 
-// Columns is how many columns a row of the answer has; 0: it answers none.
+// Columns returns the number of columns of the result, or 0 if the statement returns no rows.
 func (s *Stmt) Columns() int { return s.columns }
 
-// Step runs the statement to its next row, or to its end: false. It is followed
-// by Reset, after an error too.
+// Step runs the statement to its next row, and returns false at the end. The caller must
+// call Reset afterwards, also after an error.
 func (s *Stmt) Step() (row bool, err error) {
 	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.stmt); rc {
 	case sqlite3.SQLITE_ROW:
@@ -157,13 +155,12 @@ func (s *Stmt) Step() (row bool, err error) {
 
 // Reset ends a run of the statement.
 func (s *Stmt) Reset() {
-	sqlite3.Xsqlite3_reset(s.c.tls, s.stmt) // answers the error of the last Step again
+	sqlite3.Xsqlite3_reset(s.c.tls, s.stmt) // returns the error of the last Step again
 	sqlite3.Xsqlite3_clear_bindings(s.c.tls, s.stmt)
 	s.c.args.shrink(s.c.tls)
 }
 
-// Bind gives the statement its arguments, which are valid until Reset: nil,
-// integers, bool, float64, string and []byte.
+// Bind binds the arguments until Reset: nil, integers, bool, float64, string or []byte.
 func (s *Stmt) Bind(args []any) error {
 	if len(args) != s.params {
 		return fmt.Errorf("a statement with %d arguments got %d", s.params, len(args))
@@ -189,7 +186,7 @@ func (s *Stmt) Bind(args []any) error {
 	return nil
 }
 
-// bind gives one argument, of whose content it puts a copy into the room.
+// bind binds one argument. It copies a text or blob to room, and returns the rest of room.
 func (s *Stmt) bind(i int32, arg any, room uintptr) (uintptr, error) {
 	tls, rc := s.c.tls, int32(0)
 	switch v := arg.(type) {
@@ -231,24 +228,24 @@ func (s *Stmt) bind(i int32, arg any, room uintptr) (uintptr, error) {
 	return room, nil
 }
 
-// IsNull tells whether a column of the row is NULL.
+// IsNull reports whether a column of the row is NULL.
 func (s *Stmt) IsNull(col int) bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) == sqlite3.SQLITE_NULL
 }
 
-// Int64 is a column of the row.
+// Int64 returns a column of the row.
 func (s *Stmt) Int64(col int) int64 {
 	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.stmt, int32(col))
 }
 
-// Text is a column of the row.
+// Text returns a column of the row.
 func (s *Stmt) Text(col int) string {
 	text := sqlite3.Xsqlite3_column_text(s.c.tls, s.stmt, int32(col))
 	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))
 	return string(bytesAt(text, int(n)))
 }
 
-// Bytes is a copy of a column of the row; nil for NULL.
+// Bytes returns a copy of a column of the row, or nil for NULL.
 func (s *Stmt) Bytes(col int) []byte {
 	if s.IsNull(col) {
 		return nil
@@ -258,7 +255,7 @@ func (s *Stmt) Bytes(col int) []byte {
 	return append([]byte{}, bytesAt(blob, int(n))...)
 }
 
-// Value is a column of the row: nil, int64, float64, string or []byte.
+// Value returns a column of the row as nil, int64, float64, string or []byte.
 func (s *Stmt) Value(col int) any {
 	switch sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) {
 	case sqlite3.SQLITE_NULL:

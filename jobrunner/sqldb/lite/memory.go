@@ -8,26 +8,25 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// buffer is memory that SQLite may read: that of Go's own values moves when a
-// stack grows.
+// buffer is memory for SQLite outside of Go's heap and stacks, where values can move.
 type buffer struct {
 	at   uintptr
 	size int
 }
 
-// What a buffer keeps for the next statement, and has at least.
+// The sizes of a buffer between statements.
 const (
-	keptBuffer  = 64 << 10
-	firstBuffer = 4 << 10
+	maxBuffer = 64 << 10
+	minBuffer = 4 << 10
 )
 
-// room is the buffer's beginning, when it has so many bytes.
+// room grows the buffer to at least size bytes and returns its address.
 func (b *buffer) room(tls *libc.TLS, size int) (uintptr, error) {
 	if size <= b.size && b.at != 0 {
 		return b.at, nil
 	}
 	b.free(tls)
-	size = max(size, firstBuffer)
+	size = max(size, minBuffer)
 	if b.at = libc.Xmalloc(tls, libcSize(uintptr(size))); b.at == 0 {
 		return 0, &Error{sqlite3.SQLITE_NOMEM, "out of memory"}
 	}
@@ -35,9 +34,9 @@ func (b *buffer) room(tls *libc.TLS, size int) (uintptr, error) {
 	return b.at, nil
 }
 
-// shrink frees a buffer that a large value left.
+// shrink frees the buffer if a large value has grown it.
 func (b *buffer) shrink(tls *libc.TLS) {
-	if b.size > keptBuffer {
+	if b.size > maxBuffer {
 		b.free(tls)
 	}
 }
@@ -51,10 +50,10 @@ func (b *buffer) free(tls *libc.TLS) {
 
 func libcSize(n uintptr) types.Size_t { return types.Size_t(n) }
 
-// at reads memory of the library by its address.
+// at converts an address of the library's memory to a pointer.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// bytesAt are n bytes of the library's memory, valid until its next call.
+// bytesAt returns n bytes of the library's memory, which are valid until its next call.
 func bytesAt(address uintptr, n int) []byte {
 	if n == 0 {
 		return nil
@@ -62,10 +61,10 @@ func bytesAt(address uintptr, n int) []byte {
 	return unsafe.Slice(at[byte](address), n)
 }
 
-// Reserve gives a database in memory its whole size at once. SQLite would double its
-// memory and copy it, and the allocator keeps what is freed: together that is twice
-// the database. The system provides a page when it is first written. Without the
-// address space for it, the database grows as before.
+// Reserve allocates the whole size of a database in memory. Otherwise SQLite would grow it
+// by copying, and the allocator would keep the old copies: together twice the size. The
+// system provides each page when it is first written. If the allocation fails, the database
+// grows by copying.
 func (c *Conn) Reserve(size int64) {
 	name, err := libc.CString("main")
 	if err != nil {

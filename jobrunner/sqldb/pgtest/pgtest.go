@@ -1,6 +1,5 @@
-// Package pgtest gives tests a PostgreSQL of their own: one server for each
-// test binary, on a loopback port, gone with the binary however it ends, and in
-// it an empty schema for each test.
+// Package pgtest runs PostgreSQL for tests. Each test binary has a server on a loopback
+// port, which stops when the binary exits or crashes. Each test has an empty schema in it.
 package pgtest
 
 import (
@@ -25,29 +24,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Password is that of every URL; tests look for it where it must not be.
+// Password is the password in every URL. Tests check that it isn't leaked.
 const Password = "planted password"
 
 const (
 	user    = "postgres"
-	nobody  = 65534 // runs the server where the tests run as root, whom it refuses
+	nobody  = 65534 // user id of the server if the tests run as root, which PostgreSQL rejects
 	startUp = time.Minute
-	step    = 50 * time.Millisecond // of waiting for it
+	step    = 50 * time.Millisecond // interval of polling the server
 )
 
 var (
 	once    sync.Once
 	server  string    // host:port
-	alive   io.Closer //nolint:unused // holds the server's input open, which closes with this process and not before
+	alive   io.Closer //nolint:unused // keeps the server's standard input open until this process ends
 	failure error
 	schemas atomic.Int64
 )
 
 var errNotInstalled = errors.New("no PostgreSQL is installed: initdb and postgres are neither in PATH nor in /usr/lib/postgresql (Debian: apt-get install postgresql)")
 
-// Start returns the URL of an empty schema, which is dropped when the test
-// ends. Where no PostgreSQL is installed the test is skipped; under CI, where
-// the variable CI is set, it fails.
+// Start returns the URL of an empty schema, which is dropped when the test ends. If no
+// PostgreSQL is installed, it skips the test, or fails it if the variable CI is set.
 func Start(t testing.TB) string {
 	t.Helper()
 	once.Do(func() { server, failure = start() })
@@ -65,10 +63,10 @@ func Start(t testing.TB) string {
 	return address.String()
 }
 
-// Exec runs a statement on a connection of its own.
+// Exec runs a statement on a new connection.
 func Exec(t testing.TB, address, statement string) {
 	t.Helper()
-	ctx := context.Background() // the test's has ended when it cleans up
+	ctx := context.Background() // the test's context has ended during cleanup
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +77,8 @@ func Exec(t testing.TB, address, statement string) {
 	}
 }
 
-// run starts the server and ends it when the tests, who hold the other end of
-// its input, are no more.
+// run starts the server and stops it when its standard input is closed, which is when the
+// tests end.
 const run = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=300 -c client_min_messages=warning >"$2/log" 2>&1 </dev/null &
 read -r _
 kill -QUIT $!
@@ -102,10 +100,10 @@ func start() (address string, err error) {
 	return c.address(), await(c.address(), c.log())
 }
 
-// cluster is the data of a server that does not run yet.
+// cluster is the data folder of a server.
 type cluster struct {
-	postgres string   // the program
-	as       []string // what runs it as another user, where root may not
+	postgres string   // path of the program
+	as       []string // command prefix that runs it as another user than root, or nil
 	dir      string
 	port     int
 }
@@ -140,7 +138,7 @@ func initCluster() (c cluster, err error) {
 	return c, err
 }
 
-// installed finds the newest version that the machine has.
+// installed finds the newest installed version.
 func installed() (initdb, postgres string, err error) {
 	if initdb, err = exec.LookPath("initdb"); err == nil {
 		if postgres, err = exec.LookPath("postgres"); err == nil {
@@ -152,7 +150,7 @@ func installed() (initdb, postgres string, err error) {
 		return "", "", errNotInstalled
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // 0 for what is no version
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // 0 if it isn't a version
 		return n
 	}
 	postgres = slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
@@ -176,7 +174,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// await waits until the server takes connections.
+// await waits until the server accepts connections.
 func await(address, log string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startUp)
 	defer cancel()
@@ -185,9 +183,9 @@ func await(address, log string) error {
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		said, _ := os.ReadFile(log) //nolint:gosec // of the server for tests
-		if ctx.Err() != nil || bytes.Contains(said, []byte("FATAL:  could not")) {
-			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, said)
+		text, _ := os.ReadFile(log) //nolint:gosec // of the server for tests
+		if ctx.Err() != nil || bytes.Contains(text, []byte("FATAL:  could not")) {
+			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, text)
 		}
 		time.Sleep(step)
 	}

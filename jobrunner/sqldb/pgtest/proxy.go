@@ -11,22 +11,21 @@ import (
 	"testing"
 )
 
-// Proxy is a way to a server that can be cut, as a network can. Its goroutines
-// are started by NewProxy: called outside of a bubble of virtual time, they
-// don't hold up the time inside.
+// Proxy is a TCP proxy that can simulate a broken network. Create it outside of a synctest
+// bubble, so that its goroutines don't block the bubble's time.
 type Proxy struct {
 	target string
 	addr   string
 	calls  chan func() error
 	done   chan error
-	lose   atomic.Bool // the answer to the next commit
+	lose   atomic.Bool // drop the reply to the next commit
 
 	mu    sync.Mutex
 	open  net.Listener
 	conns []net.Conn
 }
 
-// NewProxy is a way to the server of the URL, and the URL that takes it.
+// NewProxy returns a proxy of the server of a URL, and the URL through the proxy.
 func NewProxy(t testing.TB, address string) (p *Proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -48,7 +47,7 @@ func NewProxy(t testing.TB, address string) (p *Proxy, through string) {
 	return p, u.String()
 }
 
-// Mend opens the way (again).
+// Mend accepts connections, at the start and after Cut.
 func (p *Proxy) Mend(t testing.TB) {
 	t.Helper()
 	if err := p.call(p.mend); err != nil {
@@ -56,7 +55,7 @@ func (p *Proxy) Mend(t testing.TB) {
 	}
 }
 
-// Cut closes the way, and breaks the connections that take it.
+// Cut breaks all connections and rejects new ones.
 func (p *Proxy) Cut() { _ = p.call(p.cut) }
 
 func (p *Proxy) call(f func() error) error {
@@ -99,7 +98,7 @@ func (p *Proxy) cut() error {
 	return err
 }
 
-// pass carries bytes both ways until one side ends.
+// pass copies bytes in both directions until one side closes.
 func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	defer func() { _ = client.Close() }()
 	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
@@ -119,7 +118,7 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 		_ = upstream.Close()
 	}()
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
-		// What the server says of a commit that is done, and the client does not hear.
+		// The server's reply to a successful commit.
 		if bytes.Contains(b, []byte("COMMIT\x00")) && p.lose.CompareAndSwap(true, false) {
 			return 0, io.ErrClosedPipe
 		}
@@ -131,5 +130,5 @@ type writer func(b []byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// LoseCommit has the next commit done, and its answer lost with the connection.
+// LoseCommit lets the next commit succeed, but breaks the connection before its reply.
 func (p *Proxy) LoseCommit() { p.lose.Store(true) }

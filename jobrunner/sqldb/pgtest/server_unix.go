@@ -17,19 +17,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is a PostgreSQL of one test, which the test stops, kills and starts
-// again.
+// Server is a PostgreSQL server that a test can stop, kill and restart.
 type Server struct {
 	URL string // of its database
 
 	t       testing.TB
 	cluster cluster
 	running *exec.Cmd
-	alive   io.Closer // ends the server when the test binary ends
+	alive   io.Closer // stops the server when it is closed or the test binary ends
 }
 
-// serve runs the server until it ends, or the one who holds the other end of its
-// input does.
+// serve runs the server until it exits or the pipe from the test binary is closed.
 const serve = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c client_min_messages=warning >>"$2/log" 2>&1 </dev/null &
 server=$!
 (read -r _ <&3; kill -QUIT $server) 2>/dev/null &
@@ -37,8 +35,8 @@ wait $server
 kill $! 2>/dev/null
 true`
 
-// NewServer starts a server, which ends with the test. It skips the test where
-// Start does.
+// NewServer starts a server, which stops with the test. It skips the test if the function
+// Start would.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	c, err := initCluster()
@@ -62,7 +60,7 @@ func NewServer(t testing.TB) *Server {
 	return s
 }
 
-// Start starts the server again, and waits until it serves.
+// Start starts the server and waits until it accepts connections.
 func (s *Server) Start() {
 	s.t.Helper()
 	read, write, err := os.Pipe()
@@ -74,22 +72,22 @@ func (s *Server) Start() {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	_ = read.Close() // the server has its own
+	_ = read.Close() // the server has its own copy
 	s.running, s.alive = cmd, write
 	if err := await(s.cluster.address(), s.cluster.log()); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// Processes are the server's own now, by id: one for each connection among them.
-func (s *Server) Processes() []int { return append([]int{s.pid()}, s.parts()...) }
+// Processes returns the ids of the server's processes, which include one per connection.
+func (s *Server) Processes() []int { return append([]int{s.pid()}, s.children()...) }
 
-// End sends a signal, and waits until the server has ended: SIGINT stops it,
-// SIGQUIT is a crash that its parts know of, SIGKILL one that they don't.
+// End sends a signal and waits until the server has exited. SIGINT is a shutdown. SIGQUIT is
+// a crash that the server passes on to its child processes, SIGKILL one that it doesn't.
 func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
-	if signal == syscall.SIGKILL { // the parts, too, so that the next start finds none
+	if signal == syscall.SIGKILL { // the next start fails if a child process is alive
 		pids = s.Processes()
 	}
 	for _, pid := range pids {
@@ -104,11 +102,10 @@ func (s *Server) End(signal syscall.Signal) {
 	s.running = nil
 }
 
-// Hang stops the server in its tracks, and lets it go on when what it answers is
-// called.
-func (s *Server) Hang() (goOn func()) {
+// Hang pauses the server's processes until resume is called.
+func (s *Server) Hang() (resume func()) {
 	s.t.Helper()
-	pids := append(s.parts(), s.pid())
+	pids := append(s.children(), s.pid())
 	send := func(signal syscall.Signal) {
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -120,22 +117,22 @@ func (s *Server) Hang() (goOn func()) {
 	return func() { send(syscall.SIGCONT) }
 }
 
-// TakeConnections takes every connection that the server has, those of others
-// too, and gives them back when what it answers is called.
-func (s *Server) TakeConnections() (giveBack func()) {
+// TakeConnections takes every connection that the server allows, also by terminating those
+// of others, until release is called.
+func (s *Server) TakeConnections() (release func()) {
 	s.t.Helper()
 	ctx := context.Background()
 	var all []*pgx.Conn
-	take := func() (some bool) {
+	connect := func() (connected bool) {
 		for {
 			conn, err := pgx.Connect(ctx, s.URL)
 			if err != nil {
-				return some
+				return connected
 			}
-			all, some = append(all, conn), true
+			all, connected = append(all, conn), true
 		}
 	}
-	for take() {
+	for connect() {
 		if _, err := all[0].Exec(ctx, terminate+" AND application_name <> ''"); err != nil {
 			s.t.Fatal(err)
 		}
@@ -147,7 +144,7 @@ func (s *Server) TakeConnections() (giveBack func()) {
 	}
 }
 
-// Terminate ends all sessions of others.
+// Terminate terminates the sessions of all other clients.
 func (s *Server) Terminate() {
 	s.t.Helper()
 	Exec(s.t, s.URL, terminate)
@@ -169,8 +166,8 @@ func (s *Server) pid() int {
 	return pid
 }
 
-// parts are the processes that the server has started.
-func (s *Server) parts() (pids []int) {
+// children returns the ids of the server's child processes.
+func (s *Server) children() (pids []int) {
 	s.t.Helper()
 	out, err := exec.CommandContext(s.t.Context(), "ps", "-o", "pid=", "--ppid", strconv.Itoa(s.pid())).Output()
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// acquire takes a connection of the pool. A pool that has none free for long is
-// no better than a server that has none.
+// acquire acquires a connection of the pool. It returns errBusy after acquireTimeout.
 func acquire(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
@@ -19,28 +18,28 @@ func acquire(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	return conn, err
 }
 
-// limitAnswers has connections break on which the server leaves a question
-// without an answer: it hangs, or the network swallows what it says.
-func (p *postgres) limitAnswers() {
+// limitResponseTime breaks connections on which the server doesn't respond within
+// responseTimeout, because it hangs or the network drops packets.
+func (p *postgres) limitResponseTime() {
 	p.dial = p.config.DialFunc
 	p.config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := p.dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &answeredConn{Conn: conn, p: p}, nil
+		return &deadlineConn{Conn: conn, p: p}, nil
 	}
 }
 
-// answeredConn expects an answer within answerTimeout of each question.
-type answeredConn struct {
+// deadlineConn sets a deadline at each write, within which the response must arrive.
+type deadlineConn struct {
 	net.Conn
 	p *postgres
 }
 
-func (c *answeredConn) Write(b []byte) (int, error) {
-	deadline := time.Now().Add(answerTimeout)
-	if c.p.unhurried.Load() > 0 {
+func (c *deadlineConn) Write(b []byte) (int, error) {
+	deadline := time.Now().Add(responseTimeout)
+	if c.p.migrations.Load() > 0 {
 		deadline = time.Time{}
 	}
 	if err := c.SetDeadline(deadline); err != nil {
