@@ -11,15 +11,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// maxAdvance bounds one step of the clock: a little over the longest time to
-// live of a job.
+// maxAdvance is the longest step of the clock, slightly more than a job's longest time to live.
 const maxAdvance = 8 * 24 * time.Hour
 
-// Clock lets clients with an unrestricted key read and advance the deployment's clock:
-// GET /clock, and POST /clock {"advance": milliseconds}. POST /clock {"stop": true} stops
-// it between advances. While a worker runs a job that doesn't follow the clock, at the
-// endpoint that offClock returns, the clock isn't advanced: the job would time out early.
-// advanced is called after each step.
+// Clock serves the deployment's clock to clients with an unrestricted key. GET /clock reads it, POST
+// /clock {"advance": milliseconds} advances it, and POST /clock {"stop": true} stops it between
+// advances. The clock can't be advanced while a worker of the endpoint that offClock returns runs a
+// job in real time, because the job would time out early. advanced is called after each step.
 func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {
 	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {
@@ -41,7 +39,7 @@ func Clock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced f
 		advanced(r.Context())
 		return nil
 	}
-	served := withKey(keys, "the clock is everybody's", func(w http.ResponseWriter, r *http.Request) {
+	served := withKey(keys, "all users share the clock", func(w http.ResponseWriter, r *http.Request) {
 		var refusal *httpanswer.Refusal
 		switch r.Method {
 		case http.MethodGet:

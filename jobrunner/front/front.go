@@ -1,5 +1,5 @@
-// Package front is the entry of a deployment's HTTP requests: it finds the API that owns a
-// path, counts and logs requests, and serves what is for operators.
+// Package front is the entry of a deployment's HTTP requests. It finds the API that owns a path,
+// counts and logs requests, and serves the page, the probes, the metrics and the clock.
 package front
 
 import (
@@ -15,32 +15,31 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// Config says what is served beside the APIs.
+// Config configures New.
 type Config struct {
 	APIs    http.Handler
 	Page    http.Handler
 	Metrics *metrics.Metrics
 	Keys    *apikey.Keys
-	Ready   func(ctx context.Context) (reason string) // why requests should go elsewhere; "" if they may come
-	Remote  bool                                      // other machines may reach the deployment
+	Ready   func(ctx context.Context) (reason string) // returns why requests should go elsewhere, or ""
+	Remote  bool                                      // other machines can reach the deployment
 	Profile bool
 	Logger  *slog.Logger
 }
 
-// New serves the page at / and below /ui/, /metrics, /healthz and /readyz, with Profile
-// /debug/pprof/, and the APIs at all other paths. On a loopback address metrics and
-// profiles need no key: they hold no secret, and the programs that read them send
-// none by default.
+// New serves the page at / and below /ui/, /metrics, /healthz and /readyz, /debug/pprof/ with Profile,
+// and the APIs at all other paths. On a loopback address, metrics and profiles need no key: they
+// contain no secret, and the programs that read them send no key by default.
 func New(c Config) http.Handler {
 	shown := page.Local(c.Remote, c.Page)
 	scraped := c.Metrics.Handler()
 	if c.Remote {
-		scraped = withKey(c.Keys, "the metrics are of all", scraped.ServeHTTP)
+		scraped = withKey(c.Keys, "the metrics show all users", scraped.ServeHTTP)
 	}
 	scraped = page.Local(c.Remote, withPattern("GET /metrics", readOnly(scraped)))
 	probes := map[string]http.Handler{}
 	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: ready(c.Ready)} {
-		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name: a proxy's, too
+		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name, such as a proxy's
 	}
 	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
 	return Observe(c.Logger, c.Metrics, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +58,7 @@ func New(c Config) http.Handler {
 	}))
 }
 
-// withPattern says by what template a request is counted.
+// withPattern sets the pattern under which a request is counted.
 func withPattern(pattern string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
@@ -67,7 +66,7 @@ func withPattern(pattern string, next http.Handler) http.Handler {
 	})
 }
 
-// readOnly serves GET and HEAD alone.
+// readOnly rejects methods other than GET and HEAD.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -78,8 +77,8 @@ func readOnly(next http.Handler) http.Handler {
 	})
 }
 
-// withKey asks for a key that may read at the management API or, for what changes
-// something, do everything there.
+// withKey requires a key that may read from the management API or, for methods that change something,
+// a key for all of it.
 func withKey(keys *apikey.Keys, why string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := keys.Authorize(r)
@@ -87,15 +86,14 @@ func withKey(keys *apikey.Keys, why string, next http.HandlerFunc) http.HandlerF
 		case err != nil:
 			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
 		case !who.MayRead() || r.Method != http.MethodGet && r.Method != http.MethodHead && !who.MayManage():
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope at the management API is %s, which is too little: %s", who.Management, why))
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope for the management API is %s, which isn't enough: %s", who.Management, why))
 		default:
 			next(w, r)
 		}
 	}
 }
 
-// profiles are those of net/http/pprof, but for the command line, which may
-// have a database's password in it.
+// profiles serves net/http/pprof without the command line, which may contain a database's password.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -9,24 +9,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// AliveRoute is that of a probe, without a key, for those who restart jobrunners.
+// AliveRoute is the path of the liveness probe. It needs no key.
 const AliveRoute = "/healthz"
 
-// readyRoute is that for those who choose among them.
+// readyRoute is the path of the readiness probe.
 const readyRoute = "/readyz"
 
-// readyTimeout is shorter than what probes wait by default.
+// readyTimeout is shorter than the default time-out of probes.
 const readyTimeout = 900 * time.Millisecond
 
-// alive answers while the process serves requests. It does not depend on the database,
-// which no restart mends.
+// alive answers as long as the process serves requests. It doesn't depend on the database, because a
+// restart wouldn't help.
 func alive(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// ready answers whether requests can be served that need the database.
+// ready answers whether requests that need the database can be served.
 func ready(unready func(context.Context) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

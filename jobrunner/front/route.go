@@ -15,17 +15,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// Route sends a request to the API that owns its path: below /v2, the first
-// segment is a reserved word of the management API or the id of an endpoint.
-// Below /live the job API alone is served, as the public SDKs read it. Workers
-// speak below the id of their endpoint. All below the id of an endpoint behind a
-// load balancer is its workers' own.
+// Route passes a request to the API that owns its path. Below /v2, the first segment is a reserved
+// word of the management API or the id of an endpoint, which workers use too. Below /live there is
+// only the job API, in the form that the public SDKs expect. All paths below the id of a
+// load-balancing endpoint belong to its workers.
 func Route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint, below := EndpointOf(r.URL.Path)
 		switch {
 		case endpoint != "" && balanced(endpoint):
-			r.Pattern = "/v2/{endpoint_id}/{path...}" // for those who count requests
+			r.Pattern = "/v2/{endpoint_id}/{path...}" // for the metrics
 			balancer.ServeHTTP(w, r)
 		case endpoint != "" && workerapi.Owns(r.URL.Path):
 			workers.ServeHTTP(w, r)
@@ -37,8 +36,8 @@ func Route(management, jobs, workers, balancer http.Handler, balanced func(endpo
 	})
 }
 
-// EndpointOf is the endpoint whose path it is, "" for the other paths, and
-// whether more follows the id.
+// EndpointOf returns the endpoint of a path, "" for other paths, and whether the path continues after
+// the id.
 func EndpointOf(path string) (id string, below bool) {
 	path, isV2 := strings.CutPrefix(path, "/v2/")
 	id, _, below = strings.Cut(path, "/")
@@ -48,7 +47,7 @@ func EndpointOf(path string) (id string, below bool) {
 	return id, below
 }
 
-// FormOf is how the API that owns a path refuses a request.
+// FormOf returns the form of errors of the API that owns a path.
 func FormOf(path string) httpanswer.Form {
 	switch endpoint, _ := EndpointOf(path); {
 	case strings.HasPrefix(path, "/v1/"):
@@ -59,8 +58,7 @@ func FormOf(path string) httpanswer.Form {
 	return httpanswer.Error
 }
 
-// Observe gives every request an id, counts it, writes a line about it, and
-// turns a panic into an answer.
+// Observe assigns an id to every request, counts and logs it, and turns a panic into an answer.
 func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, started := httpanswer.SetRequestID(w.Header()), time.Now()
@@ -68,7 +66,7 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 		end := m.Begin()
 		defer func() {
 			p := recover()
-			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares so: the wish to break the answer off
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares like this; it means to abort the answer
 				defer panic(p)
 			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
@@ -84,8 +82,8 @@ func Observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 	})
 }
 
-// logRequest writes the line of a request, without the place in the source, which costs
-// more than the rest.
+// logRequest logs a request. It omits the place in the source, which would cost more than the rest of
+// the line.
 func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {
 	level, now := importance(r.URL.Path, status), time.Now()
 	if !log.Enabled(r.Context(), level) {
@@ -93,10 +91,10 @@ func logRequest(log slog.Handler, r *http.Request, started time.Time, status int
 	}
 	line := slog.NewRecord(now, level, r.Method+" "+r.URL.Path, 0)
 	line.AddAttrs(slog.Int("status", status), slog.Int64("ms", now.Sub(started).Milliseconds()), slog.String("request", id))
-	_ = log.Handle(r.Context(), line) // as slog.Logger does
+	_ = log.Handle(r.Context(), line) // slog.Logger ignores it too
 }
 
-// answer remembers the status of an answer.
+// answer records the status of an answer.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -119,9 +117,9 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// importance is that of a request's line in the log. What asks every few seconds
-// by itself is no news while it is answered well: the page, those who scrape
-// metrics or probe, and workers that poll and ping.
+// importance returns the log level of a request. Requests that clients repeat every few seconds are
+// logged at debug level unless they fail: those of the page, of scrapers and probes, and of workers
+// that poll and ping.
 func importance(path string, status int) slog.Level {
 	switch {
 	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:

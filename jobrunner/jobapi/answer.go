@@ -9,25 +9,23 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// smallOutput is the most bytes of an output that is read without asking for
-// memory first.
+// smallOutput is the size in bytes up to which an output is read without reserving memory first.
 const smallOutput = 64 << 10
 
-// look reads a job, but no large output.
+// look reads a job, without its output if that is large.
 func (a *api) look(ctx context.Context, t target) (engine.Job, int, error) {
 	return a.Engine.GetUpTo(ctx, t.endpoint, t.job, smallOutput)
 }
 
-// answerJob answers a job whose output has a size. A large one that it does not
-// have is read when there is memory for it; one that it has and that must wait
-// for memory is read again.
+// answerJob answers a job whose output has a size. It reads a large output once there is memory for
+// it. If it has to wait for memory, it drops the output and reads it again.
 func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job engine.Job, size int) error {
 	a.explainWait(w, t, job)
 	if size <= smallOutput {
 		writeJob(w, job)
 		return nil
 	}
-	need := int64(2 * size) // once more in the answer
+	need := int64(2 * size) // the output and its copy in the answer
 	hold, err := a.Answers.Reserve(need)
 	if err != nil {
 		job.Output = nil
@@ -43,19 +41,19 @@ func (a *api) answerJob(w http.ResponseWriter, r *http.Request, t target, job en
 	return err
 }
 
-// writeJob answers a job as it stands.
+// writeJob answers a job.
 func writeJob(w http.ResponseWriter, job engine.Job) {
 	write(w, job.AppendJSON(make([]byte, 0, 256+len(job.Output))))
 }
 
-// appendList appends a JSON array of what is JSON already.
-func appendList[T any](b []byte, all []T, one func(b []byte, v T) []byte) []byte {
+// appendList appends a JSON array. appendItem appends an item, which is already JSON.
+func appendList[T any](b []byte, all []T, appendItem func(b []byte, v T) []byte) []byte {
 	b = append(b, '[')
 	for i, v := range all {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = one(b, v)
+		b = appendItem(b, v)
 	}
 	return append(b, ']')
 }

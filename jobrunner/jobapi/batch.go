@@ -20,14 +20,14 @@ import (
 
 // Pages of batches and of requests.
 const (
-	// DefaultPage is how many a page has unless a limit is given.
+	// DefaultPage is the number of objects of a page if no limit is given.
 	DefaultPage = 50
 	maxPage     = 1000
-	// pageOutput is the most bytes of an output that a page has without asking for memory.
+	// pageOutput is the size in bytes up to which a page shows an output without reserving memory.
 	pageOutput = 4 << 10
 )
 
-// maxBatchName bounds the name of a batch, in characters.
+// maxBatchName is the maximum length of a batch's name, in characters.
 const maxBatchName = 255
 
 // BatchSummary is a batch on the wire.
@@ -44,7 +44,7 @@ type BatchSummary struct {
 	RequestIDs []string          `json:"requestIds,omitempty"`
 }
 
-// Summarize returns a batch as it is on the wire.
+// Summarize converts a batch to its form on the wire.
 func Summarize(b engine.Batch) BatchSummary {
 	return BatchSummary{b.ID, b.Endpoint, b.Name, b.State, b.Total, b.InProgress, b.Completed, b.Failed, b.Created.UnixMilli(), nil}
 }
@@ -71,8 +71,8 @@ func (a *api) createBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	return nil
 }
 
-// dropIfDeleted drops what was added to an endpoint that was deleted meanwhile: nobody
-// would ever look for it.
+// dropIfDeleted drops jobs or batches that were added to an endpoint while it was deleted, because
+// nobody would ever look for them.
 func (a *api) dropIfDeleted(ctx context.Context, endpoint string) error {
 	_, err := a.Endpoint(ctx, endpoint)
 	if errors.Is(err, ErrNoEndpoint) {
@@ -109,7 +109,7 @@ func (a *api) addRequests(w http.ResponseWriter, r *http.Request, t target) erro
 	return nil
 }
 
-// batchInputs are the inputs of an array of requests, a part of the body.
+// batchInputs returns the inputs of an array of requests, which is a part of the body.
 func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, error) {
 	var requests []json.RawMessage
 	if absent(array) || array[0] != '[' && !bytes.HasPrefix(bytes.TrimSpace(array), []byte("[")) || json.Unmarshal(array, &requests) != nil {
@@ -122,11 +122,11 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 	for i, request := range requests {
 		members, ok := rawjson.Members(request, "input", "webhook", "policy", "s3Config")
 		if !ok || !isObject(members["input"]) {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object: {\"input\": {…}}", i)
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object:  {\"input\": {…}}", i)
 		}
 		for _, other := range []string{"webhook", "policy", "s3Config"} {
 			if !absent(members[other]) {
-				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has an input alone", i, other)
+				return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d has the member %s: a request of a batch has only an input", i, other)
 			}
 		}
 		inputs[i] = members["input"]
@@ -134,7 +134,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 	return inputs, nil
 }
 
-// answerBatch answers what a call made of a batch.
+// answerBatch answers a batch after a change, or the error.
 func answerBatch(w http.ResponseWriter, b engine.Batch, err error) error {
 	if err == nil {
 		httpanswer.JSON(w, http.StatusOK, Summarize(b))
@@ -180,7 +180,7 @@ func (a *api) batch(w http.ResponseWriter, r *http.Request, t target) error {
 	return answerBatch(w, b, err)
 }
 
-// page is what a list answers beside its objects.
+// page has the members of a list's answer other than its objects.
 type page struct {
 	Total   int  `json:"total"`
 	Offset  int  `json:"offset"`
@@ -195,7 +195,7 @@ func readPage(r *http.Request) (p page, err error) {
 	return p, err
 }
 
-// complete says of how many objects the page has n.
+// complete sets the total number, and whether there are more objects than the n of this page.
 func (p *page) complete(n, total int) { p.Total, p.HasMore = total, p.Offset+n < total && n > 0 }
 
 func queryInteger(r *http.Request, name string, otherwise, low, high int) (int, error) {
@@ -271,7 +271,7 @@ func appendRequest(b []byte, q engine.Request) []byte {
 	b = fmt.Appendf(b, `{"id":%q,"status":%q`, q.ID, q.State)
 	switch {
 	case q.Error != "":
-		text, _ := json.Marshal(q.Error) // a string always can be
+		text, _ := json.Marshal(q.Error) // never fails for a string
 		b = append(append(b, `,"error":`...), text...)
 	case q.Output != nil:
 		b = append(append(b, `,"output":`...), q.Output...)

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Endpoints remembers what the job API asks of an endpoint at each request: reading and
-// decoding the whole of it would be a tenth of a small request's cost.
+// Endpoints caches the settings of endpoints that the job API needs for each request. Reading and
+// decoding the whole endpoint would be a tenth of a small request's cost.
 type Endpoints struct {
 	load func(ctx context.Context, id string) (store.Endpoint, error)
 	// uncached disables the cache: other nodes change endpoints too.
@@ -19,8 +19,8 @@ type Endpoints struct {
 	mu      sync.Mutex
 	cache   map[string]Endpoint
 	changes int
-	next    map[string]*reading      // by id, reads that wait for the one under way
-	last    map[string]chan struct{} // by id, closed at the end of the latest read
+	next    map[string]*reading      // by id: reads that wait for the one in flight
+	last    map[string]chan struct{} // by id: closed at the end of the latest read
 }
 
 // NewEndpoints caches what load returns, unless uncached.
@@ -49,14 +49,14 @@ func (e *Endpoints) Find(ctx context.Context, id string) (Endpoint, error) {
 	found.WorkersMax = int(stored.WorkersMax)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	// What was read before a change may be what it changed.
+	// Don't cache a read that a change may have overtaken.
 	if e.changes == before && !e.uncached {
 		e.cache[id] = found
 	}
 	return found, nil
 }
 
-// Changed is called when an endpoint changed.
+// Changed must be called when an endpoint changed.
 func (e *Endpoints) Changed(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,8 +64,8 @@ func (e *Endpoints) Changed(id string) {
 	delete(e.cache, id)
 }
 
-// reading is a read of an endpoint that requests share. It begins after each of them, so
-// that each sees what was changed before it.
+// reading is a read of an endpoint that concurrent requests share. It begins after all of them, so
+// that each sees the changes made before it.
 type reading struct {
 	done     chan struct{}
 	endpoint store.Endpoint
@@ -94,7 +94,7 @@ func (e *Endpoints) read(ctx context.Context, id string) (store.Endpoint, error)
 	}
 }
 
-// lead reads an endpoint, once the read before has ended.
+// lead reads an endpoint once the previous read has ended.
 func (e *Endpoints) lead(ctx context.Context, id string, r *reading, before <-chan struct{}) {
 	if before != nil {
 		<-before

@@ -9,19 +9,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// lookAgain is the pause after a look that failed because the database was not
-// available. It goes by real time, which is the database's.
-const lookAgain = 250 * time.Millisecond
+// retryPause is the pause after the database was not available, in real time.
+const retryPause = 250 * time.Millisecond
 
-// hold looks at a job now and whenever something happens to it, until that is
-// enough, the wait is over, or ctx ends, whose error it then answers. An outage
-// of the database ends no wait; at the end of the wait it is the answer. A stop of
-// the deployment ends the wait.
+// hold calls look now and after each change of a job until look reports enough, the wait is over, or
+// ctx ends, whose error it then returns. During an outage of the database it retries, and returns the
+// error only when the wait is over. When the deployment stops, the wait is over.
 func (a *api) hold(ctx context.Context, t target, wait time.Duration, look func() (enough bool, err error)) error {
 	return a.holdBy(ctx, a.Engine.Watch(t.endpoint, t.job), wait, look)
 }
 
-// holdBy is hold with a watch that has begun, and which it ends.
+// holdBy is hold with an existing watch, which it stops.
 func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duration, look func() (enough bool, err error)) error {
 	defer watch.Stop()
 	elapsed := a.Clock.NewTimer(wait)
@@ -33,7 +31,7 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 		}
 		var again <-chan time.Time
 		if err != nil {
-			again = time.After(lookAgain)
+			again = time.After(retryPause)
 		}
 		select {
 		case <-watch.C:
@@ -50,9 +48,8 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 	}
 }
 
-// answerEnd answers a job when it is over, or when the wait is: then as it
-// stands, or, where the database is not available, as it was seen last. A client
-// that goes away leaves the job as it is.
+// answerEnd answers a job when it has ended or the wait is over. If the database isn't available then,
+// it answers the job as it was last read. A client that disconnects doesn't affect the job.
 func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job) error {
 	size := 0
 	err := a.hold(r.Context(), t, wait, func() (enough bool, err error) {
@@ -68,8 +65,8 @@ func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait t
 	return a.answerJob(w, r, t, job, size)
 }
 
-// answerOwn is answerEnd for a job that the request itself submitted: a result
-// that this process records reaches the watch, and need not be read.
+// answerOwn is answerEnd for a job that the request itself submitted. A result that this process
+// records arrives through the watch and needs no read.
 func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait time.Duration, job engine.Job, watch *engine.Watch) error {
 	t.job = job.ID
 	size, unread := 0, false // unread: the job may have ended

@@ -1,5 +1,5 @@
-// Package jobapi is the job API of a deployment: HTTP in front of the engine
-// (service description, section B). Handlers hold no state.
+// Package jobapi serves the job API of a deployment: HTTP in front of the engine (service description,
+// section B). Handlers hold no state.
 package jobapi
 
 import (
@@ -20,41 +20,40 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 )
 
-// Config is what the API stands on.
+// Config configures the API.
 type Config struct {
 	Engine *engine.Engine
-	// Endpoint returns ErrNoEndpoint where there is none with a queue.
+	// Endpoint returns ErrNoEndpoint if there is no such endpoint with a queue.
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) Workers
-	Queued   func(endpoint string) // a job was put into the queue
-	// Failure says in a line why no worker of an endpoint can work; "": one can, or
-	// may yet. nil: nobody knows.
+	Queued   func(endpoint string) // is called when a job was queued
+	// Failure returns, in a line, why no worker of an endpoint can work, or "" if one can or still
+	// starts. It may be nil.
 	Failure func(endpoint string) string
-	// Webhook says why a webhook may not be called; nil allows every one.
+	// Webhook returns an error if a webhook's URL is not allowed; nil allows all.
 	Webhook func(*url.URL) error
 	Clock   *clock.Clock
 	Keys    *apikey.Keys
-	// Bodies is the memory of the bodies that are being read, Answers of those that
-	// are being written; nil: without a bound.
+	// Bodies limits the memory of the bodies that are being read, Answers that of answers being
+	// written. Nil means no limit.
 	Bodies, Answers *httplimit.Memory
-	// Running counts the workers that run a job, for the limits that grow with them;
-	// nil: as Workers tells.
+	// Running counts the workers that run a job, for the limits that grow with them. If it's nil,
+	// Workers is used.
 	Running  func(endpoint string) int
-	Limiter  Limiter // nil: one that counts here alone
-	NoLimits bool    // of rates, open requests and the queue's length: for benchmarks
+	Limiter  Limiter // if nil, this process counts alone
+	NoLimits bool    // no limits of rates, open requests and the queue's length; for benchmarks
 	Logger   *slog.Logger
 }
 
-// Limiter admits requests, or answers *limits.Exceeded; see limits.Limiter.
+// Limiter admits requests, or returns *limits.Exceeded; see limits.Limiter.
 type Limiter interface {
 	Admit(ctx context.Context, k limits.Key, running func() int) (done func(), err error)
 }
 
-// Endpoint is what the API needs to know of an endpoint.
+// Endpoint has the settings of an endpoint that the API needs.
 type Endpoint struct{ WorkersMax int }
 
-// Workers counts an endpoint's workers by what they do (field notes: health).
-// Ready counts the idle ones too.
+// Workers counts an endpoint's workers by state (field notes: health). Ready includes the idle ones.
 type Workers struct {
 	Idle         int `json:"idle"`
 	Initializing int `json:"initializing"`
@@ -64,25 +63,25 @@ type Workers struct {
 	Unhealthy    int `json:"unhealthy"`
 }
 
-// ErrNoEndpoint says that there is no such endpoint.
+// ErrNoEndpoint means that the endpoint doesn't exist.
 var ErrNoEndpoint = errors.New("no such endpoint")
 
-// operation is what a path below /v2/{endpoint_id} does.
+// operation is an operation below /v2/{endpoint_id}.
 type operation struct {
-	limit limits.Operation // what it counts as
+	limit limits.Operation // kind of request for the limits
 	live  bool
-	job   bool // its path names one
+	job   bool // its path names a job
 	scope apikey.Scope
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is what a request is about, and in which dialect: the described one,
-// /v2/…, or that of the public SDKs, /live/v2/….
+// target is the subject of a request, and its dialect: that of the service description at /v2/…, or
+// that of the public SDKs at /live/v2/….
 type target struct {
 	owner    string // of the key
 	endpoint string
-	job      string // or the batch
-	request  string // of the batch
+	job      string // id of the job or batch
+	request  string // id of a request of the batch
 	route    string
 	live     bool
 }
@@ -95,13 +94,13 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-// operations are those of the described dialect and of the live one, with the
-// methods of each. None: it is not served there.
+// operations are the operations of both dialects. Without a method in a dialect, the operation isn't
+// served there.
 var operations = []struct {
 	path            string // below the endpoint
 	described, live []string
 	limit           limits.Operation
-	scope           apikey.Scope // that the key needs; a read of a stream takes chunks away
+	scope           apikey.Scope // scope that the key needs; reading a stream removes chunks
 	serve           func(*api, http.ResponseWriter, *http.Request, target) error
 }{
 	{"/run", post, post, limits.Run, apikey.All, (*api).run},
@@ -126,7 +125,7 @@ var operations = []struct {
 	{openAIPath, getOrPost, getOrPost, limits.OpenAI, apikey.All, (*api).openAI},
 }
 
-// openAIPath takes any route that the handler knows.
+// openAIPath matches any route, because the handler decides which ones exist.
 const openAIPath = "/openai/{route...}"
 
 var routes = func() (t httproute.Table[*operation]) {
@@ -143,7 +142,7 @@ var routes = func() (t httproute.Table[*operation]) {
 
 type api struct {
 	Config
-	advised sync.Map // endpoints whose SDKs were told of where streams are
+	advised sync.Map // endpoints for which explainStream has logged
 }
 
 // New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….
@@ -163,8 +162,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route answers 401 before anything else, then 404 for the path, 405 for the
-// method, 404 for the endpoint, 403 for a key that is not for it, and 429.
+// route answers 401 before anything else, then 404 for the path, 405 for the method, 404 for the
+// endpoint, 403 for a key of other endpoints, and 429.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	user, err := a.Keys.Authorize(r)
 	if err != nil {
@@ -180,7 +179,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	needed := op.scope
-	if r.URL.Query().Has("ttl") { // of /status, which sets it
+	if r.URL.Query().Has("ttl") { // /status sets it
 		needed = apikey.All
 	}
 	if !user.MayUse(t.endpoint, needed) {
@@ -188,7 +187,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(r.Context(), user, op, t, endpoint)
 	if err != nil {
-		if r.ContentLength != 0 { // else net/http reads the body before it answers, however slowly that comes
+		if r.ContentLength != 0 { // otherwise net/http reads the body before it answers, even if it comes slowly
 			w.Header().Set("Connection", "close")
 		}
 		return err
@@ -197,7 +196,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	return op.serve(a, w, r, t)
 }
 
-// find tells what a path and its method mean.
+// find returns the operation and the target of a request.
 func find(r *http.Request) (*operation, target, error) {
 	found := routes.Find(r.Method, r.URL.Path)
 	switch {

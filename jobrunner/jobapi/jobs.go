@@ -27,9 +27,8 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// runSync queues a job and answers when it is over, or when the wait is: then
-// with the job as it stands (description: POST /runsync; field notes: runsync,
-// wait elapsed).
+// runSync queues a job and answers when it has ended or the wait is over (description: POST /runsync;
+// field notes: runsync, wait elapsed).
 func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	asked, err := queryDuration(r, "wait", waitBounds, 0)
 	if err != nil {
@@ -48,8 +47,8 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerOwn(w, r, t, cmp.Or(asked, engine.DefaultWait), job, watch)
 }
 
-// submission is what a request asks to be queued. The caller releases the hold
-// once it is.
+// submission reads the job that a request submits. The caller releases the hold once the job is
+// queued.
 func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Hold, error) {
 	body, hold, err := a.readBody(w, r, limit, 1)
 	if err != nil {
@@ -67,8 +66,8 @@ func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit
 	return n, hold, nil
 }
 
-// queue makes a job and tells the pools. Of one that the client waits for it
-// answers the watch, which the caller ends.
+// queue stores a job and informs the pools. If the client waits for the job, it returns a watch, which
+// the caller stops.
 func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch *engine.Watch, err error) {
 	if n.Sync {
 		job, watch, err = a.Engine.SubmitAndWatch(ctx, n)
@@ -78,8 +77,8 @@ func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch
 	if err != nil {
 		return engine.Job{}, nil, err
 	}
-	// An endpoint that was deleted meanwhile has dropped its jobs already, and
-	// nobody would ever look for this one.
+	// If the endpoint was deleted meanwhile, its jobs are dropped already, and nobody would ever look
+	// for this one.
 	if _, err := a.Endpoint(ctx, n.Endpoint); errors.Is(err, ErrNoEndpoint) {
 		if watch != nil {
 			watch.Stop()
@@ -90,8 +89,8 @@ func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch
 	return job, watch, nil
 }
 
-// status answers a job as it stands; ?ttl= sets its time to live, which counts
-// from the submission (description: GET /status).
+// status answers a job; ?ttl= sets its time to live, counted from the submission (description: GET
+// /status).
 func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
 		return err
@@ -104,8 +103,8 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerJob(w, r, t, job, size)
 }
 
-// statusSync is status that waits for the job's end, in the live dialect alone
-// (field notes: /status-sync).
+// statusSync is status that waits for the job's end. Only the live dialect has it (field notes:
+// /status-sync).
 func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, engine.DefaultWait)
 	if err != nil {
@@ -122,8 +121,8 @@ func (a *api) setTTL(r *http.Request, t target) error {
 	return a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl)
 }
 
-// cancel ends a job that waits or runs. One that is over stays as it is, and
-// its status is the answer (field notes: cancel of a finished job).
+// cancel ends a job that waits or runs. For a job that has already ended, it answers the status (field
+// notes: cancel of a finished job).
 func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Cancel(r.Context(), t.endpoint, t.job)
 	if err != nil {
@@ -147,7 +146,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 		"workers": a.Workers(t.endpoint),
 	}
 	if reason := a.failure(t.endpoint); reason != "" {
-		shown["reason"] = reason // the contract knows no such member, and rules none out
+		shown["reason"] = reason // an extra member, which the contract allows
 	}
 	body, err := json.Marshal(shown)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 )
 
-// admit lets a request in until done is called, or refuses it with 429 and when
-// to come again (service description, Limits; field notes, 429). Nothing of the
-// request was read by then.
+// admit admits a request until done is called, or rejects it with 429 and the time to retry (service
+// description, Limits; field notes, 429). It must be called before the body is read.
 func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
 	if a.NoLimits {
 		return func() {}, nil
@@ -33,7 +32,7 @@ func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t 
 	return done, err
 }
 
-// rateLimited tells to wait for whole seconds.
+// rateLimited returns an error with the time to retry, in whole seconds.
 func rateLimited(after time.Duration, format string, args ...any) error {
 	seconds := max(1, int64((after+time.Second-1)/time.Second))
 	refusal := httpanswer.Refuse(http.StatusTooManyRequests, format, args...)

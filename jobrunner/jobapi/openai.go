@@ -15,16 +15,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
-// openAIWait is how long such a request waits for a worker to take its job.
+// openAIWait is how long an /openai request waits for a worker to take its job.
 var openAIWait = engine.MaxWait
 
-// openAIModels is the route that is asked with GET, and those below it.
+// openAIModels is the route, with all routes below it, that is requested with GET.
 const openAIModels = "/v1/models"
 
-// openAI makes a job of a request for an OpenAI-compatible handler, and answers
-// what the handler gave, not the job (field notes: /openai/{route}). The job
-// has nobody else to wait for it: it is cancelled when the client goes away,
-// and when no worker takes it in time.
+// openAI queues a job for an OpenAI-compatible handler, and answers the handler's output instead of
+// the job (field notes: /openai/{route}). Only this client waits for the job, so it is cancelled when
+// the client disconnects, and when no worker takes it in time.
 func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	input, hold, err := a.openAIInput(w, r, t.route)
 	if err != nil {
@@ -35,14 +34,14 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	watch.Stop() // relay has its own
+	watch.Stop() // relay starts its own watch
 	t.job = job.ID
 	p := &relayAnswer{w: w}
 	if err := a.relay(r.Context(), p, t); err != nil {
-		// One that is over already stays as it is.
+		// This is a no-op if the job has already ended.
 		_, cancelling := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
 		if errors.Is(err, engine.ErrNotFound) {
-			err, cancelling = httpanswer.Refuse(http.StatusInternalServerError, "the job was removed before it was over"), nil
+			err, cancelling = httpanswer.Refuse(http.StatusInternalServerError, "the job was removed before it ended"), nil
 		}
 		return p.fail(errors.Join(err, cancelling))
 	}
@@ -79,8 +78,8 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	return input.Bytes(), hold, nil
 }
 
-// relay waits for a worker, and then passes on what it gives until the job is
-// over. An error ends the job.
+// relay waits for a worker, and then passes on its chunks until the job ends. After an error the
+// caller must cancel the job.
 func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	var job engine.Job
 	err := a.hold(ctx, t, openAIWait, func() (taken bool, err error) {
@@ -125,20 +124,20 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	return httpanswer.Refuse(http.StatusInternalServerError, "%s", job.Error)
 }
 
-// relayAnswer is the way of a handler's chunks to a client. The first chunk says
-// which: text is passed on as it comes, anything else is kept for one answer.
+// relayAnswer passes a handler's chunks to a client. The first chunk decides how: text is passed on as
+// it comes, anything else is collected for a single answer.
 type relayAnswer struct {
 	w         http.ResponseWriter
-	started   bool // the answer is under way, as text
-	events    bool // of server-sent events
+	started   bool // the answer has begun, as text
+	events    bool // the text is server-sent events
 	retries   int
 	collected []json.RawMessage
 }
 
-// pass takes chunks of a job that was dispatched again so many times.
+// pass passes on chunks of a job. retries is how often the job was dispatched again.
 func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 	if retries > p.retries {
-		if p.started { // the client can't take back what it has
+		if p.started { // the client already has output of the earlier run
 			return httpanswer.Refuse(http.StatusInternalServerError, "the worker died")
 		}
 		p.retries, p.collected = retries, nil
@@ -146,7 +145,7 @@ func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 	var all []struct {
 		Output json.RawMessage `json:"output"`
 	}
-	// A part may be several chunks, separated by commas.
+	// An item may be several chunks, separated by commas.
 	if err := json.Unmarshal(slices.Concat([]byte("["), bytes.Join(chunks, []byte(",")), []byte("]")), &all); err != nil {
 		return err
 	}
@@ -182,7 +181,7 @@ func (p *relayAnswer) write(text string) error {
 	return http.NewResponseController(p.w).Flush()
 }
 
-// isEvent tells that text is the beginning of server-sent events.
+// isEvent reports whether a text is the beginning of server-sent events.
 func isEvent(text string) bool {
 	for _, field := range []string{"data:", "event:", "id:", "retry:", ":"} {
 		if strings.HasPrefix(text, field) {
@@ -196,14 +195,13 @@ func textType(text string) string {
 	switch {
 	case isEvent(text):
 		return "text/event-stream"
-	case text[0] == '{' || text[0] == '[': // JSON that was too large for one chunk
+	case text[0] == '{' || text[0] == '[': // JSON that is too large for one chunk
 		return "application/json"
 	}
 	return "text/plain; charset=utf-8"
 }
 
-// end answers with what the handler gave as a whole: its one chunk, or the list
-// of them, or its output.
+// end answers the handler's whole output: its one chunk, the list of its chunks, or its result.
 func (p *relayAnswer) end(output []byte) error {
 	switch {
 	case p.started:
@@ -219,8 +217,8 @@ func (p *relayAnswer) end(output []byte) error {
 	return nil
 }
 
-// fail tells of an error by the answer's status, or where that is under way by
-// a last event, or by breaking it off.
+// fail reports an error: by the answer's status or, if the answer has begun, by a last event or by
+// aborting it.
 func (p *relayAnswer) fail(err error) error {
 	if !p.started {
 		return err

@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// retry queues a job again that failed or timed out (description: POST /retry;
-// B, rule 2).
+// retry queues a job that failed or timed out again (description: POST /retry; B, rule 2).
 func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
 	var refused *engine.NotRetryable
@@ -25,8 +24,7 @@ func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// purgeQueue removes the jobs that wait (description: POST /purge-queue; B,
-// rule 3).
+// purgeQueue removes the waiting jobs (description: POST /purge-queue; B, rule 3).
 func (a *api) purgeQueue(w http.ResponseWriter, r *http.Request, t target) error {
 	removed, err := a.Engine.Purge(r.Context(), t.endpoint)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// streamWait is how long a stream that has nothing new is held, where the
-// client does not say (field notes: /stream).
+// streamWait is how long a request for a stream without new chunks waits by default (field notes:
+// /stream).
 const streamWait = 10 * time.Second
 
-// streamShape is the header that tells a client which form a stream has, and
-// where it is served in the other one.
+// streamShape is the header that names the form of a stream, and where the other form is served.
 const streamShape = "X-Stream-Shape"
 
-// publicSDKs are how the public SDKs name themselves.
+// publicSDKs begins the User-Agent of the public SDKs.
 const publicSDKs = "runpod"
 
-// explainStream says to who reads the described dialect what it is about: the public
-// SDKs expect an object, and end with an error that does not tell why.
+// explainStream explains the described dialect, because the public SDKs expect an object and fail with
+// an error that doesn't say why.
 func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set(streamShape, "array of chunks; {status, stream} is at /live"+r.URL.Path)
 	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
@@ -34,12 +33,12 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	}
 }
 
-// unreadHeader is the header that says how many chunks of a job wait to be read. The body
-// of a status has no place for it.
+// unreadHeader is the header with the number of a job's unread chunks. The body of a status has no
+// member for it.
 const unreadHeader = "X-Unread-Chunks"
 
-// countUnread says in the header of an answer that the job has chunks, where its output
-// has none of them: the handler yields, and asked for no aggregate.
+// countUnread sets unreadHeader if the job has chunks which its output doesn't include: its handler
+// yields, without an aggregate.
 func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
 	if output := string(job.Output); job.State != engine.Completed || output != "" && output != "[]" {
 		return
@@ -49,10 +48,9 @@ func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job 
 	}
 }
 
-// stream answers the chunks that nobody has read yet. Where there are none the
-// answer waits until some come, the job ends, or the wait is over (description:
-// GET /stream). The described dialect answers the chunks alone, the live one the
-// status with them: a terminal status comes with the last chunks.
+// stream answers the unread chunks. If there are none, it waits until some come, the job ends, or the
+// wait is over (description: GET /stream). The described dialect answers only the chunks, the live one
+// also the status: a terminal status comes with the last chunks.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, streamWait)
 	if err != nil {
@@ -64,7 +62,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 		more := false
 		job, chunks, more, err = a.Engine.Drain(httplimit.Answering(r.Context()), t.endpoint, t.job)
 		if more {
-			job.State = engine.InProgress // as far as the client can see
+			job.State = engine.InProgress // until the client has the last chunks
 		}
 		return len(chunks) > 0 || job.State.Terminal(), err
 	})

@@ -26,16 +26,15 @@ var (
 	waitBounds      = bounds{engine.MinWait, engine.MaxWait}
 )
 
-// Greatest bodies in bytes (description, B, rule 1; MB is 2^20 here).
+// Limits of bodies in bytes (description, B, rule 1; MB is 2^20 here).
 const (
 	maxRun     = 10 << 20
 	maxRunSync = 20 << 20
 )
 
-// readBody reads a body of at most limit bytes, of which the caller makes a
-// multiple. It must be UTF-8: whatever a worker is handed it must be able to read.
-// What is wrong with it is a *httpanswer.Refusal. The caller releases the hold when it is done
-// with the bytes.
+// readBody reads a body of at most limit bytes. multiple is the memory that the caller needs as a
+// multiple of the body. The body must be UTF-8, because a worker must be able to read it. An invalid
+// body is a *httpanswer.Refusal. The caller releases the hold when it no longer needs the bytes.
 func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Hold, error) {
 	body, hold, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
 	var over *http.MaxBytesError
@@ -52,7 +51,7 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	return body, hold, nil
 }
 
-// tooLarge refuses without reading on: the connection ends with the answer.
+// tooLarge rejects a body without reading the rest: the connection is closed after the answer.
 func tooLarge(limit int64) error {
 	refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
 	refusal.Close = true
@@ -85,7 +84,7 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	return job, nil
 }
 
-// besideInput is what a worker sees beside the input.
+// besideInput returns the members that a worker sees in addition to the input.
 func besideInput(members map[string]json.RawMessage) []byte {
 	var text bytes.Buffer
 	for _, name := range []string{"policy", "s3Config", "webhook"} {
@@ -100,9 +99,8 @@ func besideInput(members map[string]json.RawMessage) []byte {
 	return text.Bytes()
 }
 
-// appendMember appends a member, without blanks, to an object that is not closed
-// yet, or begins one. json.Marshal would escape the value, to up to six times its
-// size.
+// appendMember appends a member, without blanks, to an object that isn't closed yet, or begins one.
+// json.Marshal would escape the value, to up to six times its size.
 func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
 	start := byte(',')
 	if object.Len() == 0 {
@@ -110,10 +108,10 @@ func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
 	}
 	object.WriteByte(start)
 	object.WriteString(`"` + name + `":`)
-	_ = json.Compact(object, value) // a part of a document that was parsed
+	_ = json.Compact(object, value) // never fails: it is part of a parsed document
 }
 
-// malformed says why a body is no JSON object.
+// malformed explains why a body isn't a JSON object.
 func malformed(body []byte, example string) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return httpanswer.Refuse(http.StatusBadRequest, "the body is empty: send %s", example)
@@ -144,7 +142,7 @@ func webhook(raw json.RawMessage) (string, error) {
 	return text, nil
 }
 
-// checkWebhook refuses one that this deployment would not call.
+// checkWebhook rejects a webhook that this deployment would not call.
 func (a *api) checkWebhook(text string) error {
 	if text == "" || a.Webhook == nil {
 		return nil
@@ -197,7 +195,7 @@ func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
 	return err
 }
 
-// milliseconds reads an integer within bounds; 0 where there is none.
+// milliseconds reads an integer within bounds, or 0 if it is absent.
 func milliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, error) {
 	if absent(raw) {
 		return 0, nil

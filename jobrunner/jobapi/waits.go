@@ -7,11 +7,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// queueReason is the header that says why a job waits whose endpoint has no
-// worker that can work. The body of such a job has no place for it.
+// queueReason is the header that says why a job waits if no worker of its endpoint can work. The job's
+// body has no member for it.
 const queueReason = "X-Queue-Reason"
 
-// failure is why no worker of an endpoint can work, "" for none.
+// failure returns why no worker of an endpoint can work, or "".
 func (a *api) failure(endpoint string) string {
 	if a.Failure == nil {
 		return ""
@@ -19,8 +19,7 @@ func (a *api) failure(endpoint string) string {
 	return a.Failure(endpoint)
 }
 
-// explainWait says in the header of an answer why its job waits, where no worker
-// can work.
+// explainWait sets queueReason if the job waits and no worker can work.
 func (a *api) explainWait(w http.ResponseWriter, t target, job engine.Job) {
 	if job.State != engine.InQueue {
 		return
@@ -30,11 +29,10 @@ func (a *api) explainWait(w http.ResponseWriter, t target, job engine.Job) {
 	}
 }
 
-// maxReason bounds a reason in a header, in bytes.
+// maxReason is the maximum length of a reason in a header, in bytes.
 const maxReason = 500
 
-// headerText makes a text fit for a header, where other than visible ASCII is
-// read in many ways.
+// headerText makes a text fit for a header: programs disagree on anything but visible ASCII.
 func headerText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

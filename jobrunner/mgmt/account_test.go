@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The SSH keys of an owner are a list that is replaced whole; each owner has their own.
+// An update replaces the whole list of SSH keys. Each owner has a list.
 func TestSSHKeys(t *testing.T) {
 	d := deploy(t)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
@@ -21,8 +21,8 @@ func TestSSHKeys(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/account/ssh-keys", ""), map[string]string{"keys": `[]`})
 }
 
-// The catalog has the templates that come with the deployment, and the public ones of its
-// users. The former can be read and used, and nobody changes them.
+// The catalog has the templates that come with the deployment, which can be read and used but not
+// changed, and the public templates of users.
 func TestCatalogTemplates(t *testing.T) {
 	d := deploy(t)
 	official := d.mustSend(200, "GET", "/v2/catalog/templates", "")

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// validationError refuses a request that breaks its schema.
+// validationError rejects a request that violates its schema.
 func validationError(faults ...string) error {
 	return &httpanswer.Refusal{Status: http.StatusUnprocessableEntity, Text: "the request is not valid", Faults: faults}
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// levelIn is the stock of something in a data center: what the catalog's file
-// states, else whether the machine has it. Of several products the one that it is
-// scarcest for counts.
+// levelIn returns the stock of a product in a data center: as the catalog's file states it, otherwise
+// whether the machine has any. For several products it is the lowest of their levels.
 func levelIn(offered *catalog.Catalog, p catalog.Placing, products []string, there bool) (level catalog.Level, stated bool) {
 	level = catalog.High
 	for _, p.Product = range products {
@@ -24,8 +23,8 @@ func levelIn(offered *catalog.Catalog, p catalog.Placing, products []string, the
 	return level, stated
 }
 
-// addAvailability shows where a GPU type is in stock. The machine stands in for
-// all data centers: each has the types that the machine has.
+// addAvailability shows where a GPU type is in stock. The machine stands for all data centers: each
+// has the types that the machine has.
 func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
 	filtersCUDA := len(q.cudaVersions) > 0 || q.minCUDA != ""
 	versions := stock.CUDAVersions
@@ -55,8 +54,8 @@ func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer 
 	}
 }
 
-// addAvailability shows where a CPU flavour is in stock: everywhere, but for what
-// the catalog's file states.
+// addAvailability shows where a CPU flavor is in stock: everywhere, except where the catalog's file
+// limits it.
 func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f catalog.CPU) {
 	w.Availability = catalog.None
 	if q.vcpus > f.MaxVCPU {
@@ -74,8 +73,8 @@ func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f cata
 	}
 }
 
-// gpusIn is the stock of a data center, as it is for pods. What is sold out is
-// shown, what the data center doesn't offer is not.
+// gpusIn returns the stock of a data center for pods. It includes types that are sold out, but not
+// those that the data center doesn't offer.
 func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]catalog.Stock) (out []availabilityV2) {
 	for _, g := range offered.GPUsWith(stock) {
 		level, stated := levelIn(offered, catalog.Placing{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)

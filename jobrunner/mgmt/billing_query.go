@@ -12,11 +12,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// maxBillingRecords bounds one answer.
+// maxBillingRecords limits the records of an answer.
 const maxBillingRecords = 100_000
 
-// period reads startTime, endTime, bucketSize and, in version 2, lastN. It is called
-// last: its refusal, if any, comes after invalid values.
+// period reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
+// because errors about invalid values take precedence.
 func (s *server) period(c *call, q *query) (w billing.Window, err error) {
 	bucket := billing.Bucket(cmp.Or(q.enumValue("bucketSize", billing.Buckets...), string(billing.Day)))
 	now := s.Clock.Wall()
@@ -56,7 +56,7 @@ func (q *query) time(name string, defaultValue time.Time) time.Time {
 	return t
 }
 
-// usage calls visit with what resources of a kind cost.
+// usage calls visit with the cost of each resource of a kind.
 func (s *server) usage(ctx context.Context, kind billing.Kind, w billing.Window, visit func(billing.Usage)) error {
 	if s.Meter == nil {
 		return nil
@@ -64,13 +64,12 @@ func (s *server) usage(ctx context.Context, kind billing.Kind, w billing.Window,
 	return s.Meter.Usage(ctx, kind, w, visit)
 }
 
-// billedByOwner is what each owner (an endpoint, a pod, a cluster or a volume) cost
-// in each bucket.
+// billedByOwner is the cost of each owner (an endpoint, a pod, a cluster or a volume) in each bucket.
 type billedByOwner struct {
 	window billing.Window
-	filter *string // the one that the call asks for
+	filter *string // the only owner to show; nil for all
 	owners []string
-	costs  map[string][]billing.Cost // by owner, one for each bucket
+	costs  map[string][]billing.Cost // by owner, one per bucket
 }
 
 // readOwner reads the period of a call, and the parameter that names an owner.
@@ -83,8 +82,7 @@ func readOwner(parameter string) func(*server, *call) (billedByOwner, error) {
 	}
 }
 
-// billedByOwner reads what a kind cost, of all owners or of the one that a parameter
-// names.
+// billedByOwner reads the cost of a kind, for all owners or for the one that a parameter names.
 func (s *server) billedByOwner(c *call, kind billing.Kind, parameter string) (b billedByOwner, err error) {
 	if b, err = readOwner(parameter)(s, c); err != nil {
 		return b, err
@@ -103,13 +101,13 @@ func (s *server) billedByOwner(c *call, kind billing.Kind, parameter string) (b 
 		costs[u.Bucket] = costs[u.Bucket].Plus(u.Cost)
 	})
 	if n := len(b.owners) * b.window.Len(); err == nil && n > maxBillingRecords {
-		return b, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected %d at most; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, parameter)
+		return b, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, parameter)
 	}
 	slices.Sort(b.owners)
 	return b, err
 }
 
-// total is what all owners cost in the whole window.
+// total returns the cost of all owners in the whole window.
 func (b billedByOwner) total() (sum billing.Cost) {
 	for _, costs := range b.costs {
 		for _, c := range costs {
@@ -119,7 +117,7 @@ func (b billedByOwner) total() (sum billing.Cost) {
 	return sum
 }
 
-// billingRecords are the records of each bucket and owner, in the order of time.
+// billingRecords returns the records of each bucket and owner, by time.
 func billingRecords[R any](b billedByOwner, record func(r billingRangeV2, owner string, c billing.Cost) R) []R {
 	out := make([]R, 0, len(b.owners)*b.window.Len())
 	for i := range b.window.Len() {

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// billingRecordV1 is what a group cost in a bucket. Of the ids it has the one that
-// the records are grouped by; CPUs have no GPU type.
+// billingRecordV1 is the cost of a group in a bucket. It has only the id by which records are grouped;
+// CPUs have no GPU type.
 type billingRecordV1 struct {
 	Amount            catalog.USD `json:"amount"`
 	DiskSpaceBilledGB int64       `json:"diskSpaceBilledGb"`
@@ -23,8 +23,7 @@ type billingRecordV1 struct {
 	TimeBilledMS      int64       `json:"timeBilledMs"`
 }
 
-// groupings say which id of a usage is that of its group, and where the record shows
-// it.
+// groupings say which id of a usage identifies its group, and in which member the record has it.
 var groupings = map[string]struct {
 	of  func(billing.Usage) string
 	set func(*billingRecordV1, string)
@@ -34,7 +33,7 @@ var groupings = map[string]struct {
 	"gpuTypeId":  {func(u billing.Usage) string { return u.GPUType }, func(r *billingRecordV1, id string) { r.GPUTypeID = id }},
 }
 
-// sumV1 is what a group cost in a bucket; fast is the part of high-performance storage.
+// sumV1 is the cost of a group in a bucket; fast is the share of high-performance storage.
 type sumV1 struct {
 	bucket       int
 	group        string
@@ -43,8 +42,8 @@ type sumV1 struct {
 	disk, onFast int64 // GB, the largest of each resource
 }
 
-// sumsV1 adds up what the resources of a kind cost that pass a filter, for each bucket
-// and group in which something was billed.
+// sumsV1 sums the cost of a kind's resources that pass a filter, for each bucket and group with a
+// cost.
 func (s *server) sumsV1(c *call, kind billing.Kind, w billing.Window, keep func(billing.Usage) bool, group func(billing.Usage) string) ([]*sumV1, error) {
 	type place struct {
 		bucket int
@@ -99,7 +98,7 @@ func (s *server) readPodBillingV1(c *call) (out usageQueryV1, err error) {
 	return out, err
 }
 
-// groupedBillingV1 serves the costs of a kind, by groups and with the filters of a query.
+// groupedBillingV1 serves the cost of a kind, with the groups and filters of a query.
 func groupedBillingV1(kind billing.Kind, read func(*server, *call) (usageQueryV1, error)) handler {
 	return withServerQuery(read, returning[[]billingRecordV1](func(s *server, c *call) (any, error) {
 		q, err := read(s, c)
@@ -130,8 +129,8 @@ func (s *server) readEndpointBillingV1(c *call) (out usageQueryV1, err error) {
 	return out, err
 }
 
-// repeated reads a list of any values. They stand one by one, as the document of
-// version 1 has it, or separated by commas.
+// repeated reads a list of values, either as repeated parameters, as in the document of version 1, or
+// separated by commas.
 func (q *query) repeated(name string) (out []string) {
 	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "array", Items: &openapi.Schema{Type: "string"}}})
 	for _, value := range q.values[name] {
@@ -144,8 +143,8 @@ func (q *query) repeated(name string) (out []string) {
 	return out
 }
 
-// volumeBillingRecordV1 is what all network volumes cost in a bucket. Both pairs of
-// members count high-performance storage.
+// volumeBillingRecordV1 is the cost of all network volumes in a bucket. Both pairs of members include
+// high-performance storage.
 type volumeBillingRecordV1 struct {
 	Amount                                  catalog.USD `json:"amount"`
 	DiskSpaceBilledGB                       int64       `json:"diskSpaceBilledGb"`

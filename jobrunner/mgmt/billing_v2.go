@@ -17,7 +17,7 @@ type billingQueryV2 struct {
 	BucketSize string `json:"bucketSize"`
 }
 
-// billingMetadata describes the records of an answer: its query Q and their sums A.
+// billingMetadata describes the records of an answer: the query Q and the totals A.
 type billingMetadata[Q, A any] struct {
 	Query       Q     `json:"query"`
 	RecordCount int64 `json:"recordCount"`
@@ -34,7 +34,7 @@ func newBillingQuery(w billing.Window) billingQueryV2 {
 	return billingQueryV2{billingRangeV2{billingTime(w.Start()), billingTime(w.End())}, string(w.Bucket)}
 }
 
-// billingAmountsV2 is what everything cost.
+// billingAmountsV2 is the total cost.
 type billingAmountsV2 struct {
 	TotalAmount                  catalog.USD `json:"totalAmount"`
 	PodGPUAmount                 catalog.USD `json:"podGpuAmount"`
@@ -65,7 +65,7 @@ func newBillingMetadata[Q, R, A any](query Q, records []R, totals A) billingMeta
 	return billingMetadata[Q, A]{query, int64(len(records)), totals}
 }
 
-// costsByKind is what resources of each kind cost.
+// costsByKind is the cost of the resources of each kind.
 type costsByKind map[billing.Kind]billing.Cost
 
 func (k costsByKind) add(kind billing.Kind, c billing.Cost) { k[kind] = k[kind].Plus(c) }
@@ -81,7 +81,7 @@ func newBillingAmounts(k costsByKind) billingAmountsV2 {
 	}
 }
 
-// billing shows what everything cost, with a record for each bucket.
+// billing shows the total cost, with a record for each bucket.
 func (s *server) billing(c *call) (any, error) {
 	w, err := s.readPeriod(c)
 	if err != nil {
@@ -278,8 +278,7 @@ type publicBillingMetadataV2 billingMetadata[billingQueryV2, publicBillingAmount
 
 type publicBillingV2 billingAnswer[publicBillingRecordV2, publicBillingMetadataV2]
 
-// publicBilling shows what public endpoints cost. A deployment of one's own has
-// none, so that is nothing.
+// publicBilling shows the cost of public endpoints. The jobrunner has none, so it's always empty.
 func (s *server) publicBilling(c *call) (any, error) {
 	w, err := s.readPeriod(c)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const (
 	maxBody   = 1 << 20 // bytes
 	maxFaults = 50      // reported for one body
-	maxValues = 50_000  // of one body: each costs memory
+	maxValues = 50_000  // in one body, because each costs memory
 
 	// treeFactor is the size of a parsed body as a multiple of its text.
 	treeFactor = 10
@@ -51,7 +51,7 @@ func decode[T any](c *call, u contract.Use) (T, error) {
 	c.operation.handle.mustTake(reflect.TypeFor[T](), u)
 	limit, factor := int64(maxBody), int64(treeFactor)
 	if large, ok := any(&body).(largeBody); ok {
-		limit, factor = large.maxBody(), 4 // of few strings: the text, the value, and its encrypted forms
+		limit, factor = large.maxBody(), 4 // it has few strings: the text, the value, and its encrypted forms
 	}
 	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
 	defer hold.Release()
@@ -101,7 +101,7 @@ func parse(r io.Reader) (tree any, err error) {
 
 // decoder fills a value from a JSON tree and collects the faults.
 type decoder struct {
-	partial bool // a member that is missing is no fault
+	partial bool // missing members aren't faults
 	faults  []string
 }
 
@@ -211,7 +211,7 @@ func (d *decoder) checkUnique(path string, items []any) {
 	for i, item := range items {
 		text, err := json.Marshal(item)
 		if err != nil {
-			continue // an invalid value, which is reported already
+			continue // an invalid value that is already reported
 		}
 		if j, isDuplicate := seen[string(text)]; isDuplicate {
 			d.addFault(path, "items at %d and %d are equal", j, i)
@@ -221,8 +221,7 @@ func (d *decoder) checkUnique(path string, items []any) {
 	}
 }
 
-// decodeEnv reads a map of environment variables, whose names and values must be
-// possible in a process.
+// decodeEnv reads a map of environment variables. Their names and values must be valid in a process.
 func (d *decoder) decodeEnv(path string, in any, out reflect.Value) {
 	tree, ok := in.(map[string]any)
 	if !ok {
@@ -234,7 +233,7 @@ func (d *decoder) decodeEnv(path string, in any, out reflect.Value) {
 		value, isString := tree[name].(string)
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			d.addFault(path, "invalid name of an environment variable '%s': want a name that is not empty, without = and NUL", truncate(name))
+			d.addFault(path, "invalid name of an environment variable '%s': want a non-empty name without = and NUL", truncate(name))
 		case !isString:
 			d.addTypeFault(path+"."+truncate(name), tree[name], "string")
 		case strings.Contains(value, "\x00"):

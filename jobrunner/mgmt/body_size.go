@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// checkBodySize refuses a body that is too large for its operation. It reads a body whose
-// length isn't declared.
+// checkBodySize rejects a body that is too large for its operation. It reads a body of unknown length.
 func checkBodySize(c *call) error {
 	limit := routes.Find(c.http.Method, c.http.URL.EscapedPath()).Operation.handle.maxBody
 	if limit == 0 || 0 <= c.http.ContentLength && c.http.ContentLength <= limit {
@@ -31,8 +30,7 @@ func checkBodySize(c *call) error {
 	return nil
 }
 
-// checkMerged refuses a pod whose request is too large once its template's settings stand
-// beside the body's own.
+// checkMerged rejects a pod whose request is too large together with its template's settings.
 func (b podBodyV2) checkMerged(tx *store.Tx, body map[string]any) error {
 	t, err := b.template(tx)
 	if err != nil || t == nil {
@@ -44,11 +42,11 @@ func (b podBodyV2) checkMerged(tx *store.Tx, body map[string]any) error {
 	return nil
 }
 
-// mergedRequest is the body of a create of a pod with the settings of its template.
+// mergedRequest returns the body of a pod's create with the settings of its template.
 func mergedRequest(body map[string]any, t store.Template) []byte {
 	var settings map[string]any
 	if json.Unmarshal(toJSON(newTemplateV2(t)), &settings) != nil {
-		return nil // it always is an object
+		return nil // it is always an object
 	}
 	request := contract.Body{API: contract.V2, Resource: "pod", Use: contract.Create}
 	merged := maps.Clone(body)
@@ -76,7 +74,7 @@ func toJSON(value any) []byte {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		panic(err) // what was decoded has a JSON form
+		panic(err) // never: a decoded value has a JSON form
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// paddedPod is the body of a pod with so many bytes.
+// paddedPod returns the body of a pod, padded to a size.
 func paddedPod(size int, more string) string {
 	body := `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2},"env":{"A":"%s"}` + more + `}`
 	return fmt.Sprintf(body, strings.Repeat("x", size-len(body)+len("%s")))
 }
 
-// A body that is too large is 413 whatever the key, also if its length isn't declared.
+// A body that is too large gets 413 with any key, even if its length isn't declared.
 func TestPodBodySize(t *testing.T) {
 	d := deploy(t)
 	largest, larger := paddedPod(contract.MaxPodBody, `,"image":"i"`), paddedPod(contract.MaxPodBody+1, `,"image":"i"`)
@@ -58,7 +58,7 @@ func (d *deployment) sendChunked(body string) string {
 	return line
 }
 
-// The limit counts the settings of the template, but for those that the body has itself.
+// The limit includes the settings of the template that the body doesn't override.
 func TestPodBodySizeWithTemplate(t *testing.T) {
 	d := deploy(t)
 	template := func(name string, bytes int) string {
@@ -82,7 +82,7 @@ func TestPodBodySizeWithTemplate(t *testing.T) {
 	}
 }
 
-// What a pod asks of its machine shows in what it gets.
+// A pod's requirements on the machine show in its answer.
 func TestPodGPUMachine(t *testing.T) {
 	d := deploy(t)
 	got := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4","count":2,"minRamPerGpu":3000,"minVcpuCountPerGpu":5000}}`)

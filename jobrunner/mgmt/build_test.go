@@ -22,7 +22,7 @@ func TestNoBuilds(t *testing.T) {
 	}
 }
 
-func TestBuildsOfACatalogFile(t *testing.T) {
+func TestBuildsOfCatalogFile(t *testing.T) {
 	var file strings.Builder
 	file.WriteString("builds:\n  - {endpoint: e, id: failed, status: TEST_FAILED, branch: main, commit_hash: abc, commit_message: \"fix: it\", commit_date: 2026-11-01T10:00:00Z, " +
 		"image_name: r/i:1, started_at: 2026-11-01T11:00:00+01:00, completed_at: 2026-11-01T12:00:00Z, error: exit 1}\n")

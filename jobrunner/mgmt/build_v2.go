@@ -8,11 +8,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// maxBuildPage is the most builds of a page.
+// maxBuildPage is the maximum number of builds of a page.
 const maxBuildPage = 100
 
-// buildV2 is a build of an endpoint's image. The jobrunner builds none: they are those of a
-// catalog file.
+// buildV2 is a build of an endpoint's image. The jobrunner builds no images: a catalog file lists the
+// builds.
 type buildV2 struct {
 	ID            string     `json:"id"`
 	Status        string     `json:"status"`
@@ -50,7 +50,7 @@ func (s *server) builds(c *call) ([]catalog.Build, error) {
 	return s.Catalog.Now().BuildsOf(e.Name), err
 }
 
-// listBuildsV2 shows a page. The position of a build counts from the oldest one, 1.
+// listBuildsV2 shows a page of builds. A build's position counts from the oldest one, which is 1.
 func (s *server) listBuildsV2(c *call) (any, error) {
 	p, err := readBuildsQuery(c)
 	if err != nil {

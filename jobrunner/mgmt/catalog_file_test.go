@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 )
 
-// withCatalog is a deployment with two L40S and a catalog file.
+// withCatalog starts a deployment with two L40S and a catalog file.
 func withCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file string, logged chan string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "catalog.yaml")
@@ -94,7 +94,7 @@ stock:
 		}
 		d.expectMembers(d.mustSend(200, "GET", lab+query, ""), want)
 	}
-	// What is stated of one data center leaves the machine's own to the others.
+	// Stock that the file states for one data center leaves the machine's own stock to the others.
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20L40S?include=AVAILABILITY&product=POD", ""), map[string]string{
 		"availability": `"HIGH"`, "dataCenters": `[{"id":"LAB-2","name":"LAB-2","availability":"HIGH"}]`,
 	})
@@ -103,7 +103,7 @@ stock:
 	})
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/cpus/cpu5c?include=AVAILABILITY&product=POD", ""), map[string]string{"dataCenters": `[{"id":"LAB-1","name":"LAB-1","availability":"HIGH"}]`})
 
-	// Pools and regions of the file rule endpoints and volumes.
+	// Endpoints and volumes follow the file's pools and regions.
 	id := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["LAB"],"count":1}}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v1/endpoints/"+id, ""), map[string]string{"gpuTypeIds": `["Lab X"]`, "dataCenterIds": `["LAB-1","LAB-2"]`})
 	d.expectRefusal(400, "leave no GPU type", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["LAB"],"excludedTypes":["Lab X"],"count":1}}`)
@@ -111,11 +111,11 @@ stock:
 	d.expectRefusal(400, "no network volumes of the type STANDARD", "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"LAB-1","type":"STANDARD"}`)
 	d.expectRefusal(400, "is not offered", "POST", "/v1/networkvolumes", `{"name":"v","size":10,"dataCenterId":"EU-RO-1"}`)
 
-	// Time by the deployment's clock changes the stock.
+	// The stock changes with the deployment's clock.
 	c.Advance(time.Hour)
 	d.expectMembers(d.mustSend(200, "GET", lab+"POD", ""), map[string]string{"availability": `"NONE"`, "dataCenters": "", "cudaVersions": `[{"version":"12.8","available":false}]`})
 
-	// A file that is wrong changes nothing, one that is right counts soon.
+	// An invalid file changes nothing; a valid one applies soon.
 	writeFile(t, file, "gpu: []")
 	if line := <-logged; !strings.Contains(line, "the catalog stays as it was") || !strings.Contains(line, "catalog.yaml:1: unknown field") {
 		t.Errorf("logged: %s", line)

@@ -4,7 +4,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// maxCatalogTemplates is how many the list has at most; there are no pages.
+// maxCatalogTemplates limits the list, which has no pages.
 const maxCatalogTemplates = 100
 
 type templatesV2 struct {
@@ -17,9 +17,8 @@ func readCatalogTemplatesQuery(c *call) (source string, err error) {
 	return source, q.err()
 }
 
-// listCatalogTemplates lists the templates that this program ships, which are the official
-// ones, or those of users that are public. None is verified. The registry auth of a
-// template is its owner's alone.
+// listCatalogTemplates lists the official templates, which this program ships, or the public templates
+// of users. None is verified. Only the owner sees a template's registry auth.
 func (s *server) listCatalogTemplates(c *call) (any, error) {
 	source, err := readCatalogTemplatesQuery(c)
 	if err != nil {

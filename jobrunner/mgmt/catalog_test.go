@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 )
 
-// withL40S is a machine with two L40S.
+// withL40S configures a machine with two L40S.
 func withL40S(c *mgmt.Config) {
 	c.Stock = func() map[string]catalog.Stock {
 		return map[string]catalog.Stock{"NVIDIA L40S": {Count: 2, CUDAVersions: []string{"12.8", "12.11"}}}

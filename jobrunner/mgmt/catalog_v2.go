@@ -15,7 +15,7 @@ import (
 type gpuTypeV2 struct {
 	ID           string            `json:"id"`
 	Name         string            `json:"name"`
-	Pool         *string           `json:"pool"` // null: in no pool
+	Pool         *string           `json:"pool"` // null if it's in no pool
 	Manufacturer string            `json:"manufacturer"`
 	Memory       int64             `json:"memory"` // GB
 	Secure       bool              `json:"secure"`
@@ -30,7 +30,7 @@ type gpuTypeV2 struct {
 type gpuPriceV2 struct {
 	Secure     catalog.USD  `json:"secure"`
 	Community  catalog.USD  `json:"community"`
-	Serverless *catalog.USD `json:"serverless,omitempty"` // absent: in no pool
+	Serverless *catalog.USD `json:"serverless,omitempty"` // absent if it's in no pool
 }
 
 type maxCountV2 struct {
@@ -190,7 +190,7 @@ func requireCatalogEntry(found bool, kind, id string) error {
 	return httpanswer.Refuse(http.StatusNotFound, "the catalog has no %s %q", kind, id)
 }
 
-// cpuQuery has the conditions under which a CPU flavour counts as available.
+// cpuQuery has the conditions under which a CPU flavor counts as available.
 type cpuQuery struct {
 	availability bool
 	products     []string
@@ -234,7 +234,7 @@ func (s *server) getCPUType(c *call) (any, error) {
 	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavour", c.id)
 }
 
-// newDataCenter shows a data center with the stock that include asks for.
+// newDataCenter shows a data center with the stock that include requests.
 func (s *server) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
 	w := dataCenterV2{
 		ID: d.ID, Name: d.Name, Region: d.Region, GlobalNetwork: d.GlobalNetwork,
@@ -253,7 +253,7 @@ func (q *query) include() []string {
 	return q.enumList("include", "GPU_AVAILABILITY", "CPU_AVAILABILITY")
 }
 
-// dataCentersQuery has what a list of data centers shows.
+// dataCentersQuery has the filters and includes of a list of data centers.
 type dataCentersQuery struct {
 	include, regions, tiers, compliance []string
 	globalNetwork                       *bool

@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// requireChange refuses an update that changes nothing: body is a wire type, of whose
-// members an update takes all that are not of creates alone.
+// requireChange rejects an update without changes. body is a wire type; its members count, except
+// those that only creates have.
 func requireChange(u contract.Use, body any) []string {
 	if u != contract.Update {
 		return nil

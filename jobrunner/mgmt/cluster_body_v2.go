@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// clusterBodyV2 is the body of a create, or of an update, which is a rename. Only a template
-// gives it a private registry.
+// clusterBodyV2 is the body of a create, or of an update, which only renames. A private registry comes
+// only from a template.
 type clusterBodyV2 struct {
 	Name       *string           `json:"name"`
 	Type       *string           `json:"type"`
@@ -28,7 +28,7 @@ type clusterBodyV2 struct {
 	StartSSH      *bool              `json:"startSsh"`
 }
 
-// clusterComputeV2 is of bodies and of answers.
+// clusterComputeV2 is used in bodies and answers.
 type clusterComputeV2 struct {
 	GPUTypeID      string `json:"gpuTypeId"`
 	GPUCountPerPod int64  `json:"gpuCountPerPod"`
@@ -37,24 +37,24 @@ type clusterComputeV2 struct {
 
 func (b *clusterBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
 
-// templateExcludes are the settings that a cluster with a template takes from it.
+// templateExcludes are the settings that a cluster with a template takes only from the template.
 var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}
 
-// template is the template that the body names, nil for none. Beside it the body, as it was
-// sent, has no settings of its own.
+// template returns the template that the body names, or nil. Next to templateId, the body must have no
+// settings of its own.
 func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Template, error) {
 	if b.TemplateID == nil {
 		return nil, nil
 	}
 	for _, name := range templateExcludes {
 		if _, own := sent[name]; own {
-			return nil, store.Refusal("templateId and " + name + " exclude each other: the settings of a cluster's pods are all from its template, or all from the body")
+			return nil, store.Refusal("templateId and " + name + " exclude each other: the settings of a cluster's pods come either all from its template or all from the body")
 		}
 	}
 	return podTemplate(tx, b.TemplateID)
 }
 
-// build is a new cluster and its members, in the order of their ranks.
+// build returns a new cluster and its members, by rank.
 func (b clusterBodyV2) build(tx *store.Tx, sent map[string]any, sshKeys string) (store.Cluster, []store.Pod, error) {
 	cluster := store.Cluster{Head: store.Head{Name: *b.Name}, Type: *b.Type, Compute: store.ClusterCompute(*b.Compute)}
 	t, err := b.template(tx, sent)

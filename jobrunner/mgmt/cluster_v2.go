@@ -14,11 +14,11 @@ type clusterV2 struct {
 	Name         string            `json:"name"`
 	Type         string            `json:"type"`
 	Compute      clusterComputeV2  `json:"compute"`
-	Template     string            `json:"template,omitempty"`     // absent: created without templateId
-	DataCenterID string            `json:"dataCenterId,omitempty"` // absent: no member is placed, or anywhere
+	Template     string            `json:"template,omitempty"`     // absent if it was created without templateId
+	DataCenterID string            `json:"dataCenterId,omitempty"` // absent if no member is placed, or without a data center
 	Pods         clusterPodsV2     `json:"pods"`
-	Network      *clusterNetworkV2 `json:"network,omitempty"` // absent: not provisioned yet
-	Primary      *primaryV2        `json:"primary,omitempty"` // absent: not placed yet
+	Network      *clusterNetworkV2 `json:"network,omitempty"` // absent until it is provisioned
+	Primary      *primaryV2        `json:"primary,omitempty"` // absent until it is placed
 	CreatedAt    string            `json:"createdAt"`
 }
 
@@ -27,7 +27,7 @@ type clusterPodsV2 struct {
 	ByStatus map[string]int64 `json:"byStatus"`
 }
 
-// clusterNetworkV2 has no VXLAN: there is one machine.
+// clusterNetworkV2 has no VXLAN, because there is only one machine.
 type clusterNetworkV2 struct {
 	CIDR      string `json:"cidr"`
 	VXLANID   int64  `json:"vxlanId,omitempty"`
@@ -40,7 +40,7 @@ type primaryV2 struct {
 	SSHEndpoint string `json:"sshEndpoint,omitempty"`
 }
 
-// newClusterV2 shows a cluster with its members, which are in the order of their ranks.
+// newClusterV2 shows a cluster with its members, which must be sorted by rank.
 func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
 	w := clusterV2{
 		ID: c.ID, Name: c.Name, Type: c.Type, Compute: clusterComputeV2(c.Compute), Template: c.Template, CreatedAt: timestamp(c.Created),
@@ -93,7 +93,7 @@ func (s *server) listClustersV2(c *call) (any, error) {
 	return clustersV2{out}, nil
 }
 
-// clusterWithMembers reads both.
+// clusterWithMembers reads the path's cluster and its members.
 func (s *server) clusterWithMembers(c *call) (store.Cluster, []store.Pod, error) {
 	cluster, err := s.store.Cluster(c.ctx(), c.id)
 	if err != nil {

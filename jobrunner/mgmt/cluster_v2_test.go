@@ -8,8 +8,8 @@ import (
 
 const smallCluster = `{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}}`
 
-// A cluster is pods of one shape, which are its own: the operations of pods show them and
-// change nothing of them.
+// The pods of a cluster all have the same settings. The operations of pods show them and can't change
+// them.
 func TestClusterV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA"]}`)
@@ -74,11 +74,11 @@ func TestClusterV2(t *testing.T) {
 	}
 	d.mustSend(200, "GET", "/v2/pods/"+single, "")
 	if all, _ := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").get("pods").([]any); len(all) != 4 {
-		t.Errorf("%d pods are left, want that of its own and 3 of the other cluster", len(all))
+		t.Errorf("%d pods are left, want the single one and 3 of the other cluster", len(all))
 	}
 }
 
-// Roles are for the types that have some.
+// Only some types have roles.
 func TestClusterRolesV2(t *testing.T) {
 	d := deploy(t)
 	for kind, want := range map[string][2]string{
@@ -89,8 +89,8 @@ func TestClusterRolesV2(t *testing.T) {
 	}
 }
 
-// What the document rules out is refused, each in the form of its sort.
-func TestClusterRefusalsV2(t *testing.T) {
+// Invalid requests are rejected in the form of their kind.
+func TestInvalidClustersV2(t *testing.T) {
 	d := deploy(t)
 	var volume string
 	{
@@ -167,7 +167,8 @@ func TestClusterRefusalsV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"name": `"c"`})
 }
 
-// A cluster keeps the id of its template, whose settings its pods have, the registry too.
+// A cluster keeps the id of its template. Its pods have the template's settings, including the
+// registry.
 func TestClusterFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// commands are start commands as a v2 body has them, and as answers show them.
+// commands are start commands in bodies of version 2, and how answers show them.
 var commands = []struct{ body, args, entrypoint, cmd string }{
 	{`"args":"python -u 'h i.py'"`, `"python -u 'h i.py'"`, `[]`, `["python","-u","h i.py"]`},
 	{`"entrypoint":["sh","-c"],"cmd":["a b",""]`, `"{\"entrypoint\":[\"sh\",\"-c\"],\"cmd\":[\"a b\",\"\"]}"`, `["sh","-c"]`, `["a b",""]`},
 	{`"args":"{\"cmd\":[\"x\"]}"`, `"{\"cmd\":[\"x\"]}"`, `[]`, `["x"]`},
 	{`"cmd":["<&>"],"entrypoint":[]`, `"{\"entrypoint\":[],\"cmd\":[\"<&>\"]}"`, `[]`, `["<&>"]`},
-	{`"args":"a b","entrypoint":[],"cmd":["a","b"]`, `"a b"`, `[]`, `["a","b"]`}, // as a client that changes what it has read
+	{`"args":"a b","entrypoint":[],"cmd":["a","b"]`, `"a b"`, `[]`, `["a","b"]`}, // a client that changes an answer sends this
 	{`"args":"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}","entrypoint":["e"]`, `"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}"`, `["e"]`, `["c"]`},
 	{`"args":"it's","cmd":["it's"]`, `"it's"`, `[]`, `["it's"]`}, // a shell can't parse that
 	{`"args":"","entrypoint":[],"cmd":[]`, `""`, `[]`, `[]`},
@@ -26,7 +26,7 @@ var contradictions = []string{
 	`"args":"{\"entrypoint\":[\"e\"],\"cmd\":[\"c\"]}","cmd":["c"],"entrypoint":[]`,
 }
 
-// kindsWithCommands are the bodies of creates, without their last brace.
+// kindsWithCommands are the bodies of creates without their last brace.
 var kindsWithCommands = map[string]string{
 	"templates":  `{"name":"$","image":"i"`,
 	"serverless": `{"name":"$","image":"i","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":0,"max":0}`,
@@ -49,7 +49,7 @@ func TestCommandsV2(t *testing.T) {
 			}
 			d.expectMembers(d.mustSend(200, "GET", made, ""), want)
 			d.expectMembers(d.mustSend(200, "PATCH", updated, `{"entrypoint":["other"],"cmd":["other"]}`), map[string]string{"cmd": `["other"]`})
-			if !strings.HasPrefix(c.body, `"entrypoint":["e"]`) { // it leaves cmd as it is
+			if !strings.HasPrefix(c.body, `"entrypoint":["e"]`) { // it leaves cmd unchanged
 				d.expectMembers(d.mustSend(200, "PATCH", updated, "{"+c.body+"}"), want)
 			}
 		}
@@ -65,8 +65,7 @@ func TestCommandsV2(t *testing.T) {
 	}
 }
 
-// TestCommandUpdatesV2 tests that an update keeps the list that it leaves out, whatever the
-// stored form.
+// TestCommandUpdatesV2 tests that an update keeps the list that it omits, whatever the stored form.
 func TestCommandUpdatesV2(t *testing.T) {
 	d := deploy(t)
 	path := "/v2/templates/" + d.create("/v2/templates", `{"name":"t","image":"i","args":"a b"}`)
@@ -106,8 +105,8 @@ func TestCommandInTwoVersions(t *testing.T) {
 	}
 }
 
-// TestCommandOfTemplate tests that pods and endpoints take over a template's command, less
-// what their own body has.
+// TestCommandOfTemplate tests that pods and endpoints take a template's command unless their own body
+// sets it.
 func TestCommandOfTemplate(t *testing.T) {
 	d := deploy(t)
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
@@ -127,8 +126,8 @@ func TestCommandOfTemplate(t *testing.T) {
 	}
 }
 
-// TestSameCommandReplacesNothing tests that args that mean the same replace no container,
-// which a lock forbids, and make no release.
+// TestSameCommandReplacesNothing tests that args with the same meaning replace no container, which a
+// lock would forbid, and create no release.
 func TestSameCommandReplacesNothing(t *testing.T) {
 	d := deploy(t)
 	pod := "/v2/pods/" + d.create("/v2/pods", kindsWithCommands["pods"]+`,"args":"a 'b'"}`)

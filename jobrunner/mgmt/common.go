@@ -36,7 +36,7 @@ func nilIfEmpty(s string) *string {
 	return &s
 }
 
-// unchanged is the conversion of what is in its wire type already.
+// unchanged is the conversion of a record that is already its wire type.
 func unchanged[T any](v T) T { return v }
 
 // convertAll converts each item of a list.
@@ -53,6 +53,5 @@ func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// ceil rounds up to an integer, at most to the largest that a float64 represents
-// exactly.
+// ceil rounds up to an integer. The maximum is 2⁵³, up to which a float64 represents every integer.
 func ceil(f float64) int64 { return int64(min(math.Ceil(f), 1<<53)) }

@@ -2,8 +2,7 @@ package mgmt
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
-// containerBodyV2 are the container settings in the body of a template, a pod or an
-// endpoint.
+// containerBodyV2 has the container settings in the body of a template, a pod or an endpoint.
 type containerBodyV2 struct {
 	Image *string `json:"image"`
 	commandBodyV2
@@ -20,8 +19,7 @@ type commandBodyV2 struct {
 	Cmd        *[]string `json:"cmd"`
 }
 
-// apply sets the start command. Args stay as the body has them. A list that the body leaves
-// out stays as it was.
+// apply sets the start command. Args are stored as sent. A list that the body omits stays unchanged.
 func (b commandBodyV2) apply(c *store.Container) error {
 	if b.Args != nil {
 		c.SetArgs(*b.Args)
@@ -29,7 +27,7 @@ func (b commandBodyV2) apply(c *store.Container) error {
 	if b.Entrypoint == nil && b.Cmd == nil {
 		return nil
 	}
-	had, _ := c.Command() // what can't be split is one word
+	had, _ := c.Command() // args that can't be split are one word
 	command := had
 	setIfPresent(&command.Entrypoint, b.Entrypoint)
 	setIfPresent(&command.Cmd, b.Cmd)
@@ -55,7 +53,7 @@ func (b containerBodyV2) apply(c *store.Container) error {
 
 func (b containerBodyV2) isSet() bool { return b != containerBodyV2{} }
 
-// containerV2 are the container settings in an answer.
+// containerV2 has the container settings in an answer.
 type containerV2 struct {
 	Image      string            `json:"image"`
 	Args       string            `json:"args"`
@@ -64,11 +62,11 @@ type containerV2 struct {
 	Disk       int64             `json:"disk"`
 	Env        map[string]string `json:"env"`
 	Ports      []string          `json:"ports"`
-	Registry   *string           `json:"registry"` // null: no registry auth
+	Registry   *string           `json:"registry"` // null if there is no registry auth
 }
 
 func newContainerV2(c store.Container) containerV2 {
-	command, _ := c.Command() // what can't be split is one word
+	command, _ := c.Command() // args that can't be split are one word
 	return containerV2{
 		Image: c.Image, Args: c.StoredArgs(), Entrypoint: nonNilList(command.Entrypoint), Cmd: nonNilList(command.Cmd), Disk: c.Disk, Env: nonNilMap(c.Env), Ports: nonNilList(c.Ports), Registry: nilIfEmpty(c.Registry),
 	}

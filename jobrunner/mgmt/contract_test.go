@@ -44,7 +44,7 @@ func benches(d *deployment) []*bench {
 	}
 }
 
-// siblings are the members that a member requires, by a prefix of its path.
+// siblings are the members that a member requires, by the prefix of its path.
 var siblings = []struct {
 	api            contract.API
 	resource, path string
@@ -82,7 +82,7 @@ func (b *bench) siblingMembers(path string) map[string]any {
 	return out
 }
 
-// minimalBody is the smallest body of a create, with the siblings of a member.
+// minimalBody returns the smallest body of a create, with the siblings of a member.
 func (b *bench) minimalBody(path string) map[string]any {
 	out := b.siblingMembers(path)
 	maps.Copy(out, b.minimal)
@@ -133,7 +133,7 @@ func (b *bench) sendMember(use contract.Use, path string, value any) reply {
 func (b *bench) expectAccepted(use contract.Use, path string, value any) {
 	b.Helper()
 	if got := b.sendMember(use, path, value); got.status/100 != 2 {
-		b.Errorf("%s %s, use %b: %s %v is refused: %d %s", b.api, b.resource, use, path, value, got.status, got.text)
+		b.Errorf("%s %s, use %b: %s %v is rejected: %d %s", b.api, b.resource, use, path, value, got.status, got.text)
 	}
 }
 
@@ -157,8 +157,8 @@ func (b *bench) eachField(visit func(f contract.Field, use contract.Use)) {
 	}
 }
 
-// TestBoundsMatchContract tests both sides of every bound, and that every value of
-// an enum is accepted and other values only of an open enum.
+// TestBoundsMatchContract tests values on both sides of every bound, every value of an enum, and that
+// only an open enum accepts other values.
 func TestBoundsMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		b.eachField(func(f contract.Field, use contract.Use) {
@@ -205,7 +205,7 @@ func (b *bench) checkBound(f contract.Field, use contract.Use, bound, step float
 func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 	b.Helper()
 	if f.Enum == nil || strings.HasPrefix(f.Path, "scaling") {
-		return // each type of scaling has members of its own, which other tests cover
+		return // each type of scaling has its own members, which other tests cover
 	}
 	value := func(name string) any {
 		if f.Type == "array" {
@@ -228,8 +228,8 @@ func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 	b.expectRefused(use, f.Path, value("NOT_KNOWN"))
 }
 
-// TestTypesMatchContract tests that a value of another type is refused for every
-// member, as is a member that the operation does not have.
+// TestTypesMatchContract tests that every member rejects a value of another type, and that members
+// which the operation doesn't have are rejected.
 func TestTypesMatchContract(t *testing.T) {
 	mistyped := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
 	for _, b := range benches(deploy(t)) {
@@ -267,12 +267,12 @@ func TestTypesMatchContract(t *testing.T) {
 	}
 }
 
-// notAlone are members that need another object, or one of another kind: other tests
-// update them.
+// notAlone are members that an update can't have alone, because they need another object or another
+// kind of object. Other tests update them.
 var notAlone = []string{"templateId", "containerRegistryAuthId", "networkVolumeId", "vcpuCount", "gpu", "cpu", "mounts"}
 
-// TestUpdateOfEachMember tests that an update may have each of its members alone, and
-// that the answer then shows it.
+// TestUpdateOfEachMember tests that each member can be updated alone, and that the answer shows the
+// new value.
 func TestUpdateOfEachMember(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Update) {
@@ -284,7 +284,7 @@ func TestUpdateOfEachMember(t *testing.T) {
 			got := b.send("PATCH", b.path+"/"+id, map[string]any{f.Path: value})
 			switch {
 			case got.status/100 != 2:
-				t.Errorf("%s %s: an update of %s alone is refused: %d %s", b.api, b.resource, f.Path, got.status, got.text)
+				t.Errorf("%s %s: an update of %s alone is rejected: %d %s", b.api, b.resource, f.Path, got.status, got.text)
 			case shown && fmt.Sprint(got.get(f.Path)) != fmt.Sprint(value):
 				t.Errorf("%s %s: after an update to %s = %v the answer has %v: carry it in the mapper of the update (jobrunner/mgmt) and in the object or its change (jobrunner/store)", b.api, b.resource, f.Path, value, got.get(f.Path))
 			}
@@ -292,8 +292,7 @@ func TestUpdateOfEachMember(t *testing.T) {
 	}
 }
 
-// changed is a value of a member that is not its default, and whether an answer shows it
-// as it was sent.
+// changed returns a value of a member other than its default, and whether answers show it as sent.
 func (b *bench) changed(f contract.Field) (value any, shown bool) {
 	if whole, ok := b.siblingMembers(f.Path)[f.Path]; ok {
 		return whole, false
@@ -309,7 +308,7 @@ func (b *bench) changed(f contract.Field) (value any, shown bool) {
 		}
 		return n, shown
 	case "array":
-		return []any{}, false // v1 shows all data centers for none
+		return []any{}, false // v1 shows an empty list as all data centers
 	case "map", "object":
 		return map[string]any{}, false
 	}
@@ -365,8 +364,8 @@ func TestDefaultsMatchContract(t *testing.T) {
 	}
 }
 
-// TestAnswersMatchContract tests that an answer has all required members, and none
-// that the contract does not have.
+// TestAnswersMatchContract tests that an answer has all required members, and only members of the
+// contract.
 func TestAnswersMatchContract(t *testing.T) {
 	d := deploy(t)
 	for _, b := range benches(d) {

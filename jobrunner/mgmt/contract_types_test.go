@@ -44,8 +44,8 @@ var answerTypes = map[reflect.Type]contract.Body{
 	reflect.TypeFor[sshKeysV2]():             {API: contract.V2, Resource: "sshKeys", Use: contract.Read},
 }
 
-// TestWireTypesMatchContract tests that a wire type has the members of its rows, of their
-// types, and no others.
+// TestWireTypesMatchContract tests that a wire type has exactly the members of its rows, with their
+// types.
 func TestWireTypesMatchContract(t *testing.T) {
 	exceptions := maps.Clone(unansweredMembers)
 	bodies := maps.Clone(answerTypes)
@@ -102,7 +102,7 @@ func collectMembers(typ reflect.Type, prefix string, members map[string]wireMemb
 		}
 		members[path] = wireMember{kindOf(elem), strings.Contains(options, "omitempty")}
 		switch {
-		case members[path].kind == "object" && elem != reflect.TypeFor[templateV1](): // the contract names it in an endpoint, and describes it by itself
+		case members[path].kind == "object" && elem != reflect.TypeFor[templateV1](): // the contract only names it in an endpoint, and describes it separately
 			collectMembers(elem, path+".", members)
 		case members[path].kind == "array" && elem.Elem().Kind() == reflect.Struct:
 			collectMembers(elem.Elem(), path+"[].", members)
@@ -110,7 +110,7 @@ func collectMembers(typ reflect.Type, prefix string, members map[string]wireMemb
 	}
 }
 
-// kindOf is the type of a wire type's field in the contract.
+// kindOf returns the contract's type of a wire type's field.
 func kindOf(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:

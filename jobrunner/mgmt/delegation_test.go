@@ -84,7 +84,7 @@ func TestDelegationResources(t *testing.T) {
 	}
 }
 
-func TestDelegationRefusals(t *testing.T) {
+func TestInvalidDelegations(t *testing.T) {
 	d := deploy(t)
 	const prefix = "arn:aws:ecr:us-east-2:418399314813:repository/"
 	for _, resource := range []string{
@@ -174,7 +174,7 @@ func TestDelegationsModel(t *testing.T) {
 	d := deploy(t)
 	var model []any
 	rapid.Check(t, func(r *rapid.T) {
-		for _, delegation := range model { // of the case before
+		for _, delegation := range model { // of the previous case
 			d.mustSend(204, "DELETE", delegations+"/"+delegation.(map[string]any)["id"].(string), "")
 		}
 		model = nil

@@ -26,14 +26,14 @@ const (
 // defaultTag is the tag that every registry client uses for an image without one.
 const defaultTag = "latest"
 
-// check finds a repository whose name is too short or too long for ECR.
+// check rejects a repository whose name is too short or too long for ECR.
 func (b *delegationBodyV2) check(contract.Use) []string {
 	if b.Resource == nil {
 		return nil
 	}
 	match := ecrARN.FindStringSubmatch(*b.Resource)
 	if match == nil {
-		return nil // the rule of the member reports it
+		return nil // the member's own rule reports it
 	}
 	if n := len(match[4]); n < minRepository || n > maxRepository {
 		return []string{fmt.Sprintf("the repository in 'resource' has %d characters, want %d to %d", n, minRepository, maxRepository)}
@@ -64,8 +64,8 @@ func newDelegationV2(d store.Delegation) delegationV2 {
 // ecrDomains maps each AWS partition to the domain of its registries.
 var ecrDomains = map[string]string{"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
 
-// registryURI is the address of the image's registry, or "" for an unknown
-// partition: the member is optional in an answer.
+// registryURI returns the address of the image's registry, or "" for an unknown partition: the member
+// is optional in answers.
 func registryURI(i store.ECRImage) string {
 	domain, known := ecrDomains[i.Partition]
 	if !known {

@@ -12,22 +12,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// description is what a handler reads and answers. A handler that reads another body
-// or returns another answer than it describes panics, which the tests find.
+// description describes the request and the answer of a handler. A handler that reads another body or
+// returns another answer panics, so that a test fails.
 type description struct {
-	body    reflect.Type // nil: the request has none
+	body    reflect.Type // nil if the request has none
 	use     contract.Use // operation that the body is for
-	answer  reflect.Type // nil: the answer has no body
-	member  string       // name under which an object wraps the answer; "": none does
-	media   string       // content type of the answer; "": JSON
+	answer  reflect.Type // nil if the answer has none
+	member  string       // name of the member that wraps the answer; "" if it isn't wrapped
+	media   string       // content type of the answer; "" for JSON
 	empty   bool         // the answer may also be 204
-	state   bool         // a request that the object's state forbids is refused with 409
+	state   bool         // rejected with 409 if the object's state forbids it
 	public  bool         // needs no API key
-	maxBody int64        // bytes, of a body that is refused before authentication; 0: none
+	maxBody int64        // limit in bytes, checked before authentication; 0 for none
 	queries []func(*server, *call)
 }
 
-// returning wraps a handler whose answer has the type W.
+// returning wraps a handler whose answer is of type W.
 func returning[W any](serve func(s *server, c *call) (any, error)) handler {
 	return handler{func(s *server, c *call) (any, error) {
 		body, err := serve(s, c)
@@ -41,7 +41,7 @@ func returning[W any](serve func(s *server, c *call) (any, error)) handler {
 	}, description{answer: reflect.TypeFor[W]()}}
 }
 
-// streaming wraps a handler whose answer is not JSON.
+// streaming wraps a handler whose answer isn't JSON.
 func streaming(media string, serve func(s *server, c *call) (any, error)) handler {
 	h := returning[http.Handler](serve)
 	h.media = media
@@ -54,7 +54,7 @@ func withBody[B any](u contract.Use, h handler) handler {
 	return h
 }
 
-// withQuery declares that a handler reads parameters with a function, which declares them.
+// withQuery declares the function with which a handler reads parameters; the function declares them.
 func withQuery[Q any](read func(*call) (Q, error), h handler) handler {
 	return withServerQuery(func(_ *server, c *call) (Q, error) { return read(c) }, h)
 }
@@ -73,16 +73,16 @@ func withFlags(names []string, h handler) handler {
 // orNothing describes a handler whose answer may also be 204.
 func orNothing(h handler) handler { h.empty = true; return h }
 
-// conflicts describes a handler that refuses what the state of the object rules out.
+// conflicts describes a handler that rejects requests which the object's state forbids.
 func conflicts(h handler) handler { h.state = true; return h }
 
-// limitsBody refuses larger bodies before authentication.
+// limitsBody rejects larger bodies before authentication.
 func limitsBody(bytes int64, h handler) handler { h.maxBody = bytes; return h }
 
 // withoutKey declares that a handler needs no API key.
 func withoutKey(h handler) handler { h.public = true; return h }
 
-// mustTake panics where a handler decodes another body than it describes.
+// mustTake panics if the handler decodes another body than it describes.
 func (d description) mustTake(body reflect.Type, u contract.Use) {
 	if d.body != body || d.use != u {
 		panic(fmt.Sprintf("the handler decodes a %s for use %d and describes a %v for use %d: see withBody", body, u, d.body, d.use))
@@ -96,7 +96,7 @@ func (c *call) declare(p openapi.Parameter) {
 	}
 }
 
-// parameters are those of the path, and those that the handler's functions read.
+// parameters returns the parameters in the path, and those that the handler's functions read.
 func (d description) parameters(version int, path string) (out []openapi.Parameter) {
 	for segment := range strings.SplitSeq(path, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {

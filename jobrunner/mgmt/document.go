@@ -14,13 +14,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// edition is a version of the API in its OpenAPI document. Both editions have the
-// versions of OpenAPI and of the API that the operator's documents have.
+// edition is a version of the API in its OpenAPI document. The versions of OpenAPI and of the API are
+// those of the operator's documents.
 type edition struct {
 	version    int
 	openAPI    string
 	apiVersion string
-	server     string // what the paths follow
+	server     string // base of the paths
 	errors     httpanswer.Form
 }
 
@@ -29,10 +29,10 @@ var editions = []edition{
 	{2, "3.1.0", "2.0.0", "/", httpanswer.Problem},
 }
 
-// descriptions are what the server says of itself.
+// descriptions are the documents of both versions, and the page of version 1.
 type descriptions struct{ v1, v1Page, v2 file }
 
-// describeAPI makes the documents of both versions from the table of operations.
+// describeAPI generates the documents of both versions from the table of operations.
 func describeAPI() descriptions {
 	v1, v2 := editions[0].document(), editions[1].document()
 	return descriptions{
@@ -45,7 +45,7 @@ func describeAPI() descriptions {
 func encodeDocument(d openapi.Document) []byte {
 	text, err := json.MarshalIndent(d, "", " ")
 	if err != nil {
-		panic(err) // a document always has a JSON form
+		panic(err) // never: a document has a JSON form
 	}
 	return append(text, '\n')
 }
@@ -56,7 +56,7 @@ func (e edition) document() openapi.Document {
 		OpenAPI: e.openAPI,
 		Info: openapi.Info{
 			Title:       fmt.Sprintf("Management API, version %d", e.version),
-			Description: "What this deployment serves, made from the routes and rules of the server.",
+			Description: "The operations that this deployment serves, generated from the server's routes and rules.",
 			Version:     e.apiVersion,
 		},
 		Servers:  []openapi.Server{{URL: e.server}},
@@ -90,7 +90,7 @@ func (e edition) document() openapi.Document {
 	return d
 }
 
-// operation describes a route; path follows the version.
+// operation describes a route. The path is relative to the version.
 func (e edition) operation(s *schemas, method, path string, success int, h description) *openapi.Operation {
 	first, _, _ := strings.Cut(path, "/")
 	words := operationWords(method, path, h)
@@ -119,7 +119,7 @@ func (e edition) operation(s *schemas, method, path string, success int, h descr
 	return out
 }
 
-// success is the schema of an answer.
+// success returns the schema of an answer.
 func (s *schemas) success(h description) *openapi.Schema {
 	switch {
 	case h.media == "application/json":
@@ -134,18 +134,17 @@ func (s *schemas) success(h description) *openapi.Schema {
 	return s.answer(h.answer)
 }
 
-// headers are those of every answer to a known key; version 1 has no quotas.
+// headers returns the headers of every answer to a valid key. Version 1 has no quotas.
 func (e edition) headers() map[string]openapi.Header {
 	out := map[string]openapi.Header{httpanswer.RequestID: {Description: "The id of the request.", Schema: &openapi.Schema{Type: "string"}}}
 	if e.version == 2 {
-		out["RateLimit"] = openapi.Header{Description: "What is left of the quotas.", Schema: &openapi.Schema{Type: "string"}}
+		out["RateLimit"] = openapi.Header{Description: "The remaining quotas.", Schema: &openapi.Schema{Type: "string"}}
 		out["RateLimit-Policy"] = openapi.Header{Description: "The quotas.", Schema: &openapi.Schema{Type: "string"}}
 	}
 	return out
 }
 
-// failures are the statuses of an operation's refusals; any other one is the default
-// response.
+// failures returns the error statuses of an operation. Any other status is the default response.
 func (e edition) failures(method string, o *openapi.Operation, h description) (out []int) {
 	if h.public {
 		return nil
@@ -178,7 +177,7 @@ func (e edition) failures(method string, o *openapi.Operation, h description) (o
 	return out
 }
 
-// failureName names the response of a status, 0 for any.
+// failureName returns the name of a status's response; 0 stands for any status.
 func failureName(status int) string {
 	if status == 0 {
 		return "Failure"
@@ -193,11 +192,11 @@ func (e edition) describeFailures(s *schemas, out map[string]*openapi.Response) 
 			continue
 		}
 		r := &openapi.Response{
-			Description: cmp.Or(http.StatusText(status), "Any other refusal"), Headers: e.headers(),
+			Description: cmp.Or(http.StatusText(status), "Any other error"), Headers: e.headers(),
 			Content: map[string]openapi.MediaType{e.errors.BodyMedia(): {Schema: body}},
 		}
 		switch status {
-		case 0, http.StatusUnauthorized, http.StatusRequestEntityTooLarge: // the quotas are those of a key
+		case 0, http.StatusUnauthorized, http.StatusRequestEntityTooLarge: // without a valid key there are no quotas
 			delete(r.Headers, "RateLimit")
 			delete(r.Headers, "RateLimit-Policy")
 		case http.StatusTooManyRequests:
@@ -207,7 +206,8 @@ func (e edition) describeFailures(s *schemas, out map[string]*openapi.Response) 
 	}
 }
 
-// operationWords say what an operation does: list templates, create template, start pod.
+// operationWords returns an operation's name in words, such as list templates, create template or
+// start pod.
 func operationWords(method, path string, h description) []string {
 	segments := strings.Split(path, "/")
 	var nouns []string

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// file is content that does not change while the server runs.
+// file is content that doesn't change while the server runs.
 type file struct {
 	header  http.Header
 	content []byte
@@ -20,7 +20,7 @@ type file struct {
 func newFile(kind string, content []byte) file {
 	return file{http.Header{
 		"Content-Type":           {kind},
-		"Cache-Control":          {"no-cache"}, // asks each time: another release has another document
+		"Cache-Control":          {"no-cache"}, // revalidate: another release has another document
 		"Etag":                   {fmt.Sprintf("%q", base64.RawURLEncoding.EncodeToString(digest(content)))},
 		"X-Content-Type-Options": {"nosniff"},
 	}, content}
@@ -31,7 +31,7 @@ func digest(content []byte) []byte {
 	return sum[:]
 }
 
-// newPage is a document as a page that loads nothing and runs no script.
+// newPage renders a document as a page that loads nothing and runs no script.
 func newPage(d openapi.Document) file {
 	f := newFile("text/html; charset=utf-8", openapi.Page(d))
 	f.header.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(digest([]byte(openapi.PageStyle)))+
@@ -40,7 +40,7 @@ func newPage(d openapi.Document) file {
 	return f
 }
 
-// ServeHTTP serves the content, and 304 to a client that has it.
+// ServeHTTP serves the content, or 304 to a client that already has it.
 func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, values := range f.header {
 		w.Header()[name] = values

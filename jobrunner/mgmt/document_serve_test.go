@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The documents have a tag by which a client keeps them, and HEAD. Those of version 1
-// need no key; that of version 2 needs one, as every operation of it.
+// The documents have an ETag and can be read with HEAD. Those of version 1 need no key; that of
+// version 2 needs one, like all its operations.
 func TestDocumentsAreServed(t *testing.T) {
 	d := deploy(t)
 	key := http.Header{"Authorization": {"Bearer " + testKey}}

@@ -45,8 +45,7 @@ func TestDocumentsHaveTheRoutes(t *testing.T) {
 	}
 }
 
-// Each checker's rules are in the document too, or in the list of those that no schema
-// can express.
+// Each checker's rules are in the document, or in the list of rules that no schema can express.
 func TestChecksAreDescribed(t *testing.T) {
 	inexpressible := map[reflect.Type]string{
 		reflect.TypeFor[delegationBodyV2](): "the length of a part of the pattern",
@@ -78,7 +77,7 @@ func TestChecksAreDescribed(t *testing.T) {
 	}
 }
 
-// A handler that decodes another body than it describes is a bug that no test misses.
+// mustTake panics if a handler decodes another body than it describes.
 func TestMustTake(t *testing.T) {
 	d := withBody[templateBodyV2](contract.Create, handler{}).description
 	panics := func(u contract.Use, body reflect.Type) (panicked bool) {
@@ -90,6 +89,6 @@ func TestMustTake(t *testing.T) {
 		t.Error("the described body panics")
 	}
 	if !panics(contract.Update, reflect.TypeFor[templateBodyV2]()) || !panics(contract.Create, reflect.TypeFor[templateBodyV1]()) {
-		t.Error("another body is taken")
+		t.Error("another body is accepted")
 	}
 }

@@ -55,7 +55,7 @@ func newScalingV2(s store.Scaling) scalingV2 {
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
 
-// check requires the member of the scaling type, and refuses that of the other.
+// check requires the member of the scaling type, and rejects that of the other type.
 func (w *scalingV2) check(contract.Use) (faults []string) {
 	for _, m := range []struct {
 		scalingType, name string
@@ -81,7 +81,7 @@ func (w *scalingV2) record() store.Scaling {
 	return store.Scaling{Type: w.Type, Value: *w.QueueDelay}
 }
 
-// check refuses exclusions without pools: the two are one selection.
+// check rejects exclusions without pools, because the two are one selection.
 func (b *gpuBodyV2) check(u contract.Use) []string {
 	if u == contract.Update && b.ExcludedTypes != nil && b.Pools == nil {
 		return []string{"missing property 'pools', which 'excludedTypes' belongs to"}
@@ -97,7 +97,7 @@ func (b *endpointBodyV2) check(u contract.Use) []string {
 	return nil
 }
 
-// apply changes e, which is a new endpoint with the defaults or an existing one.
+// apply changes e, which is either a new endpoint with the defaults or an existing one.
 func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 	isNew := e.ID == ""
 	setIfPresent(&e.Name, b.Name)
@@ -124,9 +124,8 @@ func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 	return b.checkScaling(*e)
 }
 
-// applyContainer copies the template once. The body's members override the
-// template's, and env is merged. An endpoint whose container is set here follows
-// no template afterwards.
+// applyContainer copies the template once. The body's members override the template's; env is merged.
+// An endpoint whose container is set here no longer follows a template.
 func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVersions []string, err error) {
 	if b.TemplateID != nil {
 		t, err := tx.Template(*b.TemplateID)
@@ -160,9 +159,9 @@ func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint
 			e.GPU.AllowedCUDAVersions = cudaVersions
 		}
 	case b.GPU != nil && e.GPU == nil:
-		return store.Refusal("the endpoint has no GPU workers, and which workers it has is fixed: gpu can't be set")
+		return store.Refusal("the endpoint has no GPU workers, and the kind of its workers is fixed: gpu can't be set")
 	case b.CPU != nil && !isNew && len(e.CPU) == 0:
-		return store.Refusal("the endpoint has no CPU workers, and which workers it has is fixed: cpu can't be set")
+		return store.Refusal("the endpoint has no CPU workers, and the kind of its workers is fixed: cpu can't be set")
 	}
 	if b.GPU != nil {
 		choosePools(offered, e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
@@ -176,7 +175,7 @@ func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint
 	return nil
 }
 
-// checkScaling checks the endpoint as it is with the body's changes.
+// checkScaling checks the endpoint after the body's changes.
 func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
 		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
@@ -187,7 +186,7 @@ func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	return nil
 }
 
-// withoutIdleTimeout reports whether the endpoint's workers end without an idle time-out.
+// withoutIdleTimeout reports whether the endpoint has no idle time-out.
 func withoutIdleTimeout(e store.Endpoint) bool {
 	return e.Type == store.Queue && e.Scaling.Type == store.RequestCount
 }

@@ -33,7 +33,7 @@ type endpointBodyV1 struct {
 	FlashBoot           *bool     `json:"flashboot"`
 }
 
-// apply changes e, which is a new endpoint with the defaults or an existing one.
+// apply changes e, which is either a new endpoint with the defaults or an existing one.
 func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	if err := b.link(tx, e); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	return nil
 }
 
-// applyCPU ignores the GPU members, as the document of version 1 says. An endpoint
-// that names no flavour may get any.
+// applyCPU ignores the GPU members, as the document of version 1 says. If the endpoint names no
+// flavor, it may get any.
 func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 	flavors := convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
 	if b.CPUFlavorIDs != nil {
@@ -93,7 +93,7 @@ func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 	}
 	switch {
 	case b.CPUFlavorIDs == nil && b.VCPUCount == nil && len(e.CPU) > 0:
-		return // version 2 may have set a count for each flavour
+		return // version 2 may have set a count for each flavor
 	case b.VCPUCount == nil && len(e.CPU) > 0:
 		b.VCPUCount = &e.CPU[0].VCPUCount
 	case b.VCPUCount == nil:
@@ -110,8 +110,7 @@ func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 	e.CPU = cpu
 }
 
-// applyGPU ignores the CPU members. An endpoint without GPU members may get any
-// compute.
+// applyGPU ignores the CPU members. Without GPU members, the endpoint may get any compute.
 func (b endpointBodyV1) applyGPU(e *store.Endpoint) {
 	if e.GPU == nil {
 		if !b.wantsGPU() {
@@ -160,8 +159,8 @@ func allDataCenters(offered *catalog.Catalog) []string {
 	return convertAll(offered.DataCenters, func(d catalog.DataCenter) string { return d.ID })
 }
 
-// endpointV1 is an endpoint in an answer. It omits the members that do not apply,
-// and the user and the workers, which the store does not know.
+// endpointV1 is an endpoint in an answer. It omits members that don't apply, and the user and the
+// workers, which the store doesn't have.
 type endpointV1 struct {
 	ID                  string            `json:"id"`
 	Name                string            `json:"name"`
@@ -220,13 +219,13 @@ func (s *server) newEndpointV1(e store.Endpoint) endpointV1 {
 	return w
 }
 
-// timestamp is RFC 3339 in UTC with milliseconds.
+// timestamp formats a time as RFC 3339 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// endpointIncludes are the flags of lists and reads of endpoints.
+// endpointIncludes are the include… parameters of lists and reads of endpoints.
 var endpointIncludes = []string{"includeTemplate", "includeWorkers"}
 
-// withTemplates adds the linked templates to answers, if the call asks for them.
+// withTemplates adds the linked templates to answers, if the call requests them.
 func (s *server) withTemplates(c *call, out []endpointV1) ([]endpointV1, error) {
 	enabled, err := includeFlags(c, endpointIncludes...)
 	if err != nil || !enabled["includeTemplate"] {

@@ -14,7 +14,7 @@ type endpointV2 struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	containerV2
-	GPU            *gpuV2        `json:"gpu,omitempty"` // absent: a CPU endpoint, any compute, or types of no pool
+	GPU            *gpuV2        `json:"gpu,omitempty"` // absent for a CPU endpoint, any compute, or types outside all pools
 	CPU            []cpuV2       `json:"cpu,omitempty"`
 	Workers        workersV2     `json:"workers"`
 	Scaling        scalingV2     `json:"scaling"`
@@ -31,7 +31,7 @@ type gpuV2 struct {
 	ExcludedTypes       []string `json:"excludedTypes"`
 	Count               int64    `json:"count"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions"`
-	MinCUDAVersion      *string  `json:"minCudaVersion"` // null: no floor
+	MinCUDAVersion      *string  `json:"minCudaVersion"` // null if there is no minimum
 }
 
 type cpuV2 struct {
@@ -43,7 +43,7 @@ type cpuV2 struct {
 type workersV2 struct {
 	Min         int64  `json:"min"`
 	Max         int64  `json:"max"`
-	IdleTimeout *int64 `json:"idleTimeout,omitempty"` // s; absent where it does not apply
+	IdleTimeout *int64 `json:"idleTimeout,omitempty"` // s; absent if it doesn't apply
 }
 
 // requestURLsV2 are the URLs of an endpoint's job API, or of its load balancer.
@@ -83,7 +83,7 @@ func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
 	return w
 }
 
-// queueURL is the base URL of the job API, by default that of this call.
+// queueURL returns the base URL of the job API, by default that of this call.
 func (s *server) queueURL(c *call) string {
 	if s.QueueURL != "" {
 		return s.QueueURL
@@ -156,7 +156,7 @@ func (s *server) updateEndpointV2(c *call) (any, error) {
 	return s.newEndpointV2(c, e), err
 }
 
-// mergedEnv is a template's env, overridden by the body's.
+// mergedEnv returns a template's env, overridden by the body's.
 func mergedEnv(template map[string]string, body *map[string]string) map[string]string {
 	env := maps.Clone(nonNilMap(template))
 	if body != nil {

@@ -74,7 +74,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-func TestEmptyKeyIsRefused(t *testing.T) {
+func TestEmptyKeyIsRejected(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.Keys = apikey.New("") })
 	for _, header := range []http.Header{{}, {"Authorization": {""}}, {"Authorization": {"Bearer "}}} {
 		if got := d.sendWith("GET", "/v2/templates", "", header); got.status != 401 {
@@ -112,7 +112,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	}
 }
 
-// TestUnknownIDs: 404 in both versions, but 400 where version 1 deletes, starts or stops.
+// TestUnknownIDs tests that the answer is 404 in both versions, except that version 1 answers 400 to
+// deletes, starts and stops.
 func TestUnknownIDs(t *testing.T) {
 	d := deploy(t)
 	for _, c := range paths {

@@ -79,7 +79,7 @@ func checkErrorForm(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer 
 	}
 }
 
-// state is the text of all lists.
+// state returns the text of all lists.
 func (d fuzzServer) state(t *testing.T) string {
 	t.Helper()
 	var answers strings.Builder
@@ -121,8 +121,8 @@ var writeOperations = []writeOperation{
 
 const plantedPassword = "planted-s3cret-password"
 
-// A read returns what a body created or changed, as it was sent and answered. A
-// refused body changes nothing, and no answer has a password.
+// A read returns an object as it was sent and answered. A rejected body changes nothing, and no answer
+// has a password.
 func FuzzBodies(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, operation uint8, body string) {
@@ -184,9 +184,8 @@ func FuzzBodies(f *testing.F) {
 	)
 }
 
-// firstDifference describes a member whose value in the answer differs from the
-// request; "" if there is none. It ignores members that the answer omits, null,
-// and values that the API may rewrite.
+// firstDifference describes a member whose value in the answer differs from the request, or returns
+// "". It ignores omitted members, null, and values that the API may rewrite.
 func firstDifference(body string, answer map[string]any) string {
 	var request map[string]any
 	if json.NewDecoder(strings.NewReader(body)).Decode(&request) != nil {
@@ -211,8 +210,8 @@ func firstDifference(body string, answer map[string]any) string {
 	return ""
 }
 
-// For any path and query the answer is one of the API, and a read changes nothing.
-// Of the writes without a body only a deletion is accepted.
+// For any path and query, the API answers in its own form, and a read changes nothing. Of the writes
+// without a body, only deletes are accepted.
 func FuzzPaths(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target string) {

@@ -8,11 +8,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Version 1 selects GPUs by types in order of priority, version 2 by pools minus
-// excluded types. The store keeps the selection as it was sent, and the catalog
-// converts it for the other version.
+// Version 1 selects GPUs by types in order of priority, version 2 by pools minus excluded types. The
+// store keeps the selection as sent, and the catalog converts it for the other version.
 
-// selectedTypes is the selection in version 1.
+// selectedTypes returns the selection in the form of version 1.
 func selectedTypes(offered *catalog.Catalog, g store.GPU) []string {
 	if len(g.Pools) == 0 {
 		return nonNilList(g.TypeIDs)
@@ -20,8 +19,8 @@ func selectedTypes(offered *catalog.Catalog, g store.GPU) []string {
 	return offered.TypesIn(g.Pools, g.ExcludedTypes)
 }
 
-// selectedPools is the selection in version 2: any GPU is all pools. It has no
-// pools if the types are in none, because version 2 can't express that.
+// selectedPools returns the selection in the form of version 2; any GPU means all pools. It returns no
+// pools for types outside all pools, which version 2 can't express.
 func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []string) {
 	switch {
 	case len(g.Pools) > 0:
@@ -32,15 +31,15 @@ func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []str
 	return convertAll(offered.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
 }
 
-// chooseTypes sets the selection of version 1.
+// chooseTypes sets a selection of version 1.
 func chooseTypes(g *store.GPU, typeIDs *[]string) {
 	if typeIDs != nil {
 		g.Pools, g.ExcludedTypes, g.TypeIDs = nil, nil, *typeIDs
 	}
 }
 
-// choosePools sets the selection of version 2: pools without exclusions clear the
-// old exclusions. Types that select the same GPUs stay, because of their order.
+// choosePools sets a selection of version 2. Pools without exclusions clear the old exclusions. If the
+// types already select the same GPUs, they stay, because of their order.
 func choosePools(offered *catalog.Catalog, g *store.GPU, newPools, newExcluded *[]string) {
 	if newPools == nil {
 		return

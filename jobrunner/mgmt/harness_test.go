@@ -20,8 +20,7 @@ import (
 
 const testKey = "k3y-0f-these-checks"
 
-// deployment is a management API on a port of its own, with a transcript of its
-// answers.
+// deployment is a management API on its own port, with a transcript of its answers.
 type deployment struct {
 	*testing.T
 	url string
@@ -142,8 +141,7 @@ func (d *deployment) expectRefusal(status int, text, method, path string, body a
 	}
 }
 
-// get returns a member by its path, "scaling.type" or "0.id"; nil where it is
-// absent.
+// get returns a member by its path, such as scaling.type or 0.id, or nil if it is absent.
 func (r reply) get(path string) any {
 	v := r.body
 	for name := range strings.SplitSeq(path, ".") {
@@ -169,7 +167,7 @@ func (r reply) has(name string) bool {
 	return ok
 }
 
-// expectMembers compares members of an answer with JSON texts; "" is absent or null.
+// expectMembers compares members of an answer with JSON texts; "" means absent or null.
 func (d *deployment) expectMembers(got reply, members map[string]string) {
 	d.Helper()
 	for path, text := range members {

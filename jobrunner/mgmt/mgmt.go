@@ -1,9 +1,8 @@
-// Package mgmt serves the management API of the jobrunner, versions 1 and 2, on
-// one store: each version shows and changes the objects that the other created.
+// Package mgmt serves versions 1 and 2 of the jobrunner's management API on one store: each version
+// shows and changes the objects that the other created.
 //
-// A handler decodes, validates, calls the store and encodes, and holds no
-// state. The service description takes precedence; docs/reference/contract.md lists the
-// decisions where it is silent.
+// Handlers decode, validate, call the store and encode; they hold no state. The service description
+// takes precedence; docs/reference/contract.md lists the decisions that it leaves open.
 package mgmt
 
 import (
@@ -24,42 +23,41 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Config is what the management API needs. Store, Keys and Clock are required.
+// Config configures the management API. Store, Keys and Clock are required.
 type Config struct {
 	Store  *store.Store
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
-	Logger *slog.Logger // logs internal errors; nil: no log
+	Logger *slog.Logger // logs internal errors; may be nil
 
-	// QueueURL is the base URL, before /v2, that answers show for the job API.
-	// Empty means the base URL that the caller used.
+	// QueueURL is the base URL, before /v2, that answers show for the job API. If it's empty, they
+	// show the base URL that the caller used.
 	QueueURL string
-	// Limits enforces the rate limits of version 2. Without it no request counts,
-	// and answers always show full quotas.
+	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
 	Limits bool
-	// Quotas counts the requests of all deployments on a shared database; nil: those of
-	// this one.
+	// Quotas counts the requests of all deployments on a shared database. If it's nil, only this
+	// deployment's requests count.
 	Quotas *SharedQuotas
-	// Workers lists the workers of the endpoints; nil: there are none.
+	// Workers lists the workers of the endpoints; nil if there are none.
 	Workers Workers
-	// Pods shows the pods that run; nil: none runs. Machine is the id of the deployment
-	// that runs them.
+	// Pods shows the running pods; nil if there are none. Machine is the id of the deployment that
+	// runs them.
 	Pods    Pods
 	Machine string
-	// PodReason says why a pod waits, how it ended, or that nobody can tell how it is, for
-	// people; nil: what is stored.
+	// PodReason returns, for people, why a pod waits, how it ended, or that its state can't be known.
+	// If it's nil, the stored reason is shown.
 	PodReason func(store.Pod) string
-	// PodPrice is the price per hour of a pod that holds its compute; nil: 0.
+	// PodPrice returns the hourly price of a pod that holds its compute. If it's nil, the price is 0.
 	PodPrice func(store.Pod) float64
-	// Sample measures a worker's GPU; nil: no measurements.
+	// Sample measures a worker's GPU; nil if nothing can be measured.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Bodies limits the memory of the bodies that are being read; nil: no limit.
+	// Bodies limits the memory of the bodies that are being read; nil for no limit.
 	Bodies *httplimit.Memory
-	// Catalog says what is offered; nil: what is built in.
+	// Catalog has the offers; nil for the built-in catalog.
 	Catalog *catalog.Source
-	// Meter says what ran, and what it cost; nil: nothing ran.
+	// Meter has usage and cost; nil if nothing is metered.
 	Meter *billing.Meter
-	// Stock lists the GPU types that the machine has now; nil: it has none.
+	// Stock lists the machine's GPU types and how many are free; nil if it has none.
 	Stock func() map[string]catalog.Stock
 }
 
@@ -85,12 +83,12 @@ func New(c Config) http.Handler {
 type server struct {
 	Config
 	store    *store.Store
-	limiters sync.Map // from the owner of a key to its *limiter
-	// documents are made when they are first asked for.
+	limiters sync.Map // *limiter by the owner of a key
+	// documents returns the OpenAPI documents. They are generated on the first call.
 	documents func() descriptions
 }
 
-// call is a request while it is handled.
+// call is a request that is being handled.
 type call struct {
 	http    *http.Request
 	writer  http.ResponseWriter
@@ -99,18 +97,18 @@ type call struct {
 	subID   string // second parameter of the path
 	owner   string // owner of the API key
 	bodies  *httplimit.Memory
-	body    map[string]any // as it was sent, once it is decoded
-	// operation is what the request asks for, nil until it is found.
+	body    map[string]any // as sent; nil before it is decoded
+	// operation is the requested operation; nil before it is looked up.
 	operation *operation
-	declared  *[]openapi.Parameter // not nil: a call that only declares parameters
+	declared  *[]openapi.Parameter // if not nil, the call only declares parameters
 }
 
 func (c *call) ctx() context.Context { return c.http.Context() }
 
-// ServeHTTP answers in the form of the version that the path names. It
-// authenticates, counts the request, authorizes it and then serves it, so that
-// every answer of version 2 to a known key shows its quotas, a 403 too. To a key that only
-// reads, a method that the path doesn't have is 405 rather than 403.
+// ServeHTTP answers in the form of the version in the path. It authenticates, counts the request
+// against the quotas, authorizes it and then serves it, so that every answer of version 2 to a valid
+// key shows its quotas, even a 403. For a read-only key, a method that the path doesn't have is 405
+// rather than 403.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{http: r, writer: w, version: 2, bodies: s.Bodies}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -159,7 +157,7 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 		return 0, nil, err
 	}
 	if reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; !reads && !user.MayManage() {
-		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read at the management API: use a key with --management all")
+		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read from the management API: use a key with --management all")
 	}
 	c.operation = &op
 	body, err = op.handle.serve(s, c)

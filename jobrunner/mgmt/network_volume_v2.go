@@ -34,8 +34,8 @@ func createNetworkVolumeV2(s *server, c *call, body networkVolumeBodyV2) (store.
 	return s.createNetworkVolume(c, v)
 }
 
-// createNetworkVolume gives a volume the tier of its data center, where it names
-// none, and refuses a tier that the data center does not have.
+// createNetworkVolume creates a volume. If it names no tier, it gets the tier of its data center; a
+// tier that the data center doesn't have is rejected.
 func (s *server) createNetworkVolume(c *call, v store.NetworkVolume) (store.NetworkVolume, error) {
 	tier, err := s.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// handler serves an operation and returns the body of the answer. Its description is
-// what the OpenAPI documents say of the operation.
+// handler serves an operation and returns the body of the answer. Its description is used for the
+// OpenAPI documents.
 type handler struct {
 	serve func(s *server, c *call) (body any, err error)
 	description

@@ -36,7 +36,7 @@ func (d *deployment) walk(path, member, query string, between func(page int)) (i
 	}
 }
 
-// pagedLists are the lists with pages, with a body that makes one object.
+// pagedLists are the lists with pages, with a body that creates one object.
 var pagedLists = []struct{ path, member, body string }{
 	{"/v2/global-volumes", "globalVolumes", `{"name":"NAME"}`},
 	{"/v2/templates", "templates", `{"name":"NAME","image":"i"}`},
@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 					t.Errorf("%s: %v in pages of %v, want %v", query, ids, sizes, newestFirst)
 				}
 			}
-			// Created and deleted between pages: the last object of the page before, one of a page to come, and a new one.
+			// Created and deleted between pages: the last object of the previous page, one of a later page, and a new one.
 			ids, _ := d.walk(c.path, c.member, "limit=2", func(page int) {
 				if page == 1 {
 					make("later")
@@ -114,7 +114,7 @@ func TestPageParameters(t *testing.T) {
 	}
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/pods?includeClusterPods=true&cursor="+cursors["/v2/pods"], "")
 	d.expectRefusal(422, "want nextCursor", "GET", "/v2/serverless/unknown/releases?cursor="+cursors[releases], "")
-	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters", "/v2/account/secrets"} { // they have no pages
+	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters", "/v2/account/secrets"} { // without pages
 		if list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", ""); list.get("pagination") != nil {
 			t.Errorf("%s: %s", path, list.text)
 		}

@@ -13,28 +13,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Pods are the pods of the deployment, as they run.
+// Pods shows the deployment's running pods.
 type Pods interface {
-	// Live is how a pod does now that runs here.
+	// Live returns the utilization of a pod that runs here.
 	Live(id string) (pod.Live, bool)
-	// Log is false for a pod that is not there.
+	// Log returns false for an unknown pod.
 	Log(id string) (*run.Log, bool)
 }
 
-// noPods are those of a deployment that runs none.
+// noPods is for a deployment without pods.
 type noPods struct{}
 
 func (noPods) Live(string) (live pod.Live, ok bool) { return live, false }
 func (noPods) Log(string) (*run.Log, bool)          { return nil, false }
 
-// Variables that the flags of a create set, where nobody else does. Images of the
-// platform read them.
+// Variables that the flags of a create set unless the body or template sets them. The platform's
+// images read them.
 const (
 	sshVariable     = "PUBLIC_KEY"
 	jupyterVariable = "JUPYTER_PASSWORD"
 )
 
-// injectAccess sets the variables for SSH and Jupyter. Without keys there is no SSH.
+// injectAccess sets the variables for SSH and Jupyter. Without keys it doesn't enable SSH.
 func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
 	env := maps.Clone(p.Env)
 	if env == nil {
@@ -49,14 +49,13 @@ func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
 	p.Env = env
 }
 
-// sshKeys are the owner's public keys, a line each.
+// sshKeys returns the owner's public keys, one per line.
 func (s *server) sshKeys(ctx context.Context, owner string) (string, error) {
 	keys, err := s.store.SSHKeys(ctx, owner)
 	return strings.Join(keys, "\n"), err
 }
 
-// replaceChanged has a pod's container replaced where a change made it another one, which
-// a lock rules out.
+// replaceChanged replaces a pod's container if the change affects it. It fails if the pod is locked.
 func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
 	if reflect.DeepEqual(before.Settings(), p.Settings()) {
 		return nil
@@ -64,7 +63,7 @@ func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
 	return pod.Replace(p, before.Locked && p.Locked, now)
 }
 
-// hourlyPrice is what a pod costs now.
+// hourlyPrice returns the current price of a pod.
 func (s *server) hourlyPrice(p store.Pod) float64 {
 	if s.PodPrice == nil || !p.Status.Active() {
 		return 0
@@ -79,7 +78,7 @@ func (s *server) podReason(p store.Pod) string {
 	return s.PodReason(p)
 }
 
-// createPod keeps the pod that build returns.
+// createPod stores the pod that build returns.
 func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
 	made, err := s.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
 		p, err := build(tx)
@@ -96,7 +95,7 @@ func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error))
 	return made[0], nil
 }
 
-// act carries an action out.
+// act performs an action on the path's pod.
 func (s *server) act(c *call, a pod.Action) (store.Pod, error) {
 	return s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
 		if err := pod.CheckMember(*p); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// podBodyV1 is the body of a create or an update. What a create prefers or demands of a
-// machine, and this one can't tell, constrains nothing.
+// podBodyV1 is the body of a create or an update. Requirements on the machine that this machine can't
+// measure are ignored.
 type podBodyV1 struct {
 	Name                    *string            `json:"name"`
 	ImageName               *string            `json:"imageName"`
@@ -53,7 +53,7 @@ type podBodyV1 struct {
 	MinUploadMbps        *float64  `json:"minUploadMbps"`
 }
 
-// check: a container needs an image from somewhere.
+// check requires an image, from the body or from a template.
 func (b *podBodyV1) check(u contract.Use) []string {
 	if u == contract.Create && b.ImageName == nil && b.TemplateID.Value == "" {
 		return []string{"missing property 'imageName'"}
@@ -61,7 +61,7 @@ func (b *podBodyV1) check(u contract.Use) []string {
 	return nil
 }
 
-// build is a new pod.
+// build returns a new pod.
 func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 	p := podDefaultsV1()
 	onCPU := b.ComputeType != nil && *b.ComputeType == "CPU"
@@ -87,7 +87,7 @@ func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 		return p, err
 	}
 	b.apply(&p)
-	if b.NetworkVolumeID.Value != "" { // it replaces the pod's own
+	if b.NetworkVolumeID.Value != "" { // it replaces the pod's own volume
 		p.NetworkVolume, p.Volume.Size = b.NetworkVolumeID.Value, 0
 	}
 	return p, nil
@@ -96,7 +96,7 @@ func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 func (b podBodyV1) template(tx *store.Tx) (store.Template, error) {
 	t, err := tx.Template(b.TemplateID.Value)
 	switch {
-	case errors.Is(err, store.ErrNotFound): // the path is right, the body is not
+	case errors.Is(err, store.ErrNotFound): // 400, not 404: the path is valid
 		return t, store.Refusal(fmt.Sprintf("template %q does not exist", b.TemplateID.Value))
 	case err == nil && t.Serverless:
 		return t, store.Refusal(fmt.Sprintf("template %q is a serverless template: a pod needs one for pods", t.ID))
@@ -104,8 +104,8 @@ func (b podBodyV1) template(tx *store.Tx) (store.Template, error) {
 	return t, err
 }
 
-// applyCPU ignores what is said of GPUs, as the version's document has it. A pod that
-// names no flavour may have any, and it has no volume of its own.
+// applyCPU ignores the GPU members, as the document of version 1 says. If the pod names no flavor, it
+// may get any. It has no volume of its own.
 func (b podBodyV1) applyCPU(offered *catalog.Catalog, p *store.Pod) {
 	p.CPU = &store.PodCPU{FlavorIDs: convertAll(offered.CPUs, func(c catalog.CPU) string { return c.ID }), VCPUCount: defaultVCPUCount}
 	if b.CPUFlavorIDs != nil && len(*b.CPUFlavorIDs) > 0 {
@@ -115,7 +115,7 @@ func (b podBodyV1) applyCPU(offered *catalog.Catalog, p *store.Pod) {
 	p.Volume.Size = 0
 }
 
-// applyGPU ignores what is said of CPUs. A pod that names no type may have any.
+// applyGPU ignores the CPU members. If the pod names no type, it may get any.
 func (b podBodyV1) applyGPU(p *store.Pod, cudaVersions []string) {
 	p.GPU = &store.PodGPU{Count: defaultGPUCount, AllowedCUDAVersions: cudaVersions}
 	setIfPresent(&p.GPU.TypeIDs, b.GPUTypeIDs)
@@ -123,8 +123,8 @@ func (b podBodyV1) applyGPU(p *store.Pod, cudaVersions []string) {
 	setIfPresent(&p.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
 }
 
-// applyPlaces: all data centers that are known are any. Countries stand for their data
-// centers.
+// applyPlaces sets the data centers. A list of all data centers means any. A country stands for its
+// data centers.
 func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
 	setIfPresent(&p.DataCenterIDs, b.DataCenterIDs)
 	if b.CountryCodes != nil && len(*b.CountryCodes) > 0 {
@@ -146,7 +146,7 @@ func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
 	return nil
 }
 
-// apply takes over what creates and updates have in common.
+// apply applies the members that creates and updates share.
 func (b podBodyV1) apply(p *store.Pod) {
 	setIfPresent(&p.Name, b.Name)
 	setIfPresent(&p.Image, b.ImageName)
@@ -163,7 +163,7 @@ func (b podBodyV1) apply(p *store.Pod) {
 	setIfPresent(&p.Volume.Path, b.VolumeMountPath)
 }
 
-// update changes a pod that exists.
+// update changes an existing pod.
 func (b podBodyV1) update(p *store.Pod, now time.Time) error {
 	if err := pod.CheckMember(*p); err != nil {
 		return err

@@ -33,7 +33,7 @@ type podGPUBodyV2 struct {
 	MinVCPUPerGPU       int64     `json:"minVcpuCountPerGpu"`
 }
 
-// podMountsV2 is of bodies and of answers.
+// podMountsV2 is used in bodies and answers.
 type podMountsV2 struct {
 	Persistent *persistentV2     `json:"persistent,omitempty"`
 	Network    *[]networkMountV2 `json:"network,omitempty"`
@@ -44,7 +44,7 @@ type networkMountV2 struct {
 	Path     string `json:"path"`
 }
 
-// check: a container needs an image from somewhere.
+// check requires an image, from the body or from a template.
 func (b *podBodyV2) check(u contract.Use) []string {
 	if u == contract.Create && b.Image == nil && b.TemplateID == nil {
 		return []string{"missing property 'image'"}
@@ -52,7 +52,7 @@ func (b *podBodyV2) check(u contract.Use) []string {
 	return nil
 }
 
-// build is a new pod.
+// build returns a new pod.
 func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	p := podDefaultsV2()
 	t, err := b.template(tx)
@@ -88,7 +88,7 @@ func (b podBodyV2) template(tx *store.Tx) (*store.Template, error) {
 	return podTemplate(tx, b.TemplateID)
 }
 
-// podTemplate is the pod template that a body names, nil for none.
+// podTemplate returns the pod template that a body names, or nil.
 func podTemplate(tx *store.Tx, id *string) (*store.Template, error) {
 	if id == nil {
 		return nil, nil
@@ -103,7 +103,7 @@ func podTemplate(tx *store.Tx, id *string) (*store.Template, error) {
 	return &t, nil
 }
 
-// compute: either member of CUDA in the body replaces the template's constraint.
+// compute sets GPUs or CPUs. Either CUDA member of the body replaces the template's constraint.
 func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
 	switch {
 	case (b.GPU == nil) == (b.CPU == nil):
@@ -122,8 +122,8 @@ func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
 	return nil
 }
 
-// storage: a template has a persistent mount at most, which the body's mounts replace
-// and a CPU pod does not get.
+// storage sets the mounts. A template has at most a persistent mount. The body's mounts replace it,
+// and a CPU pod doesn't get it.
 func (b podBodyV2) storage(p *store.Pod, t *store.Template) error {
 	if t != nil && p.GPU != nil {
 		p.Volume = t.Volume
@@ -131,7 +131,7 @@ func (b podBodyV2) storage(p *store.Pod, t *store.Template) error {
 	return b.Mounts.applyTo(p)
 }
 
-// applyTo gives a new pod its mount.
+// applyTo sets the mount of a new pod.
 func (m *podMountsV2) applyTo(p *store.Pod) error {
 	if m == nil {
 		return nil
@@ -149,9 +149,9 @@ func (m *podMountsV2) applyTo(p *store.Pod) error {
 	return nil
 }
 
-const errBothMounts = store.Refusal("mounts.persistent and mounts.network exclude each other: a pod has one of them at most")
+const errBothMounts = store.Refusal("mounts.persistent and mounts.network exclude each other: a pod has at most one of them")
 
-// update changes a pod that exists.
+// update changes an existing pod.
 func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 	if err := pod.CheckMember(*p); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if t != nil { // its settings count as if the body had them
+	if t != nil { // its settings apply as if they were in the body
 		p.UseTemplate(*t)
 		env := mergedEnv(t.Env, b.Env)
 		b.Env = &env
@@ -178,7 +178,7 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 	return replaceChanged(p, before, now)
 }
 
-// remount changes a mount, whose kind and network volume are fixed.
+// remount changes the mount. Its kind and network volume are fixed.
 func (b podBodyV2) remount(p *store.Pod) error {
 	if b.Mounts == nil {
 		return nil
@@ -188,7 +188,7 @@ func (b podBodyV2) remount(p *store.Pod) error {
 		case b.Mounts.Persistent != nil:
 			return errBothMounts
 		case len(*network) == 0:
-			return store.Refusal("mounts.network can't be cleared: the mounts of a pod stay")
+			return store.Refusal("mounts.network can't be cleared: a pod keeps its mounts")
 		case p.NetworkVolume == "":
 			return store.Refusal("the pod has no network mount, and the kind of its mounts is fixed: mounts.network can't be set")
 		case (*network)[0].VolumeID != p.NetworkVolume:

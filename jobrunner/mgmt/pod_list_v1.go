@@ -13,15 +13,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// maxFilter bounds the parameters of which the v1 document says so.
+// maxFilter is the maximum length of the parameters that the document of version 1 limits.
 const maxFilter = 191 // characters
 
-// podFilter is one parameter of the list: the pods that have one of the values.
+// podFilter is a parameter of the list. It selects the pods that have one of its values.
 type podFilter struct {
 	name  string
-	list  bool     // several values, one by one or separated by commas
-	most  int      // characters; 0: any
-	known []string // values; nil: any
+	list  bool     // accepts several values, repeated or separated by commas
+	most  int      // maximum number of characters; 0 for no limit
+	known []string // allowed values; nil for any
 	of    func(podV1, store.Pod) string
 }
 
@@ -49,7 +49,7 @@ var podFilters = []podFilter{
 	{name: "templateId", of: func(w podV1, _ store.Pod) string { return w.TemplateID }},
 }
 
-// parameter is the filter in the OpenAPI document.
+// parameter describes the filter in the OpenAPI document.
 func (f podFilter) parameter() openapi.Parameter {
 	schema := &openapi.Schema{Type: "string", Enum: anyList(f.known)}
 	if f.most > 0 {
@@ -81,7 +81,7 @@ func (s *server) listPodsV1(c *call) (any, error) {
 		if p.Cluster != nil || !matches(w, p) {
 			continue
 		}
-		if err := s.widen(c, on, p, &w); err != nil {
+		if err := s.include(c, on, p, &w); err != nil {
 			return nil, err
 		}
 		out = append(out, w)
@@ -134,7 +134,7 @@ func podMatcher(c *call) (func(podV1, store.Pod) bool, error) {
 	}, nil
 }
 
-// workerPodsV1 are the workers of all endpoints, in the form of pods.
+// workerPodsV1 returns the workers of all endpoints in the form of pods.
 func (s *server) workerPodsV1(c *call) ([]podV1, error) {
 	endpoints, err := s.store.Endpoints(c.ctx())
 	if err != nil {

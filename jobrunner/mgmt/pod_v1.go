@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// podV1 is a pod in an answer, or with includeWorkers a worker of an endpoint. Members
-// that do not apply are left out.
+// podV1 is a pod in an answer, or with includeWorkers also a worker of an endpoint. Members that don't
+// apply are omitted.
 type podV1 struct {
 	ID                      string            `json:"id"`
 	Name                    string            `json:"name"`
@@ -26,11 +26,11 @@ type podV1 struct {
 	Env                     map[string]string `json:"env"`
 	Ports                   []string          `json:"ports"`
 	PortMappings            map[string]int64  `json:"portMappings"`
-	PublicIP                *string           `json:"publicIp"` // null: not known yet
+	PublicIP                *string           `json:"publicIp"` // null if not known yet
 	TemplateID              string            `json:"templateId,omitempty"`
 	Template                *templateV1       `json:"template,omitempty"`
 	EndpointID              string            `json:"endpointId,omitempty"`
-	AIAPIID                 string            `json:"aiApiId,omitempty"` // the endpoint's, too
+	AIAPIID                 string            `json:"aiApiId,omitempty"` // id of a worker's endpoint
 	SLSVersion              int64             `json:"slsVersion,omitempty"`
 	DesiredStatus           string            `json:"desiredStatus"`
 	LastStartedAt           string            `json:"lastStartedAt,omitempty"`
@@ -40,7 +40,7 @@ type podV1 struct {
 	ConsumerUserID          string            `json:"consumerUserId"`
 	CostPerHr               float64           `json:"costPerHr"`
 	AdjustedCostPerHr       float64           `json:"adjustedCostPerHr"`
-	SavingsPlans            []string          `json:"savingsPlans"` // there are none
+	SavingsPlans            []string          `json:"savingsPlans"` // always empty
 	GPU                     *podGPUV1         `json:"gpu,omitempty"`
 	CPUFlavorID             string            `json:"cpuFlavorId,omitempty"`
 	VCPUCount               float64           `json:"vcpuCount"`
@@ -61,7 +61,7 @@ type podGPUV1 struct {
 	CommunityPrice float64 `json:"communityPrice"`
 }
 
-// machineV1 is the machine of a pod: this one.
+// machineV1 is the machine of a pod, which is always this machine.
 type machineV1 struct {
 	GPUTypeID      string    `json:"gpuTypeId,omitempty"`
 	GPUType        *podGPUV1 `json:"gpuType,omitempty"`
@@ -77,7 +77,7 @@ type machineV1 struct {
 
 func (s *server) newPodV1(p store.Pod) podV1 {
 	price := s.hourlyPrice(p)
-	command, _ := p.Command() // what can't be split is one word
+	command, _ := p.Command() // args that can't be split are one word
 	w := podV1{
 		ID: p.ID, Name: p.Name, Image: p.Image, ContainerDiskInGB: p.Disk, ContainerRegistryAuthID: p.Registry,
 		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd), Env: nonNilMap(p.Env), Ports: nonNilList(p.Ports),
@@ -119,11 +119,11 @@ func desiredStatus(s store.PodStatus) string {
 	return string(store.PodExited)
 }
 
-// The parameters that widen answers about pods.
+// podIncludes are the include… parameters of lists and reads of pods.
 var podIncludes = []string{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
 
-// widen adds what a call asks for beside the pod.
-func (s *server) widen(c *call, on map[string]bool, p store.Pod, w *podV1) error {
+// include adds the objects that a call requests with include… parameters.
+func (s *server) include(c *call, on map[string]bool, p store.Pod, w *podV1) error {
 	if on["includeMachine"] {
 		w.Machine = &machineV1{
 			CPUCount: int64(runtime.NumCPU()), CPUTypeID: w.CPUFlavorID, DataCenterID: p.DataCenterID, SecureCloud: p.Cloud == "SECURE",
@@ -138,7 +138,7 @@ func (s *server) widen(c *call, on map[string]bool, p store.Pod, w *podV1) error
 		v, err := s.store.NetworkVolume(c.ctx(), p.NetworkVolume)
 		if err == nil {
 			w.NetworkVolume = new(newNetworkVolumeV1(v))
-		} else if !errors.Is(err, store.ErrNotFound) { // both were changed while this answer was made
+		} else if !errors.Is(err, store.ErrNotFound) { // otherwise it was deleted meanwhile
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *server) getPodV1(c *call) (any, error) {
 		return nil, err
 	}
 	w := s.newPodV1(p)
-	return w, s.widen(c, on, p, &w)
+	return w, s.include(c, on, p, &w)
 }
 
 func createPodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
@@ -186,7 +186,7 @@ func updatePodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
 	return p, conflictV1(err)
 }
 
-// writePodV1 is writes for pods, whose answers the server knows more for.
+// writePodV1 is writeHandler for pods, whose answers need the server.
 func writePodV1(u contract.Use, write func(s *server, c *call, body podBodyV1) (store.Pod, error)) handler {
 	return withBody[podBodyV1](u, returning[podV1](func(s *server, c *call) (any, error) {
 		body, err := decode[podBodyV1](c, u)
@@ -201,7 +201,7 @@ func writePodV1(u contract.Use, write func(s *server, c *call, body podBodyV1) (
 	}))
 }
 
-// conflictV1: what version 2 calls a conflict is an invalid request in version 1.
+// conflictV1 turns a conflict of version 2 into an invalid request, as version 1 has it.
 func conflictV1(err error) error {
 	var refusal *httpanswer.Refusal
 	if errors.As(err, &refusal) && refusal.Status == http.StatusConflict {
@@ -212,8 +212,8 @@ func conflictV1(err error) error {
 
 func deletePodV1(s *server, c *call) (any, error) { return nil, conflictV1(deletePod(s, c)) }
 
-// actsV1 carries an action out. One that asks for what is so already changes nothing;
-// the id of no pod is an invalid one.
+// podActionV1 performs an action. It is a no-op if the pod is already in the requested state. An
+// unknown pod is an invalid request.
 func podActionV1(a pod.Action) handler {
 	return returning[podV1](func(s *server, c *call) (any, error) {
 		p, err := s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {

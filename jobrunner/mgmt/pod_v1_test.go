@@ -15,7 +15,7 @@ func (d *deployment) podV1(body string) reply {
 	return d.mustSend(201, "POST", "/v1/pods", body)
 }
 
-// Version 1 fills in what a create leaves out. What it made, version 2 shows.
+// Version 1 sets the defaults of omitted members, and version 2 shows the result.
 func TestPodDefaultsV1(t *testing.T) {
 	d := deploy(t)
 	got := d.podV1(`{"imageName":"i"}`)
@@ -70,8 +70,7 @@ func TestPodRulesV1(t *testing.T) {
 	})
 }
 
-// A pod keeps the id of the template that it was made from, follows it no further, and
-// rules its deletion out.
+// A pod keeps the id of its template, doesn't follow its changes, and prevents its deletion.
 func TestPodFromTemplateV1(t *testing.T) {
 	d := deploy(t)
 	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}}`)
@@ -83,7 +82,7 @@ func TestPodFromTemplateV1(t *testing.T) {
 	})
 	d.expectMembers(d.mustSend(200, "GET", "/v2"+path, ""), map[string]string{"template": `"` + template + `"`})
 	d.expectMembers(d.mustSend(200, "GET", "/v1"+path+"?includeTemplate=true", ""), map[string]string{"template.id": `"` + template + `"`})
-	// A pod binds no template: version 1 shows it as before.
+	// A pod doesn't bind its template: version 1 still shows it.
 	d.mustSend(200, "GET", "/v1/templates/"+template, "")
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v1"+path, ""), map[string]string{"image": `"from/template"`})
@@ -105,7 +104,7 @@ func TestUpdatePodV1(t *testing.T) {
 		d.expectRefusal(400, "not allowed", "PATCH", path, "{"+member+"}")
 	}
 	d.expectRefusal(404, "not found", "PATCH", "/v1/pods/nothing", `{"name":"x"}`)
-	// A lock is against what ends the container, a change of it included.
+	// A lock forbids changes that end the container.
 	d.mustSend(200, "PATCH", path, `{"locked":true}`)
 	d.expectRefusal(400, "is locked", "PATCH", path, `{"imageName":"k"}`)
 	d.expectRefusal(400, "is locked", "POST", path+"/update", `{"env":{}}`)
@@ -113,8 +112,8 @@ func TestUpdatePodV1(t *testing.T) {
 	d.mustSend(200, "PATCH", path, `{"locked":false,"imageName":"k"}`)
 }
 
-// An action of version 1 on a pod that is already in the state it leads to succeeds; one
-// that a lock or the state forbids is refused.
+// An action of version 1 succeeds if the pod is already in the resulting state. It is rejected if a
+// lock or the state forbids it.
 func TestPodActionsV1(t *testing.T) {
 	d := deploy(t)
 	path := "/v1/pods/" + d.podV1(cpuPodV1).get("id").(string)

@@ -24,34 +24,34 @@ type podV2 struct {
 	Status           string             `json:"status"`
 	Actions          []string           `json:"actions"`
 	Mounts           podMountsV2        `json:"mounts"`
-	GPU              *podGPUV2          `json:"gpu,omitempty"` // one of these two
+	GPU              *podGPUV2          `json:"gpu,omitempty"` // either gpu or cpu
 	CPU              *cpuV2             `json:"cpu,omitempty"`
 	Cloud            string             `json:"cloud"`
-	DataCenterID     *string            `json:"dataCenterId"` // null: not placed yet
+	DataCenterID     *string            `json:"dataCenterId"` // null until it is placed
 	CUDAVersion      *string            `json:"cudaVersion"`
 	SSH              podSSHV2           `json:"ssh"`
 	Cluster          *podClusterV2      `json:"cluster,omitempty"`
-	Template         *string            `json:"template"` // null: made through this version, or from none
+	Template         *string            `json:"template"` // null if it was created without a template, or through version 2
 	Cost             float64            `json:"cost"`     // per hour
 	Locked           bool               `json:"locked"`
 	GlobalNetworking globalNetworkingV2 `json:"globalNetworking"`
-	Runtime          *podRuntimeV2      `json:"runtime"` // null: it does not run
+	Runtime          *podRuntimeV2      `json:"runtime"` // null if it doesn't run
 	CreatedAt        string             `json:"createdAt"`
 	StartedAt        *string            `json:"startedAt"`
 
-	// The v2 document does not know it.
+	// The v2 document doesn't have this member.
 	Reason *string `json:"reason"` // why it waits, or how it ended
 }
 
 type podGPUV2 struct {
 	ID        string  `json:"id"`
 	Count     int64   `json:"count"`
-	VCPUCount float64 `json:"vcpuCount"` // of all GPUs together, as the next
+	VCPUCount float64 `json:"vcpuCount"` // of all GPUs together, as is Memory
 	Memory    float64 `json:"memory"`    // GB
 }
 
 type podSSHV2 struct {
-	Proxy  *sshEndpointV2 `json:"proxy"` // there is none
+	Proxy  *sshEndpointV2 `json:"proxy"` // always null
 	Direct *sshEndpointV2 `json:"direct"`
 }
 
@@ -75,7 +75,7 @@ type globalNetworkingV2 struct {
 	InternalDNS string `json:"internalDns,omitempty"`
 }
 
-// podRuntimeV2 is how a pod does that runs.
+// podRuntimeV2 is the state of a running pod.
 type podRuntimeV2 struct {
 	Uptime int64           `json:"uptime"` // s
 	GPUs   []podGPUUsageV2 `json:"gpus"`
@@ -85,7 +85,7 @@ type podRuntimeV2 struct {
 }
 
 type podGPUUsageV2 struct {
-	Util       *int64 `json:"util,omitempty"` // percent, as the others
+	Util       *int64 `json:"util,omitempty"` // percent, as in the other members
 	MemoryUtil *int64 `json:"memoryUtil,omitempty"`
 }
 
@@ -136,8 +136,8 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 	return w
 }
 
-// newPodGPUV2 shows the vCPUs and the memory of the machine, which every pod may use. The
-// machine stands in for all, and so for one that has what the pod asks for.
+// newPodGPUV2 shows the vCPUs and memory of the machine, which every pod may use. The machine pretends
+// to meet the pod's minimums.
 func newPodGPUV2(p store.Pod) *podGPUV2 {
 	return &podGPUV2{
 		ID: shownType(p), Count: p.GPU.Count,
@@ -146,10 +146,10 @@ func newPodGPUV2(p store.Pod) *podGPUV2 {
 	}
 }
 
-// machineMemory is in GB.
+// machineMemory returns the machine's memory in GB.
 var machineMemory = sync.OnceValue(func() float64 { return math.Round(float64(httplimit.MachineMemory())/1e8) / 10 })
 
-// shownType is the type of the GPUs that the pod has or had, or would like to have.
+// shownType returns the type of the GPUs that the pod has, had, or requests.
 func shownType(p store.Pod) string {
 	switch {
 	case p.GPUTypeID != "":
@@ -160,7 +160,7 @@ func shownType(p store.Pod) string {
 	return ""
 }
 
-// directSSH is the way to a pod that listens at its port 22.
+// directSSH returns the address of a pod that listens on port 22.
 func directSSH(p store.Pod) *sshEndpointV2 {
 	for _, port := range p.OpenPorts {
 		if port.Private == 22 && port.Protocol == "tcp" && port.Public != 0 {
@@ -196,7 +196,7 @@ func (s *server) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
 	return w
 }
 
-// percent is nil for what is not known.
+// percent returns nil for an unknown value.
 func percent(known int) *int64 {
 	if known < 0 {
 		return nil
@@ -209,7 +209,7 @@ type podPageV2 struct {
 	Pagination paginationV2 `json:"pagination"`
 }
 
-// podsQuery is a page of pods, and whether it has the members of clusters.
+// podsQuery is a page of pods, and whether it includes the members of clusters.
 type podsQuery struct {
 	pageQuery
 	withMembers bool
@@ -286,8 +286,7 @@ type podActionBodyV2 struct {
 	Action *string `json:"action"`
 }
 
-// noContent is the body of an answer that has none, whatever its operation answers
-// otherwise.
+// noContent is an answer without a body.
 type noContent struct{}
 
 func (s *server) podActionV2(c *call) (any, error) {

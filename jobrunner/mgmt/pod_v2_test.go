@@ -24,7 +24,7 @@ func (d *deployment) volume(center string) string {
 	return d.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"`+center+`"}`)
 }
 
-// What a create leaves out has its default, and what nobody knows yet is null.
+// Omitted members of a create have their defaults, and unknown values are null.
 func TestPodDefaultsV2(t *testing.T) {
 	d := deploy(t)
 	got := d.mustSend(201, "POST", "/v2/pods", cpuPod)
@@ -40,7 +40,7 @@ func TestPodDefaultsV2(t *testing.T) {
 	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", gpuPod), map[string]string{"gpu.id": `"NVIDIA L4"`, "gpu.count": `1`, "cpu": ""})
 }
 
-// A pod has GPUs or CPUs, of counts that there can be, and storage of one kind.
+// A pod has GPUs or CPUs in valid counts, and one kind of storage.
 func TestPodRulesV2(t *testing.T) {
 	d := deploy(t)
 	volume := d.volume("EU-RO-1")
@@ -98,8 +98,8 @@ func TestPodRulesV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
 }
 
-// A template is resolved once: the body wins, env is merged, and the flags set
-// variables that nobody else does.
+// A template is resolved once: the body overrides it, env is merged, and the flags set variables that
+// neither sets.
 func TestPodFromTemplateV2(t *testing.T) {
 	d := deploy(t)
 	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA one","ssh-rsa BBBB"]}`)
@@ -134,13 +134,13 @@ func TestPodFromTemplateV2(t *testing.T) {
 		t.Errorf("%s", on.text)
 	}
 
-	// A later change of the template reaches no pod, and it can be deleted.
+	// Later changes of the template don't affect the pod, and it can be deleted.
 	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+gpu.get("id").(string), ""), map[string]string{"image": `"from/template"`})
 	d.mustSend(204, "DELETE", "/v2/templates/"+template, "")
 }
 
-// A PATCH changes what it names. Mounts keep their kind and their network volume.
+// A PATCH changes only its members. Mounts keep their kind and their network volume.
 func TestUpdatePodV2(t *testing.T) {
 	d := deploy(t)
 	volume, other := d.volume("EU-RO-1"), d.volume("EU-RO-1")
@@ -153,7 +153,7 @@ func TestUpdatePodV2(t *testing.T) {
 	}
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"q","image":"j","args":"x","disk":8,"ports":["80/http"],"env":{"B":"2"},"registry":"`+registry+`","locked":true,"globalNetworking":true,"mounts":{"persistent":{"size":10,"path":"/v"}}}`), map[string]string{
 		"name": `"q"`, "image": `"j"`, "args": `"x"`, "disk": `8`, "ports": `["80/http"]`, "env": `{"B":"2"}`, "registry": fmt.Sprintf("%q", registry), "locked": `true`,
-		"mounts": `{"persistent":{"size":10,"path":"/v"}}`, "globalNetworking": `{"enabled":false}`, // until it is in the network
+		"mounts": `{"persistent":{"size":10,"path":"/v"}}`, "globalNetworking": `{"enabled":false}`, // before it joins the network
 	})
 	d.expectRefusal(400, "is in use", "DELETE", "/v2/registries/"+registry, "")
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"registry":null,"ports":[],"mounts":{},"locked":false}`), map[string]string{"registry": `null`, "ports": `[]`, "mounts": `{"persistent":{"size":10,"path":"/v"}}`})
@@ -182,7 +182,7 @@ func TestUpdatePodV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", network, ""), map[string]string{"mounts": `{}`})
 }
 
-// An action is refused where the state does not allow it, and actions tells which.
+// An action that the state forbids is rejected, and actions lists the allowed ones.
 func TestPodActionsV2(t *testing.T) {
 	d := deploy(t)
 	path := "/v2/pods/" + d.create("/v2/pods", cpuPod)
@@ -206,7 +206,7 @@ func TestPodActionsV2(t *testing.T) {
 	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
-// Members of a cluster are not listed unless asked for, and are the cluster's.
+// Members of a cluster are listed only on request, and only the cluster changes them.
 func TestPodsOfClusters(t *testing.T) {
 	var s *store.Store
 	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
@@ -233,7 +233,7 @@ func TestPodsOfClusters(t *testing.T) {
 	d.expectRefusal(409, "belongs to the cluster", "POST", path+"/action", `{"action":"stop"}`)
 }
 
-// Several pods are made together or not at all.
+// Several pods are created together or not at all.
 func TestCreatePodsIsAtomic(t *testing.T) {
 	var s *store.Store
 	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
@@ -244,7 +244,7 @@ func TestCreatePodsIsAtomic(t *testing.T) {
 		return []store.Pod{good, bad}, nil
 	})
 	if err == nil {
-		t.Error("a pod without compute is kept")
+		t.Error("a pod without compute was stored")
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
 }

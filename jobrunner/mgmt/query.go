@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// query reads the parameters of a catalog call and collects their faults.
+// query reads query parameters and collects their faults.
 type query struct {
 	values  url.Values
 	declare func(openapi.Parameter)
@@ -35,23 +35,23 @@ func (q *query) enumList(name string, allowed ...string) []string {
 		func(s string) bool { return slices.Contains(allowed, s) })
 }
 
-// enumValue reads one allowed value; "" where it is absent.
+// enumValue reads one allowed value, or "" if it is absent.
 func (q *query) enumValue(name string, allowed ...string) string {
 	return q.value(name, "one of "+strings.Join(allowed, ", "), &openapi.Schema{Type: "string", Enum: anyList(allowed)},
 		func(s string) bool { return slices.Contains(allowed, s) })
 }
 
-// text reads a value of any form; "" where it is absent.
+// text reads a value of any form, or "" if it is absent.
 func (q *query) text(name string) string {
 	return q.value(name, "", &openapi.Schema{Type: "string"}, func(string) bool { return true })
 }
 
-// patternValue reads one value that matches a pattern; "" where it is absent.
+// patternValue reads one value that matches a pattern, or "" if it is absent.
 func (q *query) patternValue(name string, pattern *regexp.Regexp, description string) string {
 	return q.value(name, description, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString)
 }
 
-// value reads one value that a function accepts; "" where it is absent.
+// value reads one value that a function accepts, or "" if it is absent.
 func (q *query) value(name, want string, schema *openapi.Schema, valid func(string) bool) string {
 	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: schema})
 	value := q.values.Get(name)
@@ -85,7 +85,7 @@ func (q *query) valueList(name, want string, item *openapi.Schema, valid func(st
 	return out
 }
 
-// integer reads an integer. Its description is what valid accepts of the small numbers.
+// integer reads an integer. Its schema is derived from the small numbers that valid accepts.
 func (q *query) integer(name string, defaultValue int64, want string, valid func(int64) bool) int64 {
 	return q.integerOf(name, defaultValue, want, integerSchema(valid), valid)
 }
@@ -102,7 +102,7 @@ func (q *query) integerOf(name string, defaultValue int64, want string, schema *
 	return n
 }
 
-// boolean reads true or false; nil where it is absent.
+// boolean reads true or false, or nil if it is absent.
 func (q *query) boolean(name string) *bool {
 	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
 	switch q.values.Get(name) {
@@ -117,15 +117,15 @@ func (q *query) boolean(name string) *bool {
 	return nil
 }
 
-// refuseIf refuses the call under a condition. It keeps the first refusal.
+// refuseIf rejects the call if the condition holds. It keeps the first error.
 func (q *query) refuseIf(condition bool, format string, args ...any) {
 	if condition && q.refusal == "" {
 		q.refusal = fmt.Sprintf(format, args...)
 	}
 }
 
-// readAvailability reads include=AVAILABILITY. That parameter requires product;
-// product and the filters require it in turn.
+// readAvailability reads include=AVAILABILITY, which requires product. product and the filters in turn
+// require it.
 func (q *query) readAvailability(known []string, filters ...string) (requested bool, products []string) {
 	requested = q.enumValue("include", "AVAILABILITY") != ""
 	products = q.enumList("product", known...)

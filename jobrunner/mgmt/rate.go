@@ -24,9 +24,8 @@ var windows = []struct {
 	{"day", 50000, 24 * time.Hour},
 }
 
-// limit counts a request of an owner of keys and writes the state of the quotas
-// to h. If limits are not enforced, it writes full quotas, so that a client that
-// obeys them does not wait.
+// limit counts a request of a key's owner and writes the state of the quotas to h. If limits aren't
+// enforced, it writes full quotas, so that clients which obey them don't wait.
 func (s *server) limit(ctx context.Context, owner string, h http.Header) error {
 	if !s.Limits {
 		l := newLimiter(s.Clock)
@@ -36,12 +35,11 @@ func (s *server) limit(ctx context.Context, owner string, h http.Header) error {
 	if s.Quotas != nil {
 		return s.Quotas.count(ctx, owner, h)
 	}
-	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // one for each owner
+	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // one per owner
 	return l.(*limiter).count(h)
 }
 
-// limiter counts the requests of one user in fixed windows, each of which
-// begins with its first request.
+// limiter counts the requests of one user in fixed windows. A window begins with its first request.
 type limiter struct {
 	clock *clock.Clock
 
@@ -54,8 +52,8 @@ func newLimiter(c *clock.Clock) *limiter {
 	return &limiter{clock: c, windowStart: make([]time.Time, len(windows)), counts: make([]int, len(windows))}
 }
 
-// count counts a request in all windows and writes their state to h. A request
-// that exceeds a quota is refused and does not count.
+// count counts a request in all windows and writes their state to h. A request that exceeds a quota is
+// rejected and doesn't count.
 func (l *limiter) count(h http.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +99,8 @@ func (l *limiter) writeHeaders(h http.Header, now time.Time) {
 	h.Set("RateLimit", strings.Join(state, ", "))
 }
 
-// secondsLeft is the number of seconds until a window ends, rounded up. The clock of the
-// deployment that began it may be a little ahead.
+// secondsLeft returns the seconds until a window ends, rounded up. The clock of the deployment that
+// began the window may be slightly ahead.
 func (l *limiter) secondsLeft(i int, now time.Time) int64 {
 	d := min(l.windowStart[i].Add(windows[i].length).Sub(now), windows[i].length)
 	return int64((d + time.Second - 1) / time.Second)

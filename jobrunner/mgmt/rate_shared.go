@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// quotasSchema is the history of the table of SharedQuotas. A server that crashed
-// empties it, and a commit waits for no disk.
+// quotasSchema is the migration history of the table of SharedQuotas. The table is unlogged: commits
+// don't wait for the disk, and a crash of the database server empties it.
 var quotasSchema = []string{`
 CREATE UNLOGGED TABLE management_quotas (
 	owner   TEXT   NOT NULL,
@@ -37,7 +37,7 @@ func NewSharedQuotas(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Shared
 	return &SharedQuotas{db, c}, db.Migrate(ctx, "management quotas", quotasSchema)
 }
 
-// count is that of limiter.
+// count does the same as limiter.count.
 func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (err error) {
 	var refused error
 	err = q.db.Write(ctx, func(tx *sqldb.Tx) error {
@@ -62,7 +62,7 @@ func (q *SharedQuotas) count(ctx context.Context, owner string, h http.Header) (
 	return refused
 }
 
-// load reads what an owner's requests were.
+// load reads the counted requests of an owner.
 func (l *limiter) load(tx *sqldb.Tx, owner string) error {
 	rows, err := tx.Query(selectQuotas, owner)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Two deployments on one database admit together what one would, of each owner.
+// Two deployments on one database together admit as many requests of each owner as one would.
 func TestSharedQuotas(t *testing.T) {
 	address := pgtest.Start(t)
 	c := new(clock.Clock)
@@ -49,7 +49,7 @@ func TestSharedQuotas(t *testing.T) {
 	}
 	sending.Wait()
 	if int(admitted.Load()) != quota || int(refused.Load()) != quota {
-		t.Errorf("%d were admitted and %d refused, want %d each", admitted.Load(), refused.Load(), quota)
+		t.Errorf("%d were admitted and %d rejected, want %d each", admitted.Load(), refused.Load(), quota)
 	}
 	h := http.Header{}
 	if err := both[0].count(context.Background(), "bob", h); err != nil || !strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`) {

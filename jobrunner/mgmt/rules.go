@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// wireTypes are the types of requests' bodies, with the rows of the contract that they follow.
+// wireTypes maps the types of request bodies to their rows in the contract.
 var wireTypes = map[reflect.Type]struct {
 	api      contract.API
 	resource string
@@ -35,16 +35,16 @@ var wireTypes = map[reflect.Type]struct {
 // place is a place in a body of the contract.
 type place struct {
 	contract.Body
-	path string // of an object in the body, "" for the whole, otherwise with a final dot
+	path string // path of an object in the body with a final dot; "" for the whole body
 }
 
-// placeOf is the body that a wire type is.
+// placeOf returns the body of a wire type.
 func placeOf(t reflect.Type, use contract.Use) place {
 	w := wireTypes[t]
 	return place{Body: contract.Body{API: w.api, Resource: w.resource, Use: use}}
 }
 
-// in is the place of the objects of a member.
+// in returns the place of the objects of a member.
 func (p place) in(name string) place {
 	if name != "" {
 		p.path += name + "."
@@ -52,7 +52,7 @@ func (p place) in(name string) place {
 	return p
 }
 
-// row is the row of a member, nil if the body doesn't have it.
+// row returns the row of a member, or nil if the body doesn't have it.
 func (p place) row(name string) *contract.Field { return p.At(p.path + name) }
 
 // used reports whether the body has members at the place.
@@ -69,7 +69,7 @@ func (p place) used() bool {
 type member struct {
 	name  string
 	index []int
-	row   *contract.Field // nil: the body doesn't have it
+	row   *contract.Field // nil if the body doesn't have it
 }
 
 type memberKey struct {

@@ -14,12 +14,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// schemas makes the schemas of a document from wire types and their rules, by the
-// same tags that decode obeys.
+// schemas generates the schemas of a document from wire types and their rules, which decode obeys too.
 type schemas struct {
-	version3_0 bool // OpenAPI 3.0, not 3.1
+	version3_0 bool // OpenAPI 3.0 instead of 3.1
 	components map[string]*openapi.Schema
-	types      map[string]reflect.Type // of the components
+	types      map[string]reflect.Type // by component
 }
 
 // anyList converts a list for Schema.Enum; nil stays nil.
@@ -32,7 +31,7 @@ func anyList(values []string) (out []any) {
 
 var versionSuffix = regexp.MustCompile(`V\d$`)
 
-// name of a component: that of the wire type without its version.
+// componentName returns the name of the wire type without its version.
 func componentName(t reflect.Type) string {
 	name := versionSuffix.ReplaceAllString(t.Name(), "")
 	for _, initialism := range []string{"GPU", "CPU", "SSH", "URL", "ECR", "VCPU", "CUDA"} {
@@ -41,7 +40,7 @@ func componentName(t reflect.Type) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// component registers the schema of a struct, and refers to it.
+// component registers the schema of a struct, and returns a reference to it.
 func (s *schemas) component(name string, t reflect.Type, describe func(reflect.Type) *openapi.Schema) *openapi.Schema {
 	switch known := s.types[name]; {
 	case known == nil:
@@ -53,7 +52,7 @@ func (s *schemas) component(name string, t reflect.Type, describe func(reflect.T
 	return &openapi.Schema{Ref: "#/components/schemas/" + name}
 }
 
-// nullable also accepts null.
+// nullable returns a schema that also accepts null.
 func (s *schemas) nullable(schema *openapi.Schema) *openapi.Schema {
 	switch {
 	case schema.Ref != "" && s.version3_0:
@@ -72,8 +71,8 @@ func (s *schemas) nullable(schema *openapi.Schema) *openapi.Schema {
 	return schema
 }
 
-// answer is the schema of a type in an answer. The rules of requests don't hold for it:
-// each version shows what the other accepted, and a later release may add values.
+// answer returns the schema of a type in an answer. The rules of requests don't apply: each version
+// shows values that the other accepted, and a later release may add values.
 func (s *schemas) answer(t reflect.Type) *openapi.Schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -121,7 +120,7 @@ func (s *schemas) answerObject(t reflect.Type) *openapi.Schema {
 	return out
 }
 
-// body is the schema of a type in the body of a request, as decode reads it.
+// body returns the schema of a type in a request's body, as decode reads it.
 func (s *schemas) body(t reflect.Type, m member, at place) *openapi.Schema {
 	if t == reflect.TypeFor[reference]() {
 		row := *m.row
@@ -152,7 +151,8 @@ func (s *schemas) body(t reflect.Type, m member, at place) *openapi.Schema {
 	panic("unsupported type in a body: " + t.String())
 }
 
-// env are environment variables (see decodeEnv). OpenAPI 3.0 has no rule for names.
+// env returns the schema of environment variables (see decodeEnv). OpenAPI 3.0 can't express rules for
+// names.
 func (s *schemas) env() *openapi.Schema {
 	out := &openapi.Schema{Type: "object", AdditionalProperties: &openapi.Schema{Type: "string", Pattern: `^[^\x00]*$`}}
 	if !s.version3_0 {
@@ -181,8 +181,8 @@ func bodyString(r *contract.Field, u contract.Use) *openapi.Schema {
 	return out
 }
 
-// number adds the bounds of a number. A schema has no powers of two: its description
-// names them.
+// number adds the bounds of a number. A schema can't express powers of two, so the description names
+// them.
 func number(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 	out.Minimum, out.Maximum = r.Min, r.Max
 	if r.OrZero && r.Min != nil {
@@ -198,8 +198,8 @@ func number(out *openapi.Schema, r *contract.Field) *openapi.Schema {
 	return out
 }
 
-// integerSchema is the schema of the integers that a function accepts, as far as those
-// from -1 to 100 show it.
+// integerSchema returns the schema of the integers that a function accepts, derived from its results
+// for -1 to 100.
 func integerSchema(valid func(int64) bool) *openapi.Schema {
 	out := &openapi.Schema{Type: "integer", Format: "int64"}
 	if valid(-1) {
@@ -224,8 +224,8 @@ func wholeNumber(f *float64) *int64 {
 	return new(int64(*f))
 }
 
-// bodyComponent is a component for creates and one for updates, or one for both if they
-// don't differ.
+// bodyComponent registers a component for creates and one for updates, or one for both if they don't
+// differ.
 func (s *schemas) bodyComponent(t reflect.Type, at place) *openapi.Schema {
 	name := strings.TrimSuffix(componentName(t), "Body")
 	suffix := "Input"
@@ -245,7 +245,7 @@ func differs(version3_0 bool, t reflect.Type, at place) bool {
 		apart := schemas{version3_0, map[string]*openapi.Schema{}, map[string]reflect.Type{}}
 		out, err := json.Marshal(apart.bodyObject(t, at))
 		if err != nil {
-			panic(err) // a schema always has a JSON form
+			panic(err) // never: a schema has a JSON form
 		}
 		return string(out)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// describer is a checker whose check a schema can express.
+// describer is a checker whose rules a schema can express.
 type describer interface {
 	checker
 	describe(u contract.Use, s *openapi.Schema)
@@ -25,7 +25,7 @@ func (b *endpointBodyV2) describe(u contract.Use, s *openapi.Schema) { imageUnle
 
 func (b *podBodyV2) describe(u contract.Use, s *openapi.Schema) { imageUnlessTemplate(u, s) }
 
-// describe is for OpenAPI 3.0. The id of a template may be null or empty, which names none.
+// describe is for OpenAPI 3.0. A template's id that is null or empty names none.
 func (b *podBodyV1) describe(u contract.Use, s *openapi.Schema) {
 	if u == contract.Create {
 		named := required("templateId")
@@ -34,7 +34,7 @@ func (b *podBodyV1) describe(u contract.Use, s *openapi.Schema) {
 	}
 }
 
-// atLeastOne is what requireChange checks.
+// atLeastOne describes the rule of requireChange.
 func atLeastOne(u contract.Use, s *openapi.Schema) {
 	if u == contract.Update {
 		s.MinProperties = 1
@@ -53,7 +53,7 @@ func (b *gpuBodyV2) describe(u contract.Use, s *openapi.Schema) {
 	}
 }
 
-// describe requires the member of the scaling type, without that of the other.
+// describe requires the member of the scaling type, and forbids that of the other type.
 func (w *scalingV2) describe(_ contract.Use, s *openapi.Schema) {
 	for _, m := range []struct{ scalingType, own, other string }{
 		{store.QueueDelay, "queueDelay", "requestCount"}, {store.RequestCount, "requestCount", "queueDelay"},

@@ -26,7 +26,7 @@ const reservedPrefix = "RUNPOD"
 
 func (b *secretBodyV2) check(u contract.Use) []string {
 	if b.Name != nil && strings.HasPrefix(strings.ToUpper(*b.Name), reservedPrefix) {
-		return []string{"invalid 'name': it must not begin with " + reservedPrefix + ", in any case"}
+		return []string{"invalid 'name': it must not begin with " + reservedPrefix + ", in upper or lower case"}
 	}
 	return requireChange(u, b)
 }
@@ -39,7 +39,7 @@ func (b *secretBodyV2) describe(u contract.Use, s *openapi.Schema) {
 	}
 }
 
-// secretV2 is a secret in an answer, which never has its value.
+// secretV2 is a secret in an answer. It never has the value.
 type secretV2 struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// Each operation of the contract is served; a path outside of the contract is unknown.
+// Each operation of the contract is served; other paths are unknown.
 func TestContractIsServed(t *testing.T) {
 	d := deploy(t)
 	parameter := regexp.MustCompile(`\{[^}]*\}`)

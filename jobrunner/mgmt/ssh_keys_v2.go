@@ -13,7 +13,7 @@ func (s *server) getSSHKeys(c *call) (any, error) {
 	return sshKeysV2{nonNilList(keys)}, err
 }
 
-// replaceSSHKeys sets the whole list. Pods that exist keep what they have.
+// replaceSSHKeys replaces the whole list. Existing pods keep their keys.
 func (s *server) replaceSSHKeys(c *call) (any, error) {
 	body, err := decode[sshKeysV2](c, contract.Update)
 	if err != nil {

@@ -45,10 +45,10 @@ func (b templateBodyV1) apply(t *store.Template) {
 	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
 }
 
-// setCommandV1 changes the start command. Args that version 2 wrote and that mean the same
-// stay as they are.
+// setCommandV1 changes the start command. Args that version 2 wrote stay as they are if they mean the
+// same.
 func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
-	had, _ := c.Command() // what can't be split is one word
+	had, _ := c.Command() // args that can't be split are one word
 	command := had
 	setIfPresent(&command.Entrypoint, entrypoint)
 	setIfPresent(&command.Cmd, cmd)
@@ -57,10 +57,9 @@ func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
 	}
 }
 
-// templateV1 is a template in an answer. The jobrunner counts neither credits nor
-// running time: an answer shows 0. The flag of the operator's own templates, those that
-// come with the deployment, has two names: one from the document and one from the
-// service description.
+// templateV1 is a template in an answer. The jobrunner counts neither credits nor running time, so
+// both are 0. The flag of official templates, which come with the deployment, has two names: one from
+// the document and one from the service description.
 type templateV1 struct {
 	ID                      string            `json:"id"`
 	Name                    string            `json:"name"`
@@ -85,7 +84,7 @@ type templateV1 struct {
 
 func newTemplateV1(t store.Template) templateV1 {
 	official := store.IsOfficial(t.ID)
-	command, _ := t.Command() // what can't be split is one word
+	command, _ := t.Command() // args that can't be split are one word
 	return templateV1{
 		ID: t.ID, Name: t.Name, ImageName: t.Image, Category: t.Category,
 		ContainerDiskInGB: t.Disk, ContainerRegistryAuthID: t.Registry,
@@ -96,8 +95,8 @@ func newTemplateV1(t store.Template) templateV1 {
 	}
 }
 
-// includeFlags reads the include… parameters of an operation of version 1. It
-// refuses a value that is neither true nor false.
+// includeFlags reads the include… parameters of an operation of version 1. It rejects values other
+// than true and false.
 func includeFlags(c *call, names ...string) (map[string]bool, error) {
 	enabled, query := map[string]bool{}, c.http.URL.Query()
 	for _, name := range names {
@@ -122,9 +121,8 @@ const (
 
 var templateIncludes = []string{includeBound, "includePublicTemplates", includeOfficial}
 
-// hiddenTemplatesV1 finds the templates that lists and reads hide: those that an
-// endpoint is linked to, unless the call asks for them. official tells whether it asks
-// for those that come with the deployment.
+// hiddenTemplatesV1 returns the templates that lists and reads hide: those bound to an endpoint,
+// unless the call requests them. official reports whether the call requests the official ones.
 func (s *server) hiddenTemplatesV1(c *call) (hidden map[string]bool, official bool, err error) {
 	enabled, err := includeFlags(c, templateIncludes...)
 	if err == nil && !enabled[includeBound] {

@@ -15,8 +15,7 @@ type templateBodyV2 struct {
 	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
 }
 
-// mountsV2 are the mounts in a body and in an answer. An update without persistent
-// changes nothing.
+// mountsV2 has the mounts in bodies and answers. An update without persistent changes nothing.
 type mountsV2 struct {
 	Persistent *persistentV2 `json:"persistent,omitempty"`
 }

@@ -43,7 +43,7 @@ func TestTemplateV1(t *testing.T) {
 		t.Errorf("listed %s", list.text)
 	}
 
-	// Both update operations do the same; an absent member stays as it is.
+	// Both update operations do the same; absent members don't change.
 	for i, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
 		name := fmt.Sprintf("renamed %d", i)
 		got := d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"name":"`+name+`","containerRegistryAuthId":null}`)
@@ -69,7 +69,7 @@ func TestTemplateV1(t *testing.T) {
 	d.expectRefusal(404, "not found", "PATCH", "/v1/templates/"+id, "{}")
 }
 
-func TestTemplateV1Refusals(t *testing.T) {
+func TestInvalidTemplatesV1(t *testing.T) {
 	d := deploy(t)
 	d.expectRefusal(400, "missing property 'name'", "POST", "/v1/templates", `{"imageName":"i"}`)
 	d.expectRefusal(400, "missing property 'imageName'", "POST", "/v1/templates", `{"name":"n"}`)
@@ -98,14 +98,14 @@ func TestTemplateV1Refusals(t *testing.T) {
 	}
 	d.expectRefusal(400, "does not exist", "POST", "/v1/templates", `{"name":"n","imageName":"i","containerRegistryAuthId":"unknown"}`)
 	if list := d.mustSend(200, "GET", "/v1/templates", ""); list.text != "[]\n" {
-		t.Errorf("a refused create created %s", list.text)
+		t.Errorf("a rejected create created %s", list.text)
 	}
 }
 
 func TestNetworkVolumeV1(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v1/networkvolumes", `{"name":"v","size":20,"dataCenterId":"EU-RO-1"}`)
-	d.create("/v1/networkvolumes", `{"name":"v","size":0,"dataCenterId":"not known"}`) // the name is not unique
+	d.create("/v1/networkvolumes", `{"name":"v","size":0,"dataCenterId":"not known"}`) // the name needn't be unique
 	d.create("/v1/networkvolumes", `{"name":"large","size":4000,"dataCenterId":"EU-RO-1"}`)
 	for _, body := range []string{
 		`{"name":"v","size":4001,"dataCenterId":"X"}`, `{"name":"v","size":-1,"dataCenterId":"X"}`, `{"name":"v","size":10.5,"dataCenterId":"X"}`,
@@ -125,7 +125,7 @@ func TestNetworkVolumeV1(t *testing.T) {
 			d.expectRefusal(400, `"message":`, variant.method, path, body)
 		}
 		if after := d.mustSend(200, "GET", "/v1/networkvolumes/"+id, ""); after.text != before.text {
-			t.Errorf("refused updates changed\n%s to\n%s", before.text, after.text)
+			t.Errorf("rejected updates changed\n%s to\n%s", before.text, after.text)
 		}
 		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
 			map[string]string{"size": fmt.Sprint(size + 1), "name": `"v"`, "dataCenterId": `"EU-RO-1"`, "id": `"` + id + `"`})
@@ -257,7 +257,7 @@ func TestCPUEndpointV1(t *testing.T) {
 	d.expectMembers(anyCPU, map[string]string{"instanceIds": `["cpu3c-2-4","cpu3g-2-8","cpu5c-2-4","cpu5g-2-8"]`})
 }
 
-func TestEndpointV1Refusals(t *testing.T) {
+func TestInvalidEndpointsV1(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
 	podTemplate := d.create("/v1/templates", `{"name":"pods","imageName":"i"}`)
@@ -297,14 +297,14 @@ func TestEndpointV1Refusals(t *testing.T) {
 	d.expectRefusal(400, "not allowed", "PATCH", "/v1/endpoints/"+id, `{"computeType":"CPU"}`)
 	d.expectRefusal(400, "exclude each other", "PATCH", "/v1/endpoints/"+id, `{"minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`)
 	if list := d.mustSend(200, "GET", "/v1/endpoints", ""); len(list.body.([]any)) != 1 {
-		t.Errorf("a refused create created %s", list.text)
+		t.Errorf("a rejected create created %s", list.text)
 	}
 	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","name":"`+strings.Repeat("é", 191)+`"}`)
 	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","executionTimeoutMs":604800000,"workersMin":0,"workersMax":0}`)
 }
 
-// TestBoundTemplatesV1 tests that version 1 hides the templates that endpoints are
-// linked to, unless the call asks for them.
+// TestBoundTemplatesV1 tests that version 1 hides templates that endpoints are linked to, unless the
+// call requests them.
 func TestBoundTemplatesV1(t *testing.T) {
 	d := deploy(t)
 	bound, free := d.workerTemplateV1("bound"), d.workerTemplateV1("free")

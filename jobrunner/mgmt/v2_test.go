@@ -51,7 +51,7 @@ func TestTemplateV2(t *testing.T) {
 	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
-func TestTemplateV2Refusals(t *testing.T) {
+func TestInvalidTemplatesV2(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v2/templates", `{"name":"t","image":"i"}`)
 	for member, faults := range map[string]map[string]int{
@@ -211,7 +211,7 @@ func TestLoadBalancerV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "PATCH", "/v2/serverless/"+id, `{"env":{"HEALTH_CHECK_PATH":"/up"}}`), map[string]string{"requestUrls.health": `"https://queue.example/v2/` + id + `/up"`})
 }
 
-func TestEndpointV2Refusals(t *testing.T) {
+func TestInvalidEndpointsV2(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"]}}`)
 	podTemplate := d.create("/v2/templates", `{"name":"pods","image":"i"}`)
@@ -255,7 +255,7 @@ func TestEndpointV2Refusals(t *testing.T) {
 		d.expectRefusal(status, `"detail":`, "PATCH", "/v2/serverless/"+id, `{`+value+`}`)
 	}
 	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 1 {
-		t.Errorf("a refused create created %s", list.text)
+		t.Errorf("a rejected create created %s", list.text)
 	}
 }
 

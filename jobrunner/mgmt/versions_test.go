@@ -22,7 +22,7 @@ func TestOneTemplateInTwoVersions(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{
 		"name": `"u"`, "isPublic": `true`, "readme": `"r"`, "dockerEntrypoint": `["/e"]`, "dockerStartCmd": `["sh","-c","echo 'a b' $X"]`,
 	})
-	// Args stay as they were written if an update means the same words.
+	// Args stay as written if an update means the same words.
 	const originalArgs = `"python  -u \"h i.py\""`
 	d.mustSend(200, "PATCH", v2, `{"args":`+originalArgs+`}`)
 	d.expectMembers(d.mustSend(200, "PATCH", v1, `{"dockerStartCmd":["python","-u","h i.py"]}`), map[string]string{"dockerStartCmd": `["python","-u","h i.py"]`})
@@ -61,8 +61,8 @@ func TestOneVolumeAndOneAuthInTwoVersions(t *testing.T) {
 	d.expectRefusal(400, "is taken", "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
 }
 
-// TestGPUsInTwoVersions tests the conversion between types and pools, and that the
-// selection that was sent stays.
+// TestGPUsInTwoVersions tests the conversion between types and pools, and that the selection is stored
+// as sent.
 func TestGPUsInTwoVersions(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
@@ -89,7 +89,7 @@ func TestGPUsInTwoVersions(t *testing.T) {
 		d.mustSend(200, "PATCH", "/v1/endpoints/"+anyCompute, `{"gpuTypeIds":["NVIDIA H200"]}`)
 		d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+anyCompute, ""), map[string]string{"gpu.pools": `["HOPPER_141"]`, "gpu.count": `1`})
 	}
-	// Version 2 can't express types without a pool, and does not change them.
+	// Version 2 can't express types outside all pools, and doesn't change them.
 	unpooled := d.create("/v1/endpoints", `{"templateId":"`+template+`","gpuTypeIds":["NVIDIA A30","NVIDIA B200"],"gpuCount":2}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/serverless/"+unpooled, ""), map[string]string{"gpu": "", "cpu": ""})
 	d.mustSend(200, "PATCH", "/v2/serverless/"+unpooled, `{"name":"renamed"}`)
@@ -113,7 +113,7 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d.expectRefusal(422, "$.workers.idleTimeout", "PATCH", v2, `{"workers":{"idleTimeout":5}}`)
 	d.mustSend(200, "PATCH", v2, `{"scaling":{"type":"QUEUE_DELAY","queueDelay":1.5},"flashboot":"PRIORITY_FLASHBOOT"}`)
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{"scalerType": `"QUEUE_DELAY"`, "scalerValue": `2`, "idleTimeout": `5`})
-	d.mustSend(200, "PATCH", v1, `{"flashboot":true,"name":"renamed"}`) // no change: FlashBoot is on already
+	d.mustSend(200, "PATCH", v1, `{"flashboot":true,"name":"renamed"}`) // no change: FlashBoot is already on
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"flashboot": `"PRIORITY_FLASHBOOT"`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":1.5}`, "name": `"renamed"`})
 	d.mustSend(200, "PATCH", v1, `{"flashboot":false}`)
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"flashboot": `"OFF"`})
@@ -155,8 +155,8 @@ func TestLinks(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"image": `"k"`})
 }
 
-// TestConcurrentCreatesOfOneName creates one name many times through both versions
-// at once; one create succeeds.
+// TestConcurrentCreatesOfOneName creates the same name many times at once through both versions; only
+// one create succeeds.
 func TestConcurrentCreatesOfOneName(t *testing.T) {
 	d := deploy(t)
 	var (
@@ -185,8 +185,7 @@ func TestConcurrentCreatesOfOneName(t *testing.T) {
 	}
 }
 
-// TestAnswersHaveNoSecrets tests that no answer has a credential or the key, not
-// even a refusal.
+// TestAnswersHaveNoSecrets tests that no answer has a credential or the key, not even an error.
 func TestAnswersHaveNoSecrets(t *testing.T) {
 	d := deploy(t)
 	secrets := []string{"hunter2", "the-user-of-it", testKey}
@@ -241,7 +240,7 @@ func TestListsMatchReads(t *testing.T) {
 		}
 		items, _ := all.([]any)
 		newest := len(items) - 1
-		if c.path == "/v2/templates" || c.path == "/v2/serverless" { // paged lists begin with it
+		if c.path == "/v2/templates" || c.path == "/v2/serverless" { // paged lists begin with the newest
 			newest = 0
 		}
 		if len(items) == 0 || !reflect.DeepEqual(items[newest], answer.body) || !reflect.DeepEqual(read.body, answer.body) {

@@ -18,7 +18,7 @@ import (
 // Workers lists the workers of the deployment's endpoints.
 type Workers interface {
 	Workers(endpoint string) []worker.Info
-	// Log returns false for a worker that does not exist or ended too long ago.
+	// Log returns false if the worker doesn't exist or ended too long ago.
 	Log(endpoint, worker string) (*run.Log, bool)
 }
 
@@ -37,20 +37,20 @@ type workerV2 struct {
 	Image         string     `json:"image"`
 	UptimeSeconds *int64     `json:"uptimeSeconds"`
 	GPUTypeID     *string    `json:"gpuTypeId"`
-	DataCenterID  *string    `json:"dataCenterId"` // null: one's own machine is in no data center
+	DataCenterID  *string    `json:"dataCenterId"` // null without a catalog
 	StartedAt     *time.Time `json:"startedAt"`
 
-	// The v2 document does not have the following members.
+	// The v2 document doesn't have the following members.
 	Reason      *string       `json:"reason"` // why it is THROTTLED or UNHEALTHY
 	CPUSeconds  *float64      `json:"cpuSeconds"`
 	MemoryBytes *int64        `json:"memoryBytes"`
 	GPUs        []workerGPUV2 `json:"gpus"`
 }
 
-// workerGPUV2 is a GPU of a worker with its current metrics; null: the GPU does
-// not report that metric.
+// workerGPUV2 is a GPU of a worker with its current metrics. A metric is null if the GPU doesn't
+// report it.
 type workerGPUV2 struct {
-	ID                 string   `json:"id"` // as CUDA_VISIBLE_DEVICES names it
+	ID                 string   `json:"id"` // as in CUDA_VISIBLE_DEVICES
 	TypeID             string   `json:"typeId"`
 	MemoryBytes        int64    `json:"memoryBytes"`
 	Utilization        *float64 `json:"utilization"` // from 0 to 1
@@ -79,7 +79,7 @@ func (s *server) newWorkerV2(w worker.Info) workerV2 {
 		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image,
 		GPUs: []workerGPUV2{},
 	}
-	if s.Catalog != nil { // which says what there is where
+	if s.Catalog != nil { // it has data centers
 		out.DataCenterID = nilIfEmpty(w.Placement.DataCenter)
 	}
 	if len(w.Devices) > 0 {
@@ -121,7 +121,7 @@ func (s *server) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
 	return out
 }
 
-// listWorkersV2 shows an endpoint's workers, and counts them by status.
+// listWorkersV2 shows an endpoint's workers and their number by status.
 func (s *server) listWorkersV2(c *call) (any, error) {
 	e, err := s.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
@@ -153,8 +153,8 @@ func (w *workerSummaryV2) add(state worker.State) {
 
 const eventStream = "text/event-stream"
 
-// The sources of log lines: the worker's output, and the deployment's messages
-// about it, such as the exit of its process.
+// The sources of log lines: the worker's output, and the deployment's own messages, such as the exit
+// of its process.
 const (
 	fromContainer = "container"
 	fromSystem    = "system"
@@ -166,13 +166,12 @@ const (
 	maxTail     = 5000
 )
 
-// logStream sends a worker's log as server-sent events until the worker ends or
-// the reader leaves.
+// logStream sends a log as server-sent events until the worker or pod ends or the reader leaves.
 type logStream struct {
 	log       *run.Log
 	firstLine int64     // number of the first line
 	since     time.Time // omits older lines
-	source    string    // omits lines of other sources; "": both sources
+	source    string    // omits lines of other sources; "" for both sources
 }
 
 // workerLogsV2 opens the log of a worker.
@@ -189,15 +188,15 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 
 // logQuery is the position at which a stream of a log begins.
 type logQuery struct {
-	source   string    // "": both sources
-	after    int64     // the number of the last line that the client has; -1: see since
-	since    time.Time // zero: see tail
+	source   string    // "" for both sources
+	after    int64     // number of the last line that the client has; -1 if since or tail applies
+	since    time.Time // zero if tail applies
 	tail     int64
 	fromTail bool
 }
 
-// readLogQuery reads where a call wants a log to begin. Last-Event-ID takes precedence
-// over since, and since over tail.
+// readLogQuery reads where in a log to begin. Last-Event-ID takes precedence over since, and since
+// over tail.
 func readLogQuery(c *call) (out logQuery, err error) {
 	query := c.http.URL.Query()
 	c.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
@@ -238,7 +237,7 @@ func readLogQuery(c *call) (out logQuery, err error) {
 	return out, nil
 }
 
-// openLog opens a log at the position that a call asks for.
+// openLog opens a log at the position that a call requests.
 func openLog(c *call, log *run.Log) (any, error) {
 	q, err := readLogQuery(c)
 	if err != nil {
@@ -263,13 +262,13 @@ func lineSource(l run.Line) string {
 	return fromContainer
 }
 
-// includes reports whether a line is of a source that the reader asked for.
+// includes reports whether the reader requested the source of a line.
 func (l logStream) includes(line run.Line) bool {
 	return l.source == "" || l.source == lineSource(line)
 }
 
-// lineID is the event id from which a client resumes: the line's time, and its
-// number, because lines can have the same time.
+// lineID returns the event id from which a client resumes: the line's time and its number, because
+// several lines can have the same time.
 func lineID(l run.Line) string {
 	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
 }
@@ -279,7 +278,7 @@ func parseLineID(id string) (number int64, err error) {
 	if i < 0 {
 		return 0, strconv.ErrSyntax
 	}
-	n, err := strconv.ParseUint(id[i+1:], 10, 62) // the next line's number, too, is an int64
+	n, err := strconv.ParseUint(id[i+1:], 10, 62) // 62 bits, so that the next number fits too
 	return int64(n), err
 }
 
@@ -291,8 +290,8 @@ type event struct {
 	Job    string `json:"jobId,omitempty"`
 }
 
-// lastEventID is the header of a request with the last event that a client has, and of a
-// response with the last one that there is so far.
+// lastEventID is a header. In a request it has the last event of the client, and in a response the
+// latest event so far.
 const lastEventID = "Last-Event-ID"
 
 // ServeHTTP sends the existing lines and then the new ones.

@@ -6,13 +6,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// eachGPU tells of every device how it does and who has it, "" for nobody. What
-// a device does not tell is -1.
+// eachGPU visits each device with its sample and its holder, "" if it is free. A value that the device
+// doesn't report is -1.
 func (v *View) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
 	held := v.GPUOwners()
 	for _, d := range v.Inventory.Devices() {
 		sample, err := v.Inventory.Sample(d.UUID)
-		if err != nil { // it went away meanwhile
+		if err != nil { // it was removed meanwhile
 			sample = gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
 		}
 		visit(d, sample, held[d.UUID])

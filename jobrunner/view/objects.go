@@ -61,7 +61,7 @@ func (v *View) pagePod(p store.Pod) page.Pod {
 	return out
 }
 
-// computeOf is what a pod has or asks for.
+// computeOf describes the compute that a pod has or requests.
 func computeOf(p store.Pod) string {
 	switch {
 	case p.GPU != nil && p.GPUTypeID != "":
@@ -102,11 +102,11 @@ func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, e
 	return out, nil
 }
 
-// maxShownValue bounds a value that a release changed, in bytes.
+// maxShownValue is the maximum length of a changed value of a release, in bytes.
 const maxShownValue = 200
 
-// describeChange tells a change to people. Of variables it tells the names alone:
-// their values may be secrets.
+// describeChange describes a change for people. For variables it shows only the names, because their
+// values may be secrets.
 func describeChange(c store.Change) string {
 	name := strings.TrimPrefix(c.Field, "template.")
 	var before, after map[string]string
@@ -131,7 +131,7 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// plain is a value as people write it: JSON, but for text and for what is not there.
+// plain formats a value for people: as JSON, except for text and absent values.
 func plain(value json.RawMessage) string {
 	var text string
 	switch err := json.Unmarshal(value, &text); {

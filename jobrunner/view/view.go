@@ -1,4 +1,4 @@
-// Package view is what the page and the metrics show of a deployment.
+// Package view reads a deployment for the page and the metrics.
 package view
 
 import (
@@ -33,7 +33,7 @@ type View struct {
 	PodPrice  func(p store.Pod) float64 // in dollars per hour
 }
 
-// states counts an endpoint's workers; every state is named.
+// states counts an endpoint's workers by state, including states without a worker.
 func (v *View) states(endpoint string) map[string]int {
 	c := v.Pools.Counts(endpoint)
 	return map[string]int{"INITIALIZING": c.Initializing, "IDLE": c.Idle, "RUNNING": c.Running, "THROTTLED": c.Throttled, "UNHEALTHY": c.Unhealthy}
@@ -88,7 +88,7 @@ func (v *View) Workers(endpoint string) (out []page.Worker) {
 	return out
 }
 
-// Costs adds up what ran since midnight, in UTC as the buckets of billing.
+// Costs sums the costs since midnight UTC, where the buckets of billing begin.
 func (v *View) Costs(ctx context.Context) (costs page.Costs, err error) {
 	today, err := billing.Last(billing.Day, 1, v.Clock.Wall())
 	if err != nil {
@@ -127,10 +127,10 @@ func (v *View) Log(endpoint, worker string) ([]run.Line, bool) {
 	return lines, true
 }
 
-// Metrics reads a deployment for the metrics, at each scrape.
+// Metrics reads a deployment for each scrape of the metrics.
 type Metrics struct{ *View }
 
-// Endpoints are all endpoints with their jobs and workers.
+// Endpoints returns all endpoints with their jobs and workers.
 func (v Metrics) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	ids, err := v.Store.EndpointIDs(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (v Metrics) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 		}
 		out[i] = metrics.Endpoint{ID: id, Jobs: v.Engine.Counts(id), Oldest: load.Oldest, Workers: v.states(id)}
 		for _, w := range v.Pools.Workers(id) {
-			if w.Usage != (run.Usage{}) { // it is a process
+			if w.Usage != (run.Usage{}) { // the worker is a process
 				out[i].Each = append(out[i].Each, metrics.Worker{ID: w.ID, CPU: w.Usage.CPU, Memory: w.Usage.Memory})
 			}
 		}

@@ -1,4 +1,4 @@
-// Package volume has the folders of network volumes and pods, and deletes those of deleted
+// Package volume manages the folders of network volumes and pods, and deletes those of deleted
 // volumes.
 package volume
 
@@ -19,13 +19,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Config says where volumes are kept, and who can tell whether they are in use.
+// Config configures Volumes.
 type Config struct {
-	Data    string // the data folder; "": a folder that ends with Close
+	Data    string // data folder; if "", a temporary folder that Close deletes
 	Store   *store.Store
-	Keeper  run.VolumeKeeper                                   // nil: volumes are folders of this machine
-	Known   func(ctx context.Context, id string) (bool, error) // whether this deployment ever had a volume
-	Mounted func(id string) bool                               // whether a worker or pod has it
+	Keeper  run.VolumeKeeper                                   // nil if volumes are folders of this machine
+	Known   func(ctx context.Context, id string) (bool, error) // reports whether this deployment ever had a volume
+	Mounted func(id string) bool                               // reports whether a worker or pod has it
 	Clock   *clock.Clock
 	Logger  *slog.Logger
 }
@@ -39,7 +39,7 @@ type Volumes struct {
 	temp string
 }
 
-// New creates what Start starts.
+// New returns Volumes that Start must start.
 func New(c Config) *Volumes { return &Volumes{Config: c} }
 
 // Mount returns a network volume without a mount path.
@@ -55,8 +55,8 @@ func (v *Volumes) Mount(ctx context.Context, id string) (run.Mount, error) {
 // retryPause is the pause after a keeper's call that failed, in real time.
 const retryPause = time.Second
 
-// follow has the keeper apply a change of a network volume. It tries until the keeper
-// succeeds or ctx ends.
+// follow makes the keeper apply a change of a network volume. It retries until the keeper succeeds or
+// ctx ends.
 func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string) {
 	name := run.NetworkVolumePrefix + id
 	for logged := false; ; {
@@ -71,7 +71,7 @@ func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string
 			return
 		}
 		if !logged && !errors.Is(err, errMounted) {
-			v.Logger.ErrorContext(ctx, "a change of a network volume can't be made where it is kept: trying again until the jobrunner ends", "volume", name, "error", err)
+			v.Logger.ErrorContext(ctx, "a change of a network volume can't be applied to its storage: trying again until the jobrunner ends", "volume", name, "error", err)
 			logged = true
 		}
 		select {
@@ -106,19 +106,19 @@ func (f *follower) stop() {
 	f.running.Wait()
 }
 
-// Start has the keeper apply all changes until Stop, and deletes the folders of volumes
-// that were deleted while the deployment didn't run.
+// Start makes the keeper apply all changes until Stop, and deletes the folders of volumes that were
+// deleted while the deployment didn't run.
 func (v *Volumes) Start(ctx context.Context) error {
-	var deleted, strange []string
+	var deleted, unknown []string
 	keeper := v.Keeper
 	if keeper == nil {
 		keeper = folders{v}
 		var err error
-		if deleted, strange, err = v.deleted(ctx); err != nil {
+		if deleted, unknown, err = v.deleted(ctx); err != nil {
 			return err
 		}
 	}
-	for _, id := range strange {
+	for _, id := range unknown {
 		v.Logger.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(v.Data, volumesFolder, id))
 	}
 	f := &v.changes
@@ -158,16 +158,15 @@ func (v *Volumes) sweep(ctx context.Context, keeper run.VolumeKeeper) {
 	}
 }
 
-// deleted are deleted volumes whose folders are still here. A folder of a volume that this
-// database never had is strange and isn't deleted: the database may be another one than
-// before.
-func (v *Volumes) deleted(ctx context.Context) (deleted, strange []string, err error) {
+// deleted returns deleted volumes whose folders still exist. A folder of a volume that this database
+// never had is unknown and isn't deleted: the deployment may use another database than before.
+func (v *Volumes) deleted(ctx context.Context) (deleted, unknown []string, err error) {
 	if v.Data == "" {
 		return nil, nil, nil
 	}
 	folders, err := os.ReadDir(filepath.Join(v.Data, volumesFolder))
 	if err != nil || len(folders) == 0 {
-		return nil, nil, nil //nolint:nilerr // there are none yet
+		return nil, nil, nil //nolint:nilerr // the folder doesn't exist yet
 	}
 	volumes, err := v.Store.NetworkVolumes(ctx)
 	if err != nil {
@@ -184,10 +183,10 @@ func (v *Volumes) deleted(ctx context.Context) (deleted, strange []string, err e
 		case known:
 			deleted = append(deleted, f.Name())
 		default:
-			strange = append(strange, f.Name())
+			unknown = append(unknown, f.Name())
 		}
 	}
-	return deleted, strange, nil
+	return deleted, unknown, nil
 }
 
 // errMounted means that a worker or pod still has the volume.
@@ -199,9 +198,8 @@ type folders struct{ v *Volumes }
 // ResizeVolume does nothing: sizes of folders aren't enforced.
 func (folders) ResizeVolume(context.Context, string, int64) error { return nil }
 
-// RemoveVolume deletes a volume's folder once no worker and no pod has it. It deletes a
-// symbolic link instead of what it points to, and nothing while a file system is mounted
-// in the folder.
+// RemoveVolume deletes a volume's folder once no worker and no pod has it. It deletes a symbolic link
+// instead of its target, and nothing while a file system is mounted in the folder.
 func (f folders) RemoveVolume(_ context.Context, name string) error {
 	id := strings.TrimPrefix(name, run.NetworkVolumePrefix)
 	if f.v.Mounted(id) {
@@ -213,12 +211,12 @@ func (f folders) RemoveVolume(_ context.Context, name string) error {
 	}
 	dir := filepath.Join(base, volumesFolder, id)
 	if at := mountPoint(dir); at != "" {
-		return fmt.Errorf("a file system is mounted at %s: unmount it, so that the folder of the deleted volume can go", at)
+		return fmt.Errorf("a file system is mounted at %s: unmount it, so that the folder of the deleted volume can be deleted", at)
 	}
 	return os.RemoveAll(dir)
 }
 
-// mountPoint is a mount point at or below a folder, "" if Linux knows none.
+// mountPoint returns a mount point at or below a folder, or "" if Linux has none.
 func mountPoint(dir string) string {
 	if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
 		dir = filepath.Join(real, filepath.Base(dir))
@@ -246,7 +244,7 @@ var mountEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", 
 // volumesFolder is in the data folder.
 const volumesFolder = "volumes"
 
-// dir is the folder of a network volume, which is made on demand.
+// dir returns the folder of a network volume, which it creates on demand.
 func (v *Volumes) dir(id string) (string, error) {
 	base, err := v.Folder()
 	if err != nil {
@@ -256,7 +254,7 @@ func (v *Volumes) dir(id string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// Folder is the folder of all volumes, and of pods' files.
+// Folder returns the folder of all volumes and of pods' files.
 func (v *Volumes) Folder() (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -273,7 +271,7 @@ func (v *Volumes) Folder() (string, error) {
 	return v.temp, nil
 }
 
-// Close deletes a folder that ends with the deployment.
+// Close deletes a temporary folder.
 func (v *Volumes) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

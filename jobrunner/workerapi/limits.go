@@ -15,8 +15,8 @@ const (
 const (
 	// maxBatch limits the number of jobs in one answer.
 	maxBatch = 100
-	// maxBody limits a posted body, in bytes. The contract has no limit for outputs;
-	// the public service refuses with 400 above about the same size.
+	// maxBody limits a posted body, in bytes. The contract has no limit for outputs; the public
+	// service rejects bodies above about this size with 400.
 	maxBody = 20 << 20
 	// maxDiscarded limits how much of a body that is too large is read and discarded,
 	// in bytes. A worker reads the answer only if it can finish its post.

@@ -27,8 +27,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
 }
 
-// done reports a result or a progress update. A worker does not repeat a refused
-// result, so the job fails with the reason.
+// done reports a result or a progress update. A worker doesn't repeat a rejected result, so the job
+// fails with the reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer a.Workers.Posting(t.endpoint, t.worker, t.job)()
 	p, hold, err := a.readPost(r)
@@ -58,10 +58,10 @@ func (a *api) report(w http.ResponseWriter, r *http.Request, t target, report en
 
 // post is the JSON that a worker posts about a job, under any content type.
 type post struct {
-	output   json.RawMessage // nil: no output
-	metrics  json.RawMessage // nil, or an object
+	output   json.RawMessage // nil if there is no output
+	metrics  json.RawMessage // nil or an object
 	err      string          // error of a failed job
-	progress bool            // a progress update: the job goes on
+	progress bool            // a progress update; the job continues
 	replace  bool            // a new worker replaces this one
 }
 
@@ -76,7 +76,7 @@ func (p post) report() engine.Report {
 	return engine.Done(p.output)
 }
 
-// unusableError refuses an invalid body with 400.
+// unusableError rejects an invalid body with 400.
 type unusableError struct {
 	*httpanswer.Refusal
 	progress bool // the body starts as a progress update
@@ -140,8 +140,8 @@ func errorText(raw json.RawMessage) string {
 	return text
 }
 
-// startsAsProgress reports whether an invalid body starts like a progress update, in
-// which the public SDK writes the status first. Its job goes on.
+// startsAsProgress reports whether an invalid body starts like a progress update, in which the public
+// SDK writes the status first. Its job continues.
 func startsAsProgress(body []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(body))
 	for _, want := range []json.Token{json.Delim('{'), "status", "IN_PROGRESS"} {

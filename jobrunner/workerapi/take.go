@@ -26,8 +26,8 @@ func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// takeBatch answers an array of at most batch_size jobs, or 204. An invalid size is
-// 1: a worker treats a refusal as an empty queue, and polls again at once.
+// takeBatch answers an array of at most batch_size jobs, or 204. An invalid size counts as 1: a worker
+// would treat an error as an empty queue, and poll again at once.
 func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error {
 	size, err := strconv.Atoi(t.query.Get("batch_size"))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 // Workers is the set of workers that the deployment has started.
 type Workers interface {
-	// Authorize returns worker.ErrNoWorker for an unknown worker, and worker.ErrKey for
-	// a key of another one.
+	// Authorize returns worker.ErrNoWorker for an unknown worker, and worker.ErrKey for another
+	// worker's key.
 	Authorize(endpoint, worker, key string) error
 	// Take returns at most max jobs. It waits for the first until ctx ends or the
 	// worker drains, and then returns no jobs and no error.
@@ -30,18 +30,17 @@ type Workers interface {
 	// Stops returns the ids of jobs that the worker should stop. It waits for the
 	// first like Take.
 	Stops(ctx context.Context, endpoint, worker string) ([]string, error)
-	// Report reports the result of a job. A report about a job that the worker does
-	// not hold changes nothing and is not an error. With replace a new worker replaces
-	// this one after the job.
+	// Report reports the result of a job. It ignores a job that the worker doesn't hold. With replace,
+	// a new worker replaces this one after the job.
 	Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error
 	// Posting marks a job whose result may be in flight until done is called: Stops
 	// does not name it.
 	Posting(endpoint, worker, job string) (done func())
-	// Idle records that the worker asks for jobs and runs none. The jobs that it held
-	// are lost: it has restarted, or a result did not arrive.
+	// Idle records that the worker requests jobs and runs none. The jobs that it held are lost: it has
+	// restarted, or a result didn't arrive.
 	Idle(ctx context.Context, endpoint, worker string) error
-	// Ping records a heartbeat with the jobs that the worker claims to run. The claim
-	// may be outdated, for ever if the worker has crashed and its pings go on.
+	// Ping records a heartbeat with the jobs that the worker claims to run. The claim may be outdated,
+	// even forever if the worker has crashed and its pings continue.
 	Ping(ctx context.Context, endpoint, worker string, jobs []string) error
 	// SDK records the worker's release of the public SDK.
 	SDK(endpoint, worker, release string)
@@ -52,7 +51,7 @@ type Workers interface {
 // Config is the configuration of the protocol.
 type Config struct {
 	Workers Workers
-	// Bodies limits the memory of the bodies that are being read; nil: no limit.
+	// Bodies limits the memory of the bodies that are being read; nil for no limit.
 	Bodies *httplimit.Memory
 	Logger *slog.Logger
 }
@@ -96,8 +95,7 @@ func Owns(path string) bool {
 // each chunk of an output. It does not repeat the result of a job.
 func Polls(path string) bool { return repeatedOperations[operationName(path)] }
 
-// operationName is the operation of a path below /v2/{endpoint_id}, "" for any other
-// path.
+// operationName returns the operation of a path below /v2/{endpoint_id}, or "" for other paths.
 func operationName(path string) string {
 	path, ok := strings.CutPrefix(path, "/v2/")
 	_, path, _ = strings.Cut(path, "/")
@@ -154,7 +152,7 @@ func findOperation(r *http.Request) (operation, target, error) {
 func parseQueries(raws ...string) url.Values {
 	merged := url.Values{}
 	for _, raw := range raws {
-		values, _ := url.ParseQuery(raw) // after an error it has the valid ones
+		values, _ := url.ParseQuery(raw) // after an error it still returns the valid ones
 		for name, v := range values {
 			merged[name] = append(merged[name], v...)
 		}
