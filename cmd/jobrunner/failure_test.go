@@ -78,10 +78,10 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	var health map[string]any
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
 	if _, ok := health["reason"]; ok {
-		t.Errorf("a worker works, and health is %v", health)
+		t.Errorf("a worker runs, but health has a reason: %v", health)
 	}
 	if got := h.header(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", "X-Queue-Reason"); got != "" {
-		t.Errorf("a job that is done has the header %q", got)
+		t.Errorf("a completed job has the header %q", got)
 	}
 }
 

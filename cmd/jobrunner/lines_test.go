@@ -38,7 +38,7 @@ func TestLines(t *testing.T) {
 		l.Close()
 		fmt.Fprintln(l, 3)
 		if got := strings.Join(to.writes, "|"); got != "0\n|1\n2\n|3\n" {
-			t.Errorf("%q, expected what came meanwhile together, and what comes after the end at once", got)
+			t.Errorf("got writes %q, expected the lines of one interval in one write, and a line after the end at once", got)
 		}
 	})
 }

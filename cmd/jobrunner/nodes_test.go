@@ -156,7 +156,7 @@ func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait fu
 						mu.Unlock()
 					}
 				case status != 0 && status != http.StatusServiceUnavailable && ctx.Err() == nil:
-					c.t.Errorf("a submission is answered %d %s", status, text)
+					c.t.Errorf("a submission returned %d %s", status, text)
 				default:
 					time.Sleep(50 * time.Millisecond)
 				}

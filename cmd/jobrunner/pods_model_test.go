@@ -19,11 +19,11 @@ import (
 type podModel struct {
 	id, name, color string
 	gpus            int // 0: a CPU pod
-	known           bool
-	wanted          bool
+	imageExists     bool
+	shouldRun       bool
 	ended           string // status if its program ended by itself, or ""
 	locked          bool
-	marked          bool          // the volume has the test's file
+	marked          bool          // the volume has the file that the test wrote
 	volume          string        // the folder
 	network         bool          // the volume is a network volume
 	cluster         *clusterModel // nil: a pod of its own
@@ -96,7 +96,7 @@ func (m *podModels) step() {
 		m.call(http.MethodPatch, "/v2/pods/"+p.id, fmt.Sprintf(`{"locked":%v}`, p.locked), nil)
 	case 6:
 		color := []string{"red", "green", "blue"}[m.random.IntN(3)]
-		refused := p.locked && p.wanted && color != p.color
+		refused := p.locked && p.shouldRun && color != p.color
 		m.note("%s (%s): color %s, refused %v", p.name, now.Status, color, refused)
 		err := m.try(http.MethodPatch, "/v2/pods/"+p.id, `{"env":{"COLOR":"`+color+`"}}`, nil)
 		m.expect(err, refused, "409")
@@ -114,7 +114,7 @@ func (m *podModels) end(p *podModel) {
 	if m.podNow(p.id).Status != "RUNNING" {
 		return
 	}
-	p.wanted, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
+	p.shouldRun, p.ended = false, strconv.Itoa(m.random.IntN(2)*7)
 	m.note("%s: its program ends with %s", p.name, p.ended)
 	put(m.t, filepath.Join(p.volume, "exit"), p.ended)
 }
@@ -122,15 +122,15 @@ func (m *podModels) end(p *podModel) {
 func (m *podModels) expect(err error, refused bool, status string) {
 	m.t.Helper()
 	if (err != nil) != refused || refused && !strings.Contains(err.Error(), status) {
-		m.t.Fatalf("refused is to be %v with %s, got %v", refused, status, err)
+		m.t.Fatalf("rejected: want %v with %s, got %v", refused, status, err)
 	}
 }
 
 func (m *podModels) create() {
 	m.t.Helper()
-	p := &podModel{name: fmt.Sprintf("pod%d", len(m.steps)), color: "red", wanted: true, known: m.random.IntN(5) > 0, gpus: m.random.IntN(3)}
+	p := &podModel{name: fmt.Sprintf("pod%d", len(m.steps)), color: "red", shouldRun: true, imageExists: m.random.IntN(5) > 0, gpus: m.random.IntN(3)}
 	image := "team/pod"
-	if !p.known {
+	if !p.imageExists {
 		image = "team/unknown"
 	}
 	compute, mounts := fmt.Sprintf(`"gpu":{"id":"NVIDIA L4","count":%d}`, p.gpus), `{"persistent":{"size":10,"path":"/w"}}`
@@ -144,7 +144,7 @@ func (m *podModels) create() {
 	if !p.network {
 		p.volume = m.volumeOf(p.id)
 	}
-	m.note("%s is made: %d GPUs, image %s, id %s", p.name, p.gpus, image, p.id)
+	m.note("%s created: %d GPUs, image %s, id %s", p.name, p.gpus, image, p.id)
 	m.pods = append(m.pods, p)
 }
 
@@ -155,13 +155,13 @@ func (m *podModels) createCluster() {
 	c.id = m.cluster(c.name, "team/pod", 2+m.random.IntN(3), gpus, `,"mounts":{"persistent":{"size":10,"path":"/w"}},"env":{"COLOR":"red"}`)
 	for rank, member := range m.members(c.id) {
 		if member.Cluster == nil || member.Cluster.Rank != rank {
-			m.t.Fatalf("the pod %d of %s has another rank: %+v", rank, c.name, member.Cluster)
+			m.t.Fatalf("pod %d of %s has another rank: %+v", rank, c.name, member.Cluster)
 		}
 		c.pods = append(c.pods, &podModel{
-			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, known: true, wanted: true, volume: m.volumeOf(member.ID), cluster: c,
+			id: member.ID, name: fmt.Sprintf("%s-%d", c.name, rank), color: "red", gpus: gpus, imageExists: true, shouldRun: true, volume: m.volumeOf(member.ID), cluster: c,
 		})
 	}
-	m.note("%s is made: id %s, %d × %d GPUs", c.name, c.id, len(c.pods), gpus)
+	m.note("%s created: id %s, %d × %d GPUs", c.name, c.id, len(c.pods), gpus)
 	m.pods, m.clusters = append(m.pods, c.pods...), append(m.clusters, c)
 }
 
@@ -230,9 +230,9 @@ func (m *podModels) actOnV1(p *podModel, status, action string) {
 func (m *podModels) apply(p *podModel, action string) {
 	switch action {
 	case "start":
-		p.wanted, p.ended = true, ""
+		p.shouldRun, p.ended = true, ""
 	case "stop":
-		p.wanted, p.ended = false, ""
+		p.shouldRun, p.ended = false, ""
 	case "reset":
 		p.ended = ""
 		p.marked = p.marked && p.network
@@ -256,7 +256,7 @@ func (m *podModels) settle() {
 		if _, err := os.Stat(filepath.Join(p.volume, "mark")); (err == nil) != p.marked {
 			m.t.Fatalf("the volume of %s has the mark: %v, want %v", p.name, err == nil, p.marked)
 		}
-		if p.wanted && !p.marked && m.podNow(p.id).Status == "RUNNING" {
+		if p.shouldRun && !p.marked && m.podNow(p.id).Status == "RUNNING" {
 			put(m.t, filepath.Join(p.volume, "mark"), "")
 			p.marked = true
 		}
@@ -292,7 +292,7 @@ func (m *podModels) difference() string {
 			return text
 		}
 		switch {
-		case now.Status != "PROVISIONING" || !p.known:
+		case now.Status != "PROVISIONING" || !p.imageExists:
 		case p.cluster != nil:
 			needs[p.cluster] += p.gpus
 		default:
@@ -301,19 +301,20 @@ func (m *podModels) difference() string {
 	}
 	waits = slices.DeleteFunc(slices.AppendSeq(waits, maps.Values(needs)), func(need int) bool { return need > machineGPUs })
 	if len(waits) > 0 && slices.Max(waits) <= machineGPUs-used {
-		return fmt.Sprintf("GPUs are waited for by %v, and %d of %d are free", waits, machineGPUs-used, machineGPUs)
+		return fmt.Sprintf("pods or clusters wait for %v GPUs, but %d of %d are free", waits, machineGPUs-used, machineGPUs)
 	}
 	return cmp.Or(m.clusterDifference(byID), m.processDifference(running, m.environmentDifference))
 }
 
+// podDifference returns a difference between a pod and its model, or "".
 func (m *podModels) podDifference(p *podModel, now memberFacts) string {
 	want := []string{"EXITED"}
 	switch {
-	case p.wanted && !p.known:
+	case p.shouldRun && !p.imageExists:
 		want = []string{"PROVISIONING"}
-	case p.wanted && p.gpus > 0:
+	case p.shouldRun && p.gpus > 0:
 		want = []string{"RUNNING", "PROVISIONING"}
-	case p.wanted:
+	case p.shouldRun:
 		want = []string{"RUNNING"}
 	case p.ended == "7":
 		want = []string{"ERROR"}
