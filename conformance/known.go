@@ -38,9 +38,9 @@ func ParseKnown(text string) (Known, error) {
 			continue
 		}
 		until, err := time.Parse(time.DateOnly, f[1])
-		_, there := clauses.Find(f[0])
+		_, ok := clauses.Find(f[0])
 		switch {
-		case !there:
+		case !ok:
 			errs = append(errs, fmt.Errorf("line %d: the clause %s doesn't exist", n, f[0]))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("line %d: %q isn't a day like 2027-01-31", n, f[1]))

@@ -40,11 +40,11 @@ func (r *run) fillUsage() {
 		return
 	}
 	begin, end := r.reruns.begin, r.reruns.end
-	again := &report.Reruns{
+	usage := &report.Reruns{
 		Cases: r.reruns.cases, Duration: report.Duration(end.wall.Sub(begin.wall)), TargetTime: report.Duration(end.target.Sub(begin.target)),
 		Requests: end.requests - begin.requests, Jobs: end.jobs - begin.jobs,
 	}
-	r.report.Reruns = again
-	r.report.Duration, r.report.TargetTime = r.report.Duration-again.Duration, r.report.TargetTime-again.TargetTime
-	r.report.Requests, r.report.Jobs = r.report.Requests-again.Requests, r.report.Jobs-again.Jobs
+	r.report.Reruns = usage
+	r.report.Duration, r.report.TargetTime = r.report.Duration-usage.Duration, r.report.TargetTime-usage.TargetTime
+	r.report.Requests, r.report.Jobs = r.report.Requests-usage.Requests, r.report.Jobs-usage.Jobs
 }

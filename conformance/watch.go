@@ -57,7 +57,7 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 	id, status := jobStatusOf(x)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.look(x, id, status)
+	s := w.describe(x, id, status)
 	for _, c := range w.cases {
 		if _, found := w.faults[c.ID]; found {
 			continue
@@ -79,8 +79,8 @@ func jobStatusOf(x *wire.Exchange) (id, status string) {
 	return id, status
 }
 
-// look describes an exchange for Watch. id and status are those of its body.
-func (w *exchangeWatch) look(x *wire.Exchange, id, status string) *suite.Watched {
+// describe converts an exchange for Watch. id and status are those of its body.
+func (w *exchangeWatch) describe(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
 	path, _, _ := strings.Cut(x.Request.URL, "?")
 	s.API = w.target.API(path)

@@ -299,9 +299,9 @@ func TestDefer(t *testing.T) {
 		t.Errorf("%d endpoints remain for the deferred case", n)
 	}
 	// It is too early, so the case is deferred again.
-	again := command(t, "resume", "later.json")
-	again.Dir = cmd.Dir
-	if output := runExpecting(t, again, 3); !strings.Contains(output, "1 cases deferred") {
+	resumed := command(t, "resume", "later.json")
+	resumed.Dir = cmd.Dir
+	if output := runExpecting(t, resumed, 3); !strings.Contains(output, "1 cases deferred") {
 		t.Errorf("output %s", output)
 	}
 }

@@ -56,8 +56,8 @@ var batchCases = []suite.Case{
 			}
 			c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(ids[1]), nil).Success()
 			c.Get(at).Success().Equal("requestTotal", 2)
-			left := idsOf(c.Get(at + "/requests").Success().Array("requests"))
-			c.Expect(slices.Equal(left, []string{ids[0], ids[2]}), "the two others", "%d requests", len(left))
+			remaining := idsOf(c.Get(at + "/requests").Success().Array("requests"))
+			c.Expect(slices.Equal(remaining, []string{ids[0], ids[2]}), "the two others", "%d requests", len(remaining))
 		},
 	},
 	{

@@ -87,7 +87,7 @@ var concurrencyCases = []suite.Case{
 					return
 				}
 			}
-			c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 to those above 2 at a time")
+			c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 above 2 concurrent requests")
 		},
 	},
 }
@@ -135,8 +135,8 @@ func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...s
 }
 
 func expectHeld(c *suite.C, n, limit int) {
-	c.Expect(n <= limit, "429 to those above "+strconv.Itoa(limit), "%d requests are open at a time", n)
-	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 to one more than %d", n)
+	c.Expect(n <= limit, "429 above "+strconv.Itoa(limit)+" concurrent requests", "%d concurrent requests", n)
+	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 after %d requests", n)
 }
 
 // countOpen sends more requests than the limit and counts those that stay in flight.
@@ -219,11 +219,11 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 			times++
 		}
 		if times == sure {
-			c.Fail(fmt.Sprintf("%d requests at a time are accepted, %d times", least, times), "429 to those above "+strconv.Itoa(limit))
+			c.Fail(fmt.Sprintf("%d concurrent requests are accepted, %d times", least, times), "429 above "+strconv.Itoa(limit)+" concurrent requests")
 		}
 		c.Sleep(11 * time.Second) // the next window
 	}
-	c.Skip("the deployment answers faster than so many requests can be sent")
+	c.Skip("the deployment answers too fast for concurrent requests")
 }
 
 // countHeld counts the open requests. answered says that a request succeeded. All others
@@ -271,7 +271,7 @@ func openToLimit(c *suite.C, clause string, limit int, method, path string, body
 	})
 	if answered || len(held) != limit {
 		abortAll(open)
-		c.Skip("not all of %d requests are open at a time: %d", limit, len(held))
+		c.Skip("only %[2]d of %[1]d requests are open", limit, len(held))
 	}
 	return held
 }

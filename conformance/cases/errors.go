@@ -146,7 +146,7 @@ var errorCases = []suite.Case{
 			c.V2("GET", "/templates", nil).Is(200)
 			a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
 			a.Str("title")
-			if given, there := a.Find("errors"); there {
+			if given, exists := a.Find("errors"); exists {
 				list, ok := given.([]any)
 				c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(given))
 				for _, element := range list {
@@ -211,7 +211,7 @@ var errorCases = []suite.Case{
 				if a.Code/100 == 4 && !a.FromProxy() {
 					a.JSON()
 					kind := a.Header.Get("Content-Type")
-					c.Expect(!strings.HasPrefix(kind, "text/html"), "JSON that is not called HTML", "Content-Type: %s", kind)
+					c.Expect(!strings.HasPrefix(kind, "text/html"), "JSON without the type HTML", "Content-Type: %s", kind)
 				}
 			}
 		}

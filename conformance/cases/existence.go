@@ -8,9 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// effectCases judge that operations exist by their effect on an object of the case. They
+// existenceCases judge that operations exist by their effect on an object of the case. They
 // are for deployments that answer an unknown id and an unknown path alike.
-var effectCases = []suite.Case{
+var existenceCases = []suite.Case{
 	{
 		ID: "VER-16-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 130, Operations: podActions, Run: func(c *suite.C) {
 			id := newPod(c, nil)
@@ -22,7 +22,7 @@ var effectCases = []suite.Case{
 				await(step[1])
 			}
 			actOnPod(c, id, "terminate").Success()
-			c.Given("VER-60", func() { expectGone(c, "/pods/"+id) })
+			c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
 		},
 	},
 	{
@@ -42,7 +42,7 @@ var effectCases = []suite.Case{
 			id := newPod(c, nil)
 			c.V2("DELETE", "/nothings/"+id, nil).Refused()
 			c.V2("DELETE", "/pods/"+id, nil).Success()
-			c.Given("VER-60", func() { expectGone(c, "/pods/"+id) })
+			c.Given("VER-60", func() { expectNotFound(c, "/pods/"+id) })
 		},
 	},
 	{
@@ -79,9 +79,9 @@ var effectCases = []suite.Case{
 	},
 }
 
-// expectGone expects that an object of version 2 doesn't exist.
-func expectGone(c *suite.C, path string) {
-	c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "an answer with what is deleted")
+// expectNotFound expects that an object of version 2 doesn't exist.
+func expectNotFound(c *suite.C, path string) {
+	c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "another answer")
 }
 
 // expectLogs expects that a path has logs, unlike its neighbours. A stream that is held
@@ -114,8 +114,8 @@ func expectUnknownID(c *suite.C, method, path, none string, body any) {
 	a, words := send(path)
 	a.Is(404, 400, 422).Str("detail") // the id may be malformed
 	unknown, wordsOfUnknown := send(none)
-	_, again := send(none)
-	if unknown.Code == a.Code && (words == wordsOfUnknown || again != wordsOfUnknown) {
+	_, wordsOfRepeat := send(none)
+	if unknown.Code == a.Code && (words == wordsOfUnknown || wordsOfRepeat != wordsOfUnknown) {
 		c.Inconclusive("an unknown id and an unknown path get the same answer, %d %s; only an object of the suite distinguishes them: --allow create,queue,spend", a.Code, words)
 	}
 }

@@ -63,12 +63,12 @@ func collection(a api, kind string) string {
 // may be refused.
 func (o *realObjects) create(kind string) {
 	word := o.c.Nonce()
-	asked := kind
+	apiKind := kind
 	if kind == "serverless template" {
-		asked = "template"
+		apiKind = "template"
 	}
 	at := slices.IndexFunc(contract, func(op contractOperation) bool {
-		return op.api == o.api && op.kind == asked && op.effect == effectCreate
+		return op.api == o.api && op.kind == apiKind && op.effect == effectCreate
 	})
 	op := contract[at]
 	body := op.body(o.c, o, word)
@@ -133,7 +133,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 		if op, ok := o.itemReads[kind]; ok {
 			a := op.send(o.c, o.ids[kind], nil).Is(200)
 			expectNone(a, words)
-			if size, there := a.Find("size"); there && kind == "volume" {
+			if size, exists := a.Find("size"); exists && kind == "volume" {
 				o.c.Expect(suite.Same(size, sizeOfVolume), op.String()+": size = 10, as created", "the body %s", a.Body)
 			}
 		}
@@ -202,6 +202,6 @@ func (s *scene) expectUnchanged() {
 		s.jobs()[i].Status().Is(200).Equal("status", status)
 	}
 	chunks := s.completed.Stream().Is(200).Chunks()
-	s.c.Expect(len(chunks) == chunksOfScene, "3 chunks, which nobody has read", "%d chunks", len(chunks))
+	s.c.Expect(len(chunks) == chunksOfScene, "3 unread chunks", "%d chunks", len(chunks))
 	s.c.Post("/purge-queue", nil).Is(200).Equal("removed", 1)
 }

@@ -113,15 +113,15 @@ func (g generator) number() json.Number {
 
 // allValues returns an object with all texts, names and numbers, and with nested and random values.
 func (g generator) allValues() suite.M {
-	named, texted, numbered := suite.M{}, []any{}, []any{}
+	namedValues, allTexts, allNumbers := suite.M{}, []any{}, []any{}
 	for i, name := range names {
-		named[name] = i
+		namedValues[name] = i
 	}
 	for _, text := range texts {
-		texted = append(texted, text)
+		allTexts = append(allTexts, text)
 	}
 	for _, number := range numbers {
-		numbered = append(numbered, json.Number(number))
+		allNumbers = append(allNumbers, json.Number(number))
 	}
 	var nested any = []any{}
 	for range 32 {
@@ -132,7 +132,7 @@ func (g generator) allValues() suite.M {
 		thousands[i] = g.IntN(1 << 30)
 	}
 	return suite.M{
-		"names": named, "texts": texted, "numbers": numbered, "nested": nested, "thousands": thousands, "some": g.value(6), "more": []any{g.value(4), g.value(4), g.value(4)},
+		"names": namedValues, "texts": allTexts, "numbers": allNumbers, "nested": nested, "thousands": thousands, "some": g.value(6), "more": []any{g.value(4), g.value(4), g.value(4)},
 		"nothing": []any{nil, suite.M{"null": nil}, []any{}, suite.M{}, []any{nil}, []any{[]any{}}, suite.M{"": suite.M{}}, "", 0, false},
 	}
 }

@@ -42,12 +42,12 @@ var globalVolumeCases = []suite.Case{
 			name := c.Name()
 			a := newGlobalVolume(c, " "+name+" ")
 			at := globalVolumePath + "/" + suite.PathSegment(a.Str("id"))
-			same := c.Create("v2", globalVolumePath, suite.M{"name": name})
+			duplicate := c.Create("v2", globalVolumePath, suite.M{"name": name})
 			renamed := c.V2("PATCH", at, suite.M{"name": name + "x"})
-			c.Observe("trimmed: %t, a second one of the name: %d, renamed: %d, an empty update: %d", a.Value("name") == name, same.Code, renamed.Code, c.V2("PATCH", at, suite.M{}).Code)
+			c.Observe("trimmed: %t, the same name again: %d, renamed: %d, an empty update: %d", a.Value("name") == name, duplicate.Code, renamed.Code, c.V2("PATCH", at, suite.M{}).Code)
 			c.Should(func() {
 				a.Equal("name", name)
-				same.Is(201)
+				duplicate.Is(201)
 				renamed.Is(200).Equal("name", name+"x")
 				c.V2("PATCH", at, suite.M{}).Is(400, 422)
 				for _, wrong := range []any{"", " \t", strings.Repeat("a", 192), nil} {

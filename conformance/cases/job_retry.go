@@ -88,7 +88,7 @@ var retryCases = []suite.Case{
 			}
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
-				c.Expect(!showsHandlerOutput(a, nonce), "nothing of what the handler left before", "the body %s", a.Body)
+				c.Expect(!showsHandlerOutput(a, nonce), "no data of the previous run", "the body %s", a.Body)
 			}
 		},
 	},
@@ -120,7 +120,7 @@ var retryCases = []suite.Case{
 		}
 		if !p.Unanswered() {
 			a := p.Answer()
-			c.Expect(countChunks(a) == 0, "no chunk of the former run", "the body %s", a.Body)
+			c.Expect(countChunks(a) == 0, "no chunk of the previous run", "the body %s", a.Body)
 		}
 	}},
 	{

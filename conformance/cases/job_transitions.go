@@ -98,7 +98,7 @@ var transitionCases = []suite.Case{
 			c.Sleep(8 * time.Second)
 			c.Run(suite.Beacon(control, 0, 0)).Completed()
 			c.Given("JOB-16", func() {
-				c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
+				c.Expect(len(c.Calls(control, 1)) > 0, "a call of the running job's handler", "no call of its handler")
 			})
 			c.Expect(len(box.Calls()) == 0, "no execution of the cancelled job", "%d executions", len(box.Calls()))
 		},

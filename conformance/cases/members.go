@@ -111,9 +111,9 @@ func fieldsOf(kind, version string) (fields []field) {
 		marked := func(mark string, version int) bool {
 			return slices.Contains(marks, mark) || slices.Contains(marks, fmt.Sprint(mark, version+1))
 		}
-		one, other, cleared := columnValues(f[3]), columnValues(f[4]), columnValues(f[5])
+		value, otherValue, cleared := columnValues(f[3]), columnValues(f[4]), columnValues(f[5])
 		d := field{
-			path: f[1+own], value: one[own], otherValue: other[own], mappedValue: one[others], mappedOtherValue: other[others], clearedValue: cleared[own], defaultValue: columnValues(f[6+own])[0],
+			path: f[1+own], value: value[own], otherValue: otherValue[own], mappedValue: value[others], mappedOtherValue: otherValue[others], clearedValue: cleared[own], defaultValue: columnValues(f[6+own])[0],
 			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", others),
 			set: marked("set", own), exact: marked("map", own), exclusive: marked("last", own), single: marked("alone", own), localOnly: marked("local", own), gpu: marked("gpu", own),
 		}
@@ -127,8 +127,8 @@ func fieldsOf(kind, version string) (fields []field) {
 
 // columnValues parses a column: one value for both versions, or a value for each.
 func columnValues(column string) (v [2]any) {
-	first, second, two := strings.Cut(column, " ~ ")
-	if !two {
+	first, second, hasTwo := strings.Cut(column, " ~ ")
+	if !hasTwo {
 		second = first
 	}
 	for i, text := range []string{first, second} {
@@ -145,29 +145,29 @@ func columnValues(column string) (v [2]any) {
 }
 
 // memberAt returns the member at a path.
-func memberAt(o suite.M, path string) (v any, there bool) {
-	first, rest, deeper := strings.Cut(path, ".")
-	v, there = o[first]
-	if deeper && there {
-		below, _ := v.(suite.M)
-		return memberAt(below, rest)
+func memberAt(o suite.M, path string) (v any, ok bool) {
+	first, rest, nested := strings.Cut(path, ".")
+	v, ok = o[first]
+	if nested && ok {
+		child, _ := v.(suite.M)
+		return memberAt(child, rest)
 	}
-	return v, there
+	return v, ok
 }
 
 // setMember sets the member at a path.
 func setMember(o suite.M, path string, v any) {
-	first, rest, deeper := strings.Cut(path, ".")
-	if !deeper {
+	first, rest, nested := strings.Cut(path, ".")
+	if !nested {
 		o[first] = v
 		return
 	}
-	below, ok := o[first].(suite.M)
+	child, ok := o[first].(suite.M)
 	if !ok {
-		below = suite.M{}
-		o[first] = below
+		child = suite.M{}
+		o[first] = child
 	}
-	setMember(below, rest, v)
+	setMember(child, rest, v)
 }
 
 // firstSegment returns the first name of a path.
@@ -211,13 +211,13 @@ func (f field) normalize(v, want any) any {
 		if !ok || f.exact {
 			return v
 		}
-		some := suite.M{}
+		subset := suite.M{}
 		for name, value := range x {
 			if w, wanted := wants[name]; wanted {
-				some[name] = f.normalize(value, w)
+				subset[name] = f.normalize(value, w)
 			}
 		}
-		return some
+		return subset
 	}
 	return v
 }

@@ -80,7 +80,7 @@ var podClassCases = []suite.Case{
 		for _, step := range [][2]string{{"stop", "EXITED"}, {"start", "RUNNING"}, {"restart", "RUNNING"}} {
 			actOnPod(c, id, step[0]).Success()
 			awaitPod(c, id, step[1])
-			s.expectKept(id, before, "", "after the action "+step[0])
+			s.expectUnchangedExcept(id, before, "", "after the action "+step[0])
 		}
 	}},
 	{ID: "VER-65-v1", Needs: podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podOperationsV1), "PATCH /v2/pods/{id}"), Requests: 90, Run: func(c *suite.C) {
@@ -109,7 +109,7 @@ var podClassCases = []suite.Case{
 		id := s.create(s.values()).id
 		before := s.read(id)
 		c.V2("PATCH", s.url(id), suite.M{"name": c.Name()}).Success()
-		s.expectKept(id, before, "name", "after an update of the name")
+		s.expectUnchangedExcept(id, before, "name", "after an update of the name")
 	}},
 }
 
@@ -130,26 +130,26 @@ func judgeUnsentMembers(name string) func(*suite.C) {
 			before := s.read(o.id)
 			value, _ := s.placeholders.resolve(f.otherValue)
 			if a := s.ask("PATCH", s.url(o.id), s.body(suite.M{f.path: value})); a.Code/100 == 2 {
-				s.expectKept(o.id, before, f.path, "after an update of "+f.path)
+				s.expectUnchangedExcept(o.id, before, f.path, "after an update of "+f.path)
 			}
 		}
 	}
 }
 
-// expectKept expects that an object's members are unchanged, except one.
-func (s *objects) expectKept(id string, before suite.M, except, when string) {
+// expectUnchangedExcept expects that an object's members are unchanged, except one.
+func (s *objects) expectUnchangedExcept(id string, before suite.M, except, when string) {
 	before = s.asTable(before)
 	var changed string
-	kept := eventually(s.c, func() bool {
+	unchanged := eventually(s.c, func() bool {
 		changed = ""
-		now := s.asTable(s.read(id))
+		current := s.asTable(s.read(id))
 		for _, f := range s.fields {
-			was, shown := memberAt(before, f.path)
-			if is, _ := memberAt(now, f.path); shown && f.path != except && !isEmpty(was) && f.difference(was, is) != "" {
+			old, shown := memberAt(before, f.path)
+			if value, _ := memberAt(current, f.path); shown && f.path != except && !isEmpty(old) && f.difference(old, value) != "" {
 				changed = f.path
 			}
 		}
 		return changed == ""
 	})
-	s.c.Expect(kept, "all other members as before", "another %s %s", changed, when)
+	s.c.Expect(unchanged, "all other members as before", "another %s %s", changed, when)
 }

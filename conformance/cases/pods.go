@@ -75,7 +75,7 @@ var podCases = []suite.Case{
 			} {
 				id, other := newPod(c, nil), newPod(c, nil)
 				end(id).Success()
-				c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the pod that is deleted", "an answer with the pod %s", id)
+				c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the deleted pod", "an answer with the pod %s", id)
 				list := c.V2("GET", "/pods", nil).Is(200)
 				c.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod and with the other", "another list")
 			}
@@ -163,11 +163,11 @@ var podCases = []suite.Case{
 			id := newPod(c, nil)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 			c.V2("PATCH", "/pods/"+id, suite.M{"locked": true}).Success().EqualIfShown("locked", true)
-			c.Expect(eventually(c, func() bool { return readPod(c, id).Bool("locked") }), "a pod that is locked", "another")
+			c.Expect(eventually(c, func() bool { return readPod(c, id).Bool("locked") }), "a locked pod", "another")
 			actOnPod(c, id, "stop").Refused()
 			readPod(c, id).Equal("status", "RUNNING")
 			c.V2("PATCH", "/pods/"+id, suite.M{"locked": false}).Success()
-			c.Expect(eventually(c, func() bool { return !readPod(c, id).Bool("locked") }), "a pod that is not locked", "another")
+			c.Expect(eventually(c, func() bool { return !readPod(c, id).Bool("locked") }), "an unlocked pod", "another")
 			actOnPod(c, id, "stop").Success()
 		},
 	},
@@ -209,7 +209,7 @@ var podCases = []suite.Case{
 			c.V2("PATCH", "/pods/"+id, suite.M{"env": suite.M{"A": "1"}}).Success()
 			c.Expect(eventually(c, func() bool { now, _ := c.V1("GET", "/pods/"+id, nil).Is(200).Find("env.A"); return now == "1" }), "the new variable in version 1", "a pod without it")
 			c.V1("DELETE", "/pods/"+id, nil).Success()
-			c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the pod that is deleted", "an answer with the pod")
+			c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the deleted pod", "an answer with the pod")
 		},
 	},
 	{

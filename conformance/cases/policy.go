@@ -177,7 +177,7 @@ var policyCases = []suite.Case{
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		for range 6 {
 			p.Sleep(10 * time.Second)
-			c.Expect(p.Unanswered(), "no answer while no worker is started", "an answer")
+			c.Expect(p.Unanswered(), "no answer before a worker starts", "an answer")
 		}
 		c.Run(suite.Echo()).Completed() // starts a worker
 		p.Answer().Is(200).Equal("status", suite.Completed)

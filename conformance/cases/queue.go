@@ -68,7 +68,7 @@ var queueCases = []suite.Case{
 			c.Sleep(7 * time.Second)
 			c.Run(suite.Beacon(control, 0, 0)).Completed()
 			c.Given("JOB-16", func() {
-				c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
+				c.Expect(len(c.Calls(control, 1)) > 0, "a call of the running job's handler", "no call of its handler")
 			})
 			c.Expect(len(box.Calls()) == 0, "no execution of the purged job", "%d executions", len(box.Calls()))
 		},
@@ -82,7 +82,7 @@ var queueCases = []suite.Case{
 		c.Sleep(80 * time.Second)
 		c.Run(suite.Beacon(control, 0, 0)).Completed()
 		c.Given("JOB-16", func() {
-			c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
+			c.Expect(len(c.Calls(control, 1)) > 0, "a call of the running job's handler", "no call of its handler")
 		})
 		c.Expect(len(box.Calls()) == 0, "no execution of 60 purged jobs", "%d executions", len(box.Calls()))
 	}},

@@ -104,10 +104,10 @@ var rateCases = []suite.Case{
 		},
 	},
 	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 2, Run: func(c *suite.C) {
-		nobody := unknownJobID(c)
+		unknownJob := unknownJobID(c)
 		withOpenRuns(c, func() {
-			c.Get("/status/" + nobody).Is(404)
-			c.Post("/cancel/"+nobody, nil).Is(404)
+			c.Get("/status/" + unknownJob).Is(404)
+			c.Post("/cancel/"+unknownJob, nil).Is(404)
 			purgeQueue(c, c.Endpoint).Is(200)
 		})
 	}},
@@ -136,8 +136,8 @@ var rateCases = []suite.Case{
 		Needs:     suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
 			// The description doesn't say how many requests a worker adds to the limit. If it is at
 			// least one, 120 workers add more than the base of 100, and half of them half as much.
-			const all, base, most = 120, 100, 1000
-			c.Endpoint = c.NewEndpoint(all)
+			const workerCount, base, maxRequests = 120, 100, 1000
+			c.Endpoint = c.NewEndpoint(workerCount)
 			var jobs []*suite.Job
 			allowed := func(workers int) (n int) {
 				for len(jobs) < workers {
@@ -147,21 +147,21 @@ var rateCases = []suite.Case{
 					j.Running()
 				}
 				c.Sleep(11 * time.Second) // the window has passed
-				nobody := "/cancel/" + suite.SimilarID(jobs[0].ID)
-				for n < most && c.Post(nobody, nil, suite.Quiet()).Code != http.StatusTooManyRequests {
+				unknownJob := "/cancel/" + suite.SimilarID(jobs[0].ID)
+				for n < maxRequests && c.Post(unknownJob, nil, suite.Quiet()).Code != http.StatusTooManyRequests {
 					n++
 				}
 				return n
 			}
-			half := allowed(all / 2)
-			c.Expect(half >= base, "100 requests, the base", "%d requests", half)
-			if half == most {
+			withHalf := allowed(workerCount / 2)
+			c.Expect(withHalf >= base, "100 requests, the base", "%d requests", withHalf)
+			if withHalf == maxRequests {
 				return // workers add so much that the base can't be measured
 			}
-			whole := allowed(all)
-			c.Expect(whole > base, "more requests than the 100 of the base, with 120 running workers", "%d requests", whole)
-			c.Expect(whole == most || (whole+1)/2 <= max(base, half) && half <= max(base, (whole+1)/2),
-				"the higher of 100 and of what the running workers allow: with 60 workers, the half of what 120 allow", "%d with 60 workers, %d with 120", half, whole)
+			withAll := allowed(workerCount)
+			c.Expect(withAll > base, "more requests than the 100 of the base, with 120 running workers", "%d requests", withAll)
+			c.Expect(withAll == maxRequests || (withAll+1)/2 <= max(base, withHalf) && withHalf <= max(base, (withAll+1)/2),
+				"the higher of 100 and the limit of the running workers: with 60 workers half as much as with 120", "%d with 60 workers, %d with 120", withHalf, withAll)
 		},
 	},
 	{
@@ -209,25 +209,25 @@ var rateCases = []suite.Case{
 			time.Sleep(5 * time.Millisecond)
 		}
 		chunks := streamed.Stream().Is(200).Chunks()
-		c.Expect(len(chunks) == 3, "3 chunks, which nobody has read", "%d chunks", len(chunks))
+		c.Expect(len(chunks) == 3, "3 unread chunks", "%d chunks", len(chunks))
 	}},
 	{
 		ID: "RAT-23", Level: suite.Unspec, Source: "Errors, 429",
 		Statement: "The headers of a 429; if it has Retry-After, a request after that time succeeds.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 5, WaitTime: 12 * time.Second, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			after := purgeQueue(c, c.Endpoint).Header.Get("Retry-After")
-			if after == "" {
+			retryAfter := purgeQueue(c, c.Endpoint).Header.Get("Retry-After")
+			if retryAfter == "" {
 				c.Observe("no Retry-After")
 				return
 			}
-			seconds, err := strconv.Atoi(after)
+			seconds, err := strconv.Atoi(retryAfter)
 			c.Observe("Retry-After in seconds: %v", err == nil)
-			if date, bad := http.ParseTime(after); bad == nil { // a date is the other form (RFC 9110)
+			if date, parseErr := http.ParseTime(retryAfter); parseErr == nil { // a date is the other form (RFC 9110)
 				seconds, err = max(1, int(date.Sub(c.Now())/time.Second)+1), nil
 			}
 			c.Should(func() {
-				c.Expect(err == nil && seconds >= 1, "Retry-After: seconds, 1 or more", "Retry-After: %s", after)
+				c.Expect(err == nil && seconds >= 1, "Retry-After: seconds, 1 or more", "Retry-After: %s", retryAfter)
 				c.Sleep(time.Duration(seconds) * time.Second)
 				purgeQueue(c, c.Endpoint).Is(200)
 			})
@@ -324,5 +324,5 @@ func expectNoJobAboveLimit(c *suite.C, clause, path string, body any) {
 	c.Sleep(4 * time.Second) // /health may be a little late
 	a := c.Get("/health").Is(200)
 	jobs := int(a.Int("jobs.inQueue") + a.Int("jobs.inProgress"))
-	c.Expect(jobs <= len(open), "a job of each request that is open", "%d jobs of %d requests", jobs, len(open))
+	c.Expect(jobs <= len(open), "a job for each open request", "%d jobs of %d requests", jobs, len(open))
 }

@@ -60,7 +60,7 @@ var runSyncCases = []suite.Case{
 	{
 		ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait out of bounds is rejected.",
-		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator does not say what it does with a wait out of bounds"},
+		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator doesn't document a wait outside the limits"},
 		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
 			requireDistinction(c)
 			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {
@@ -149,7 +149,7 @@ func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
 	c.Expect(p.Unanswered(), "no answer before 10 s", "an answer before that")
 	ends := begin.Add(10 * time.Second)
 	if status == suite.TimedOut {
-		c.JudgeBy(ends, func() { c.Expect(awaitAnswer(p), "an answer when the job is over", "no answer") })
+		c.JudgeBy(ends, func() { c.Expect(awaitAnswer(p), "an answer when the job has ended", "no answer") })
 	}
 	c.Until(ends.Add(c.LateMargin(10 * time.Second)))
 	a := p.Answer().Is(200).Equal("status", status)

@@ -33,8 +33,8 @@ var secretCases = []suite.Case{
 		Statement: "Secret names are unique, ignoring case: a second create returns 409.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			name := newSecret(c, nil).Str("name")
-			for _, same := range []string{name, strings.ToUpper(name)} {
-				c.Create("v2", secretPath, suite.M{"name": same, "value": "v"}).Is(409)
+			for _, takenName := range []string{name, strings.ToUpper(name)} {
+				c.Create("v2", secretPath, suite.M{"name": takenName, "value": "v"}).Is(409)
 			}
 		},
 	},
@@ -98,13 +98,13 @@ var secretCases = []suite.Case{
 			a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
 			id := a.Str("id")
 			both := secretAt(c, "PATCH", id, suite.M{"value": value, "description": "after"}).Is(200).Equal("id", id).Equal("description", "after")
-			alone := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Is(200).Equal("description", "after")
+			valueOnly := secretAt(c, "PATCH", id, suite.M{"value": value + "2"}).Is(200).Equal("description", "after")
 			both.NotContains(value)
-			alone.NotContains(value)
+			valueOnly.NotContains(value)
 			secretAt(c, "PATCH", id, suite.M{"description": ""}).Is(200)
 			cleared := secretAt(c, "GET", id, nil).Is(200)
-			description, there := cleared.Find("description")
-			c.Expect(!there || description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
+			description, exists := cleared.Find("description")
+			c.Expect(!exists || description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
 		},
 	},
 	{
@@ -130,12 +130,12 @@ var secretCases = []suite.Case{
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 40, Run: func(c *suite.C) {
 			a, word := newSecret(c, nil), secretName(c)
 			id := a.Str("id")
-			for _, who := range append(withoutKey(c), wrongKey(c)...) {
-				c.V2("GET", secretPath, nil, who).Is(401).NotContains(id)
-				c.V2("GET", secretPath+"/"+id, nil, who).Is(401)
-				c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, who).Is(401)
-				c.V2("PATCH", secretPath+"/"+id, suite.M{"description": word}, who).Is(401)
-				c.V2("DELETE", secretPath+"/"+id, nil, who).Is(401)
+			for _, auth := range append(withoutKey(c), wrongKey(c)...) {
+				c.V2("GET", secretPath, nil, auth).Is(401).NotContains(id)
+				c.V2("GET", secretPath+"/"+id, nil, auth).Is(401)
+				c.Create("v2", secretPath, suite.M{"name": word, "value": "v"}, auth).Is(401)
+				c.V2("PATCH", secretPath+"/"+id, suite.M{"description": word}, auth).Is(401)
+				c.V2("DELETE", secretPath+"/"+id, nil, auth).Is(401)
 			}
 			c.Sleep(consistency)
 			c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)

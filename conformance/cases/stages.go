@@ -226,12 +226,12 @@ func (p *stagedJob) requeue(clause string) *stagedJob {
 // expectStageStatus expects the status of a stage. For a cancelled job it is a SHOULD: it
 // has no result, so its retention is only derived from that of results.
 func expectStageStatus(c *suite.C, s stage, a *suite.Answer) {
-	look := func() { a.Is(200).Equal("status", s.status) }
+	check := func() { a.Is(200).Equal("status", s.status) }
 	if s.status == suite.Cancelled {
-		c.Should(look)
+		c.Should(check)
 		return
 	}
-	look()
+	check()
 }
 
 // expectSameResult expects that status and output are unchanged.

@@ -28,9 +28,9 @@ type object struct {
 
 // canHold tells whether an object has a member, or the object that contains the member.
 func (o object) canHold(f field) bool {
-	_, had := o.expected[f.path]
-	if had || f.value != any(noValue{}) || !strings.Contains(f.path, ".") {
-		return had || f.value == any(noValue{})
+	_, ok := o.expected[f.path]
+	if ok || f.value != any(noValue{}) || !strings.Contains(f.path, ".") {
+		return ok || f.value == any(noValue{})
 	}
 	for path := range o.expected {
 		if firstSegment(path) == firstSegment(f.path) {
@@ -134,7 +134,7 @@ func (s *objects) asTable(o suite.M) suite.M {
 	}
 	o, scaling = maps.Clone(o), maps.Clone(scaling)
 	for _, name := range []string{"queueDelay", "requestCount"} {
-		if v, there := scaling[name]; there {
+		if v, exists := scaling[name]; exists {
 			scaling["value"] = v
 		}
 	}
@@ -192,10 +192,10 @@ func (s *objects) reportGravest(problems []problem) {
 
 // judgeEventually repeats a check for a short time until it finds no problem, since reads
 // may lag behind a change. It reports the remaining problems.
-func (s *objects) judgeEventually(look func() []problem) {
+func (s *objects) judgeEventually(check func() []problem) {
 	var problems []problem
 	eventually(s.c, func() bool {
-		problems = look()
+		problems = check()
 		return len(problems) == 0
 	})
 	s.reportGravest(problems)
@@ -207,8 +207,8 @@ func (s *objects) compare(o object, shown suite.M, must bool, where string) (pro
 	shown = s.asTable(shown)
 	for _, f := range s.fields {
 		want, known := o.expected[f.path]
-		got, there := memberAt(shown, f.path)
-		if !known || f.hidden || shown[firstSegment(f.path)] == nil && !there || isEmpty(want) && isEmpty(got) {
+		got, ok := memberAt(shown, f.path)
+		if !known || f.hidden || shown[firstSegment(f.path)] == nil && !ok || isEmpty(want) && isEmpty(got) {
 			continue
 		}
 		problems = append(problems, f.problems(want, got, f.path, where, must && f.described && got != nil)...)
@@ -263,9 +263,9 @@ func (s *objects) list() map[string]suite.M {
 			return nil
 		}
 		for _, item := range items {
-			one, _ := item.(suite.M)
-			if id, ok := one["id"].(string); ok {
-				list[id] = one
+			object, _ := item.(suite.M)
+			if id, ok := object["id"].(string); ok {
+				list[id] = object
 			}
 		}
 		cursor, _ := a.Find("pagination.nextCursor")
@@ -342,9 +342,9 @@ func (s *objects) changeable(o object) (fields []field) {
 func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	sent := suite.M{}
 	for path, value := range changes {
-		for sibling, was := range o.expected {
+		for sibling, siblingValue := range o.expected {
 			if !bare && firstSegment(sibling) == firstSegment(path) {
-				sent[sibling] = was
+				sent[sibling] = siblingValue
 			}
 		}
 		sent[path] = value

@@ -33,21 +33,21 @@ func (g *placeholders) resolve(v any) (any, bool) {
 	case []any:
 		list := make([]any, len(x))
 		for i := range x {
-			one, ok := g.resolve(x[i])
+			resolved, ok := g.resolve(x[i])
 			if !ok {
 				return nil, false
 			}
-			list[i] = one
+			list[i] = resolved
 		}
 		return list, true
 	case suite.M:
 		o := suite.M{}
 		for name := range x {
-			one, ok := g.resolve(x[name])
+			resolved, ok := g.resolve(x[name])
 			if !ok {
 				return nil, false
 			}
-			o[name] = one
+			o[name] = resolved
 		}
 		return o, true
 	}
@@ -131,7 +131,7 @@ func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 
 // pools returns a GPU type of each pool, that of the largest pool first, and the number of
 // types in each pool.
-func (g *placeholders) pools() (some []suite.M, types []int) {
+func (g *placeholders) pools() (gpus []suite.M, types []int) {
 	if g.types == nil && g.c.Serves("v2") {
 		g.types = []suite.M{}
 		body, _ := g.c.V2("GET", "/catalog/gpus", nil).Find("")
@@ -139,24 +139,24 @@ func (g *placeholders) pools() (some []suite.M, types []int) {
 		for _, name := range slices.Sorted(maps.Keys(lists)) {
 			items, _ := lists[name].([]any)
 			for _, item := range items {
-				if one, ok := item.(suite.M); ok {
-					g.types = append(g.types, one)
+				if object, ok := item.(suite.M); ok {
+					g.types = append(g.types, object)
 				}
 			}
 		}
 	}
-	in := map[any]int{}
+	count := map[any]int{}
 	for _, gpu := range g.types {
 		pool, ok := gpu["pool"].(string)
-		if in[pool]++; ok && pool != "" && in[pool] == 1 {
-			some = append(some, gpu)
+		if count[pool]++; ok && pool != "" && count[pool] == 1 {
+			gpus = append(gpus, gpu)
 		}
 	}
-	slices.SortStableFunc(some, func(a, b suite.M) int { return in[b["pool"]] - in[a["pool"]] })
-	for _, gpu := range some {
-		types = append(types, in[gpu["pool"]])
+	slices.SortStableFunc(gpus, func(a, b suite.M) int { return count[b["pool"]] - count[a["pool"]] })
+	for _, gpu := range gpus {
+		types = append(types, count[gpu["pool"]])
 	}
-	return some, types
+	return gpus, types
 }
 
 // nthOrNil returns the nth element of a list, or nil.

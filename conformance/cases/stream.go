@@ -28,7 +28,7 @@ var streamCases = []suite.Case{
 		Run: func(c *suite.C) {
 			job := c.RunSync(suite.Stream(5, 0))
 			chunks := job.Stream().Is(200).Chunks()
-			c.Expect(len(chunks) == 5, "5 chunks, as many as the handler made", "%d chunks", len(chunks))
+			c.Expect(len(chunks) == 5, "the 5 chunks of the handler", "%d chunks", len(chunks))
 			for i, chunk := range chunks {
 				c.Expect(suite.Same(chunk["output"], suite.M{"n": json.Number(string(rune('0' + i)))}), "a chunk with the output of the handler", "the chunk %s", suite.JSONText(chunk))
 			}
@@ -48,8 +48,8 @@ var streamCases = []suite.Case{
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
 			for _, chunk := range chunks {
-				given, there := chunk["metrics"]
-				if !there || given == nil {
+				given, exists := chunk["metrics"]
+				if !exists || given == nil {
 					continue
 				}
 				members, ok := given.(suite.M)
@@ -118,7 +118,7 @@ var streamCases = []suite.Case{
 			j.Running()
 			var seen []string
 			// A handler on a busy machine falls behind, so the case waits as long as chunks arrive.
-			for asked, quiet := 0, 0; asked < 50 && quiet < 10; asked, quiet = asked+1, quiet+1 {
+			for requests, quiet := 0, 0; requests < 50 && quiet < 10; requests, quiet = requests+1, quiet+1 {
 				c.Sleep(time.Second)
 				for _, chunk := range j.Stream().Is(200).Chunks() {
 					n := chunkNumber(chunk)
@@ -165,7 +165,7 @@ var streamCases = []suite.Case{
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			due := c.RunSync(suite.Stream(2, 0))
 			c.Observe("over: %d", due.Stream().Code)
-			c.Observe("over, read again: %d", due.Stream().Code)
+			c.Observe("after the end, read again: %d", due.Stream().Code)
 			c.Blocker(time.Minute)
 			waiting := c.Run(suite.Echo())
 			c.Observe("waiting: %d", awaitHeldAnswer(c, "/stream/"+waiting.ID).Code)

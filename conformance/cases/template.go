@@ -143,8 +143,8 @@ var templateCases = []suite.Case{
 		ID: "T-17", Level: suite.Must, Source: "Template, id",
 		Statement: "A template has a unique id, a string.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			one, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
-			c.Expect(one != other, "an id of its own for each", "the id %s twice", one)
+			first, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
+			c.Expect(first != other, "an id of its own for each", "the id %s twice", first)
 		},
 	},
 	{
@@ -232,11 +232,11 @@ func expectDefault(c *suite.C, field string, value any) {
 // answerWith returns the answer to a creation if it has the field, or else that to a read.
 // It skips the case if neither has it.
 func answerWith(c *suite.C, created *suite.Answer, field string) *suite.Answer {
-	if _, there := created.Find(field); there {
+	if _, ok := created.Find(field); ok {
 		return created
 	}
 	if read := c.V1("GET", "/templates/"+created.Str("id"), nil); read.Code/100 == 2 {
-		if _, there := read.Find(field); there {
+		if _, ok := read.Find(field); ok {
 			return read
 		}
 	}
@@ -279,6 +279,6 @@ func newTemplateShowing(c *suite.C, field string) *suite.Answer {
 }
 
 func hasMember(a *suite.Answer, name string) bool {
-	value, there := a.Find(name)
-	return there && value != nil
+	value, ok := a.Find(name)
+	return ok && value != nil
 }

@@ -99,8 +99,8 @@ var ttlCases = []suite.Case{
 		c.Sleep(25 * time.Second)
 		blocker.Completed()
 		c.Run(suite.Beacon(control, 0, 0)).Completed()
-		c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no beacon") })
-		c.Expect(len(box.Calls()) == 0, "no execution of a job whose ttl is over", "%d executions", len(box.Calls()))
+		c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a call of the control job's handler", "no beacon") })
+		c.Expect(len(box.Calls()) == 0, "no execution of a job whose ttl has passed", "%d executions", len(box.Calls()))
 		expectNoResult(c, p, 2*time.Minute)
 	}},
 	{
@@ -217,8 +217,8 @@ func expectNeverRuns(c *suite.C, j, blocker *suite.Job, calls func() []call, con
 	c.Until(ended.Add(c.Grace()))
 	blocker.Await(suite.Completed)
 	c.Run(suite.Beacon(control, 0, 0)).Completed()
-	c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no beacon") })
-	c.Expect(len(calls()) == 0, "no execution of a job whose ttl is over", "%d executions", len(calls()))
+	c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a call of the control job's handler", "no beacon") })
+	c.Expect(len(calls()) == 0, "no execution of a job whose ttl has passed", "%d executions", len(calls()))
 	j.Status().Is(404)
 }
 
@@ -229,5 +229,5 @@ func expectNoResult(c *suite.C, p *suite.Pending, wait time.Duration) {
 	}
 	a := p.Answer()
 	status, _ := a.Find("status")
-	c.Expect(a.Code != 200 || status != suite.Completed, "no result of a job whose ttl is over", "%d, status %v", a.Code, status)
+	c.Expect(a.Code != 200 || status != suite.Completed, "no result of a job whose ttl has passed", "%d, status %v", a.Code, status)
 }

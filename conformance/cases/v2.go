@@ -200,8 +200,8 @@ var v2Cases = []suite.Case{
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
-			grown := func() bool { return c.V2("GET", path, nil).Is(200).Int("size") == 13 }
-			c.Expect(eventually(c, grown), "a size of 13 after the update", "another size")
+			hasGrown := func() bool { return c.V2("GET", path, nil).Is(200).Int("size") == 13 }
+			c.Expect(eventually(c, hasGrown), "a size of 13 after the update", "another size")
 			c.V2("PATCH", path, suite.M{"size": 11}).Refused()
 			c.Should(func() { c.V2("PATCH", path, suite.M{"size": 13}).Refused() })
 			c.V2("GET", path, nil).Is(200).Equal("size", 13)

@@ -212,8 +212,8 @@ func expectObjectAt(c *suite.C, path string) *suite.Answer {
 func expectJSONAt(c *suite.C, path string) *suite.Answer {
 	a := c.V2("GET", path, nil).Is(200)
 	a.JSON()
-	beside := c.V2("GET", path+"-"+c.Nonce(), nil)
-	c.Expect(beside.Code/100 != 2 || isWebPage(beside), "nothing at a path that does not exist", "the status code %d", beside.Code)
+	unknown := c.V2("GET", path+"-"+c.Nonce(), nil)
+	c.Expect(unknown.Code/100 != 2 || isWebPage(unknown), "nothing at a path that does not exist", "the status code %d", unknown.Code)
 	return a
 }
 

@@ -189,7 +189,7 @@ var webhookCases = []suite.Case{
 				awaitCallsUnderWay(c)
 				calls := box.Calls()
 				early := len(calls) >= n && (c.Exact() || calls[n-1].At.Before(earliest)) // the case may be woken late
-				c.Expect(!early, "no call before 10 s are over", "call %d before that", n)
+				c.Expect(!early, "no call before 10 s have passed", "call %d before that", n)
 				c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
 				lastCall(c, box, n)
 			}
@@ -253,9 +253,9 @@ var webhookCases = []suite.Case{
 		var shown suite.M
 		_ = json.Unmarshal(call.Body, &shown) // another body has no fields
 		for _, name := range []string{"delayTime", "executionTime"} {
-			value, there := shown[name]
-			c.Observe("%s: %v", name, there)
-			if there {
+			value, ok := shown[name]
+			c.Observe("%s: %v", name, ok)
+			if ok {
 				c.Should(func() { a.Equal(name, value) })
 			}
 		}
@@ -289,21 +289,21 @@ var webhookCases = []suite.Case{
 		j.Running()
 		c.Sleep(20 * time.Second)
 		awaitCallsUnderWay(c)
-		c.Observe("ttl over while it waits: %d, while it runs: %d, cancelled while it waits: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
+		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
 	}},
 	{
 		ID: "WEB-12", Level: suite.Unspec, Source: "Events, 1",
 		Statement: "Whether another 2xx or a redirect ends the calls.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			empty, moved := c.Box(204), c.Box(302)
-			for _, box := range []*env.Box{empty, moved} {
+			noContent, redirect := c.Box(204), c.Box(302)
+			for _, box := range []*env.Box{noContent, redirect} {
 				c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
 			}
 			for range 3 {
 				c.Sleep(hookGap + c.Grace())
 				awaitCallsUnderWay(c)
 			}
-			c.Observe("204: %d calls; 302: %d calls", len(empty.Calls()), len(moved.Calls()))
+			c.Observe("204: %d calls; 302: %d calls", len(noContent.Calls()), len(redirect.Calls()))
 		},
 	},
 	{

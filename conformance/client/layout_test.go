@@ -86,13 +86,13 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "outer": false, "../README": false, "../beside/module.tf": false,
 		"state.tfstate.tf": true, ".terraform/terraform.tfstate": true, ".terraform/providers/p": true, "infra/.terraform/providers/p": false,
 	} {
-		was, err := os.ReadFile(filepath.Join(here, path))
+		want, err := os.ReadFile(filepath.Join(here, path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, err := os.ReadFile(filepath.Join(w.dir, path))
-		if err != nil || string(is) != string(was) {
-			t.Errorf("%s: %.20q, not %.20q: %v", path, is, was, err)
+		got, err := os.ReadFile(filepath.Join(w.dir, path))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s: %.20q, not %.20q: %v", path, got, want, err)
 			continue
 		}
 		real, err := filepath.EvalSymlinks(filepath.Join(w.dir, path))

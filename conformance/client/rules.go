@@ -20,15 +20,15 @@ func judgeBearerToken(p *scenarioRun) suite.Outcome {
 		if x.bearer() == p.key {
 			continue
 		}
-		how := "without the header Authorization"
-		if scheme, _, two := strings.Cut(x.Request.Header.Get("Authorization"), " "); two && x.bearer() == "" {
-			how = "with the scheme " + scheme + " in Authorization"
-		} else if two {
-			how = "with another key"
+		problem := "without the header Authorization"
+		if scheme, _, hasScheme := strings.Cut(x.Request.Header.Get("Authorization"), " "); hasScheme && x.bearer() == "" {
+			problem = "with the scheme " + scheme + " in Authorization"
+		} else if hasScheme {
+			problem = "with another key"
 		} else if scheme != "" {
-			how = "without a scheme in Authorization"
+			problem = "without a scheme in Authorization"
 		}
-		return violated(fmt.Sprintf("%s was sent %s", x.line(), how), "Authorization: Bearer and the key, on every request")
+		return violated(fmt.Sprintf("%s was sent %s", x.line(), problem), "Authorization: Bearer and the key, on every request")
 	}
 	return passed
 }

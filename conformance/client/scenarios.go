@@ -81,7 +81,7 @@ var scenarios = []scenario{
 		faults: `{"method": "POST", "path": "$UNIQUE", "again": {}}`,
 	},
 	{
-		id: "retired", clause: "CLI-06", description: "Nothing fails. The client is told to use version 1.", v1: true,
+		id: "retired", clause: "CLI-06", description: "Nothing fails. The environment selects version 1.", v1: true,
 		rules: []rule{{"CLI-06", judgeRetirementWarning}},
 	},
 	{

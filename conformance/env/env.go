@@ -136,9 +136,9 @@ func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 	}
 }
 
-// Managed tells whether an address belongs to the management API, by the reserved first
+// IsManagement tells whether an address belongs to the management API, by the reserved first
 // segments of its paths.
-func Managed(url string) bool {
+func IsManagement(url string) bool {
 	for _, part := range []string{
 		"/v1/", "/v2/pods", "/v2/serverless", "/v2/templates", "/v2/network-volumes", "/v2/registries", "/v2/catalog", "/v2/billing",
 		"/v2/clusters", "/v2/account", "/openapi.json",
@@ -156,7 +156,7 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 		return nil
 	}
 	api, gap := "jobs", p.jobs
-	if Managed(url) {
+	if IsManagement(url) {
 		api, gap = "management", p.management
 	}
 	p.mu.Lock()
@@ -172,7 +172,7 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 // WaitAfter429 delays further requests by the Retry-After of a 429 of the management API.
 // It tells whether to send the request again.
 func (p *Pace) WaitAfter429(x *wire.Exchange, try int) bool {
-	if p == nil || try >= 2 || !Managed(x.Request.URL) {
+	if p == nil || try >= 2 || !IsManagement(x.Request.URL) {
 		return false
 	}
 	wait, err := time.ParseDuration(x.Header.Get("Retry-After") + "s")

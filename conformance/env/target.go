@@ -73,7 +73,7 @@ func (t *Target) API(address string) string {
 	switch path := pathOf(address); {
 	case strings.HasPrefix(path, t.V1()+"/v1/"):
 		return "v1"
-	case Managed(path) && strings.HasPrefix(path, t.V2()+"/v2/"):
+	case IsManagement(path) && strings.HasPrefix(path, t.V2()+"/v2/"):
 		return "v2"
 	case strings.HasPrefix(path, t.Queue()+"/v2/"):
 		return "jobs"

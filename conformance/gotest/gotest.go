@@ -18,8 +18,8 @@ func Run(t *testing.T, target conformance.Target, configure ...func(*conformance
 	t.Helper()
 	target.Local = true
 	o := conformance.Options{Target: target}
-	for _, change := range configure {
-		change(&o)
+	for _, set := range configure {
+		set(&o)
 	}
 	r, err := conformance.Judge(t.Context(), o)
 	if err != nil {

@@ -73,9 +73,9 @@ func findBinary(path string) (string, error) {
 		return path, nil
 	}
 	if self, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(self), "jobrunner"+filepath.Ext(self))
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return beside, nil
+		neighbour := filepath.Join(filepath.Dir(self), "jobrunner"+filepath.Ext(self))
+		if info, err := os.Stat(neighbour); err == nil && info.Mode().IsRegular() {
+			return neighbour, nil
 		}
 	}
 	found, err := exec.LookPath("jobrunner")

@@ -13,7 +13,7 @@ const badgeLabel = "conformance"
 // badge returns the text of the badge: how many MUST clauses pass and how many of these are
 // partly judged, or why nothing can be escaped.
 func badge(r *Report) (message, colour string) {
-	musts, kept, partly := 0, 0, 0
+	musts, passed, partly := 0, 0, 0
 	for _, x := range r.Results {
 		if x.Level == "MUST" {
 			musts++
@@ -22,19 +22,19 @@ func badge(r *Report) (message, colour string) {
 			case x.partlyJudged():
 				partly++
 			default:
-				kept++
+				passed++
 			}
 		}
 	}
 	switch {
-	case r.Preflight != "" || r.Judged() == 0 && len(r.Failed) == 0 || r.Exit == 0 && kept+partly == 0:
+	case r.Preflight != "" || r.Judged() == 0 && len(r.Failed) == 0 || r.Exit == 0 && passed+partly == 0:
 		return "not judged", "lightgrey"
 	case r.Counts[Fail] > 0:
 		return fmt.Sprintf("%d MUST broken", r.Counts[Fail]), "red"
 	case r.Exit == 0 && partly > 0:
-		return fmt.Sprintf("%d of %d MUST, %d partly", kept, musts, partly), "brightgreen"
+		return fmt.Sprintf("%d of %d MUST, %d partly", passed, musts, partly), "brightgreen"
 	case r.Exit == 0:
-		return fmt.Sprintf("%d of %d MUST", kept, musts), "brightgreen"
+		return fmt.Sprintf("%d of %d MUST", passed, musts), "brightgreen"
 	case r.Exit == 1:
 		return conclusion(r), "red"
 	}

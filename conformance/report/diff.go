@@ -105,13 +105,13 @@ func (d *Diff) add(a, b *Result) {
 		d.Same++
 		return
 	}
-	was, _ := standingOf(a)
-	is, excluded := standingOf(b)
+	before, _ := standingOf(a)
+	after, excluded := standingOf(b)
 	direction := Other
 	switch {
-	case is > was && !excluded:
+	case after > before && !excluded:
 		direction = Worse
-	case is < was && is != unjudged:
+	case after < before && after != unjudged:
 		direction = Better
 	}
 	d.Changes = append(d.Changes, Change{direction, a, b})
@@ -193,7 +193,7 @@ func verdictText(x *Result) string {
 // verdicts.
 func (d Diff) otherDifferences() (list []string) {
 	for _, c := range []struct{ name, before, after string }{
-		{"target", d.Before.Target.Where(), d.After.Target.Where()},
+		{"target", d.Before.Target.Address(), d.After.Target.Address()},
 		{"dialect", d.Before.Dialect, d.After.Dialect},
 		{"suite", d.Before.Version, d.After.Version},
 	} {

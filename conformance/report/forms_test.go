@@ -319,11 +319,11 @@ func TestMarkdown(t *testing.T) {
 func TestJSON(t *testing.T) {
 	r := sample()
 	text := written("json", r)
-	back, err := report.Read(strings.NewReader(text))
+	reread, err := report.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := written("json", back); again != text {
+	if again := written("json", reread); again != text {
 		t.Error("the report has changed")
 	}
 }

@@ -149,7 +149,7 @@ func junitProperties(r *Report) (list []junitProperty) {
 	}
 	for _, p := range []junitProperty{
 		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", reruns},
-		{"target", r.Target.Where()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
+		{"target", r.Target.Address()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
 		{"implementation", implementationText(r.Implementation)}, {"documents", r.documents()},
 		{"partly judged", strings.Join(r.PartlyJudged, " ")},
 	} {

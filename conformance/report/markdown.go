@@ -20,8 +20,8 @@ const (
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMark(r), conclusion(r))
-	if where := r.Target.Where(); where != "" {
-		fmt.Fprintf(&b, "Target %s, ", markdownCode(where))
+	if address := r.Target.Address(); address != "" {
+		fmt.Fprintf(&b, "Target %s, ", markdownCode(address))
 	}
 	fmt.Fprintf(&b, "%d clauses in %s, %d requests, %d jobs", len(r.Results), time.Duration(r.Duration).Round(time.Millisecond), r.Requests, r.Jobs)
 	if r.Reruns != nil {

@@ -120,5 +120,5 @@ func (r *Report) Title() string {
 	if i := r.Implementation; i != nil {
 		return i.Name + map[bool]string{true: " " + i.Version}[i.Version != ""]
 	}
-	return orElse(r.Target.Where(), "local")
+	return orElse(r.Target.Address(), "local")
 }

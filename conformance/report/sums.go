@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// Where returns an address of the target.
-func (t Target) Where() string {
+// Address returns an address of the target.
+func (t Target) Address() string {
 	for _, address := range []string{t.BaseURL, t.QueueURL, t.BaseURLV1} {
 		if address != "" {
 			return address

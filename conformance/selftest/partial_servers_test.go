@@ -19,7 +19,7 @@ import (
 func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) func(http.Handler) http.Handler {
 	return func(jobrunner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if env.Managed(r.URL.Path) || strings.Contains(r.URL.Path, "nothing-is-here") {
+			if env.IsManagement(r.URL.Path) || strings.Contains(r.URL.Path, "nothing-is-here") {
 				jobrunner.ServeHTTP(w, r)
 				return
 			}

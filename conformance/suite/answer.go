@@ -167,7 +167,7 @@ func (a *Answer) Int(path string) int64 {
 		a.fail(path + ": an integer")
 	}
 	n, err := number.Int64()
-	if f, bad := number.Float64(); err != nil && bad == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+	if f, floatErr := number.Float64(); err != nil && floatErr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		n, err = int64(f), nil // 1e3, 5.0: JSON knows only one kind of number
 	}
 	if err != nil {

@@ -68,7 +68,7 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 			break
 		}
 		if n == bursts {
-			c.Fail(fmt.Sprintf("%d requests in each %s, %d times, and no 429", limit, interval, n+1), fmt.Sprintf("429 to those above %d in 10 s", limit))
+			c.Fail(fmt.Sprintf("%d requests in each %s, %d times, and no 429", limit, interval, n+1), fmt.Sprintf("429 above %d requests in 10 s", limit))
 		}
 	}
 	c.Until(lastAccepted.Add(rateWindow + c.Grace()/4))

@@ -70,8 +70,8 @@ func difference(path string, want, got any) string {
 			return describeDifference(path, want, got)
 		}
 		for _, name := range slices.Sorted(maps.Keys(w)) {
-			value, there := g[name]
-			if !there {
+			value, exists := g[name]
+			if !exists {
 				return fmt.Sprintf("%s: the member %s is missing", describePlace(path), JSONText(name))
 			}
 			if d := difference(path+"["+JSONText(name)+"]", w[name], value); d != "" {
@@ -79,7 +79,7 @@ func difference(path string, want, got any) string {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(g)) {
-			if _, there := w[name]; !there {
+			if _, exists := w[name]; !exists {
 				return fmt.Sprintf("%s: a further member %s", describePlace(path), JSONText(name))
 			}
 		}
@@ -173,8 +173,8 @@ func sameNumber(a, b string) bool {
 		return true
 	}
 	f, err := strconv.ParseFloat(a, 64)
-	g, bad := strconv.ParseFloat(b, 64)
-	return err == nil && bad == nil && f == g && x.isPrintedAs(f) && y.isPrintedAs(f)
+	g, secondErr := strconv.ParseFloat(b, 64)
+	return err == nil && secondErr == nil && f == g && x.isPrintedAs(f) && y.isPrintedAs(f)
 }
 
 // decimal is 0.digits × 10^exponent in normal form: digits neither begins nor ends with 0,

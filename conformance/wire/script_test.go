@@ -74,10 +74,10 @@ func TestScriptRepeats(t *testing.T) {
 	send("POST", "/v2/"+endpoint+"/run", `{"pad": "`+strings.Repeat("x", 3_000_000)+`"}`)
 	send("GET", "/v2/"+endpoint+"/health", "")
 	send("GET", "/v2/"+endpoint+"/health", "")
-	again := send("POST", "/v2/serverless", `{}`)
-	send("PATCH", "/v2/serverless/"+again+"-not", `["`+endpoint+`"]`)
-	cleanup := []wire.Request{{Method: "DELETE", URL: server.URL + "/v2/serverless/" + again}}
-	want := append(m.take(), "DELETE /v2/serverless/"+again+"  ")
+	second := send("POST", "/v2/serverless", `{}`)
+	send("PATCH", "/v2/serverless/"+second+"-not", `["`+endpoint+`"]`)
+	cleanup := []wire.Request{{Method: "DELETE", URL: server.URL + "/v2/serverless/" + second}}
+	want := append(m.take(), "DELETE /v2/serverless/"+second+"  ")
 	failed := steps[len(steps)-1].Exchange
 	text := wire.Script(steps, failed, cleanup, &hide)
 	for _, secret := range []string{"the-secret-key", "planted-secret", "thing-number"} {

@@ -31,7 +31,7 @@ func TestSecretsAreHiddenByValue(t *testing.T) {
 // A cut text contains no part of a secret, wherever it is cut, and n counts the bytes
 // before redaction.
 func TestCutRedactsFirst(t *testing.T) {
-	const secret, whole = "the-secret-that-is-long", "$KEY é $KEY and $KEY"
+	const secret, redacted = "the-secret-that-is-long", "$KEY é $KEY and $KEY"
 	var s wire.Secrets
 	s.Add("KEY", secret)
 	text := []byte(secret + " é " + secret + " and " + secret)
@@ -42,7 +42,7 @@ func TestCutRedactsFirst(t *testing.T) {
 				t.Fatalf("cut at %d: %q", n, got)
 			}
 		}
-		if _, ok := strings.CutPrefix(whole, got); !ok || n >= len(text) && got != whole {
+		if _, ok := strings.CutPrefix(redacted, got); !ok || n >= len(text) && got != redacted {
 			t.Errorf("cut at %d: %q", n, got)
 		}
 	}
@@ -80,8 +80,8 @@ func TestCurlRepeats(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %s", line, out)
 		}
-		if again := <-got; again != want {
-			t.Errorf("%s\nsaid %s\nnot  %s", line, again, want)
+		if repeated := <-got; repeated != want {
+			t.Errorf("%s\nsaid %s\nnot  %s", line, repeated, want)
 		}
 	}
 }

@@ -1,0 +1,143 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An interrupted run kills the client and its processes, removes the directories, and
+// reports no failure.
+func TestClientIsInterrupted(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var held []net.Conn
+		for range 4 { // two clients, and a child of each
+			c, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // the exit code is checked below
+		for _, c := range held {
+			if _, err := io.ReadAll(c); err != nil { // returns when the process has exited
+				t.Log(err)
+			}
+			c.Close()
+		}
+		listener.Close()
+		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(output.String()) != "interrupted" {
+			t.Errorf("%s: exit code %d: %s", signal, code, &output)
+		}
+		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+			t.Errorf("%s left %v", signal, got)
+		}
+		var report struct{ Counts map[string]int }
+		text, err := os.ReadFile(filepath.Join(cmd.Dir, "r.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &report)
+		}
+		if err != nil || report.Counts["FAIL"]+report.Counts["WARN"]+report.Counts["PASS"] > 0 || report.Counts["INCONCLUSIVE"] == 0 {
+			t.Errorf("%s: %v, %v", signal, err, report.Counts)
+		}
+	}
+}
+
+// fifo creates a named pipe. Opening it waits for the other process.
+func fifo(t *testing.T, path string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "mkfifo", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// An interrupted client gets SIGTERM and can release its resources.
+func TestClientGetsSIGTERM(t *testing.T) {
+	cmd := client(t, `trap 'echo > released; exit 1' TERM; echo > ready; while :; do sleep 0.05; done`, "--select=works", "--shared-dir")
+	ready := filepath.Join(cmd.Dir, "ready")
+	fifo(t, ready)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(ready); err != nil { // waits for the client
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the exit code is checked below
+	if _, err := os.Stat(filepath.Join(cmd.Dir, "released")); err != nil || cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
+	}
+}
+
+// No process of a client remains: neither one that it left running, nor one that ignores
+// SIGTERM after the time-out.
+func TestClientLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		script, timeout string
+		exit            int
+	}{
+		{"hold %s >/dev/null 2>&1 & get /v2/templates; read line < ready", "1m", 0},
+		{"get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", "20s", 1}, // time for the client to start
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := client(t, fmt.Sprintf(c.script, listener.Addr()), "--select=works", "--timeout="+c.timeout, "--shared-dir")
+		fifo(t, filepath.Join(cmd.Dir, "ready"))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			runExpecting(t, cmd, c.exit)
+		}()
+		var held []net.Conn
+		for range 2 { // a process and its child
+			conn, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, conn)
+		}
+		if c.exit == 0 { // lets the client exit
+			if err := os.WriteFile(filepath.Join(cmd.Dir, "ready"), []byte("\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-ended
+		for _, conn := range held {
+			if err := conn.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: a process is still running", c.script)
+			}
+			conn.Close()
+		}
+		listener.Close()
+	}
+}
