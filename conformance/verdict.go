@@ -23,14 +23,12 @@ var needs = []struct {
 }{
 	{suite.V1, (*Target).HasV1, "version 1 of the management API isn't judged"},
 	{suite.V2, (*Target).HasV2, "version 2 of the management API isn't judged"},
-	{suite.AnyEndpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
-	{suite.OwnEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
-	{suite.IdleEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
-	{suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
+	{suite.AnyEndpoint, hasEndpoint, "no endpoint is given: set --endpoint-id, or the management API and --allow create"},
+	{suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to create it"},
 	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to create it"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
-	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set its address for the target with --hook-url"},
+	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: set --hook-url to an address that it reaches"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
 	{suite.Advanced, (*Target).WaitsForFree, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
@@ -96,7 +94,7 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 	res := clause.Result()
 	res.Verdict, res.Code, res.Reason = report.Skip, report.SkipReason, clause.Untestable
 	if res.Reason == "" {
-		res.Reason = "there is no case"
+		res.Reason = "the clause has no case"
 	}
 	ownCase := slices.ContainsFunc(cases, func(c *suite.Case) bool { return !c.Supplementary && c.Judges(clause.ID) })
 	decided := slices.ContainsFunc(cases, func(c *suite.Case) bool {

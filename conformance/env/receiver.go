@@ -44,7 +44,7 @@ type Call struct {
 }
 
 // ErrNoReceiver says that the target can't reach this machine.
-var ErrNoReceiver = errors.New("the target can't reach this machine: set its address for the target with --hook-url")
+var ErrNoReceiver = errors.New("the target can't reach this machine: set --hook-url to an address that it reaches")
 
 // NewBox opens an address. It answers calls with the status codes in turn and then repeats
 // the last one. Without codes, it answers 200. Code 0 closes the connection.

@@ -45,11 +45,11 @@ func (c *C) Flood(limit int, method, path string, body any) {
 // a bucket refills. So JudgeWindow sends as many requests as the limit allows a little more
 // often than every 10 seconds, until one is refused.
 func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body any) {
-	interval, bursts := 9*time.Second, 11 // 11 intervals span fewer windows of 10 s
+	interval, bursts := 9*time.Second, 11 // 11 intervals of 9 s span fewer than 11 windows of 10 s
 	if c.Exact() {
 		interval, bursts = 9600*time.Millisecond, 26
 	}
-	lastAccepted, bucketEmptied := c.Now(), false // of the last accepted request
+	lastAccepted, bucketEmptied := c.Now(), false // lastAccepted is when a request was last accepted
 	for n := 1; ; n++ {
 		c.Until(begin.Add(time.Duration(n) * interval))
 		accepted := 0
@@ -92,7 +92,7 @@ func (c *C) JudgeWindow(begin time.Time, limit int, method, path string, body an
 func (c *C) expectAccepted(n int, method, path string, body any) {
 	for i := range n {
 		if a := c.Job(method, c.Endpoint, path, body, Quiet()); a.Code == http.StatusTooManyRequests {
-			a.fail(fmt.Sprintf("no 429 to %d of %d, 10 s after the requests before", i+1, n))
+			a.fail(fmt.Sprintf("no 429 to %d of %d, 10 s after the previous requests", i+1, n))
 		}
 	}
 }
