@@ -231,7 +231,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 	background := context.WithoutCancel(ctx)
 	heed := func(kind, id string) {
 		if n := j.news.Load(); n != nil { // before, what others announce is read anyway
-			n.Heed(background, kind, id)
+			n.HandleAnnouncement(background, kind, id)
 		}
 	}
 	if j.engine, err = engine.Open(ctx, engine.Config{
@@ -266,7 +266,7 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	j.onClose(j.volumes.Stop)
 	j.node = node.New(node.Config{
 		DB: j.db, Engine: j.engine, Store: j.store, Pools: j.pools, Pods: j.pods, Machine: j.machine, Logger: c.Logger,
-		Round: j.round, LimitReached: func(key string) { j.limits.GiveBack(key) },
+		Round: j.round, LimitReached: func(key string) { j.limits.ReturnUnused(key) },
 	})
 	j.onClose(j.node.Close)
 	j.working.Store(j.pools)

@@ -43,15 +43,14 @@ type bucket struct {
 	accepted []time.Duration // times within the last Window, oldest first
 }
 
-// New makes a Limiter with no requests counted.
+// New creates a Limiter without counted requests.
 func New(c *clock.Clock) *Limiter {
 	return &Limiter{clock: c, start: c.Now(), buckets: map[Key]*bucket{}}
 }
 
-// Admit accepts a request, which is in flight until done is called, or returns
-// an *Exceeded; a refused request does not count. The rate is the higher of the
-// base rate and the running workers' rate; running is only called when the base
-// rate is used up.
+// Admit accepts a request, which is in flight until done is called, or returns an *Exceeded.
+// A rejected request doesn't count. The rate is the higher of the base rate and the rate of
+// the running workers. Admit calls running only if the base rate is used up.
 func (l *Limiter) Admit(_ context.Context, k Key, running func() int) (done func(), err error) {
 	if k.Operation == Unlimited {
 		return func() {}, nil

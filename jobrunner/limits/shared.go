@@ -9,23 +9,26 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A process reserves several requests at a time while they come fast and less than half
-// of a limit is used, so that most cost no statement. What it does not use in permitTime
-// lapses, and is given back, and before that when another process has come to the half.
-// A limit is never exceeded, and a request is refused only where no process that answers
-// within returnTries has an unused reservation.
+// While requests arrive fast and less than half of a limit is used, a process reserves
+// several requests at once, so that most requests need no statement. A reservation is a
+// permit, which counts as a request in the window, and a slot, which counts as a concurrent
+// request. Unused permits expire after permitTime and are returned. A process returns them
+// earlier if another process needs them, because more than half of the limit is used.
+//
+// A limit is never exceeded. A request is rejected only if no process returns unused
+// reservations within returnTries.
 const (
 	permitTime  = time.Second
-	returnPause = 5 * time.Millisecond // until the database is asked again
+	returnPause = 5 * time.Millisecond // before the next try
 	returnTries = 20
-	// A limit below this is counted request by request.
+	// smallLimit is the limit up to which nothing is reserved.
 	smallLimit = 100
-	// So many reservations of all processes together are a whole limit.
+	// A process reserves at most this fraction of a limit, divided by the number of processes.
 	reservations = 16
 )
 
-// Shared is a Limiter for the processes that share a database: what it admits counts
-// for all.
+// Shared is a Limiter for the processes that share a database. A limit holds for all of them
+// together.
 type Shared struct {
 	SharedConfig
 
@@ -33,43 +36,44 @@ type Shared struct {
 	keys map[Key]*reserve
 }
 
-// SharedConfig says what a Shared works with.
+// SharedConfig configures a Shared.
 type SharedConfig struct {
 	DB      *sqldb.DB
 	Clock   *clock.Clock
-	Process func() string // the id of this process among those that share the database
-	Nodes   func() int    // how many those are
-	// Announce has the others call GiveBack. It returns at once, and may be in vain.
+	Process func() string // this process's id on the shared database
+	Nodes   func() int    // number of processes
+	// Announce makes the other processes call ReturnUnused. It must not block. Its message
+	// may be lost.
 	Announce func(key string)
 }
 
-// reserve is what this process may admit of a Key by itself. While the database is asked
-// it admits nothing, and requests wait in line: those that wait are asked for together.
+// reserve has a process's permits and slots of a Key. While a statement runs, requests wait
+// in line, and the next statement serves all of them.
 type reserve struct {
-	asking bool
-	line   []*request
-	gives  []chan struct{} // of requests that are over, whose slots are to be given back
-	wanted bool            // another process needs what is unused
+	querying  bool
+	line      []*request
+	returns   []chan struct{} // ended requests that wait until their slots are returned
+	returnAll bool            // another process needs the unused permits and slots
 
-	permits int       // requests
-	until   time.Time // their end
-	slot    int64     // in which they count
-	chunk   int       // how many were reserved last
-	slots   int       // requests at a time
-	open    int       // of these, those in flight
-	process string    // that has the slots
-	unused  int       // that the database knows of
-	scarce  bool      // slots are given back as soon as their requests are over
+	permits int       // requests that this process may admit
+	until   time.Time // end of their validity
+	slot    int64     // slot of the window in which they count
+	chunk   int       // number of permits in the last reservation
+	slots   int       // concurrent requests that this process may admit
+	open    int       // requests in flight
+	process string    // id under which the slots were reserved
+	unused  int       // unused permits and slots, as in the database
+	scarce  bool      // return slots as soon as their requests end
 }
 
-// request waits to be admitted.
+// request waits for admission.
 type request struct {
 	answer  chan error
 	running func() int // workers
-	tries   int        // to admit it
+	tries   int
 }
 
-// NewShared prepares the tables.
+// NewShared migrates the tables.
 func NewShared(ctx context.Context, c SharedConfig) (*Shared, error) {
 	if err := c.DB.Migrate(ctx, "limits", sharedSchema); err != nil {
 		return nil, err
@@ -77,7 +81,7 @@ func NewShared(ctx context.Context, c SharedConfig) (*Shared, error) {
 	return &Shared{SharedConfig: c, keys: map[Key]*reserve{}}, nil
 }
 
-// Admit is Admit of Limiter. An error that is no *Exceeded is the database's, or ctx's.
+// Admit is Limiter.Admit. An error that isn't an *Exceeded comes from the database or ctx.
 func (s *Shared) Admit(ctx context.Context, k Key, running func() int) (done func(), err error) {
 	if k.Operation == Unlimited {
 		return func() {}, nil
@@ -100,7 +104,7 @@ func (s *Shared) Admit(ctx context.Context, k Key, running func() int) (done fun
 	case err = <-answer:
 	case <-ctx.Done():
 		go func() {
-			if <-answer == nil { // it was admitted, and nobody is there any more
+			if <-answer == nil { // admitted after its caller has left
 				s.release(k, r)
 			}
 		}()
@@ -112,13 +116,14 @@ func (s *Shared) Admit(ctx context.Context, k Key, running func() int) (done fun
 	return func() { s.release(k, r) }, nil
 }
 
-// admit admits a request of those that are reserved. The limiter is locked.
+// admit admits a request with a reserved permit and slot, unless a statement runs. The
+// limiter is locked.
 func (r *reserve) admit(now time.Time, concurrent bool, process string) bool {
-	return !r.asking && r.reserved(now, concurrent, process)
+	return !r.querying && r.useReserved(now, concurrent, process)
 }
 
-// reserved is admit between two questions to the database.
-func (r *reserve) reserved(now time.Time, concurrent bool, process string) bool {
+// useReserved admits a request with a reserved permit and slot. The limiter is locked.
+func (r *reserve) useReserved(now time.Time, concurrent bool, process string) bool {
 	if r.permits == 0 || !now.Before(r.until) || concurrent && (r.open >= r.slots || r.process != process) {
 		return false
 	}
@@ -127,8 +132,8 @@ func (r *reserve) reserved(now time.Time, concurrent bool, process string) bool 
 	return true
 }
 
-// release ends a request. Its slot is given back where few are left, the limit is small,
-// or no other request is in flight here.
+// release ends a request. It returns unused slots if slots are scarce, or if no other
+// request is in flight in this process.
 func (s *Shared) release(k Key, r *reserve) {
 	s.mu.Lock()
 	r.open--
@@ -136,57 +141,57 @@ func (s *Shared) release(k Key, r *reserve) {
 		s.mu.Unlock()
 		return
 	}
-	given := make(chan struct{})
-	r.gives = append(r.gives, given)
+	returned := make(chan struct{})
+	r.returns = append(r.returns, returned)
 	s.serve(k, r)
 	s.mu.Unlock()
-	<-given
+	<-returned
 }
 
-// GiveBack gives back what is reserved of a key and unused, which another process has
-// announced that it needs. It returns at once.
-func (s *Shared) GiveBack(key string) {
+// ReturnUnused returns the unused permits and slots of a key to the database, because
+// another process has announced that it needs them. It doesn't block.
+func (s *Shared) ReturnUnused(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, r := range s.keys {
 		if r.unused > 0 && k.text() == key {
-			r.wanted = true
+			r.returnAll = true
 			s.serve(k, r)
 			return
 		}
 	}
 }
 
-// serve asks the database, one time after the other, until nobody waits. The limiter is
-// locked.
+// serve starts a goroutine that runs statements until no request waits, unless it runs
+// already. The limiter is locked.
 func (s *Shared) serve(k Key, r *reserve) {
-	if r.asking {
+	if r.querying {
 		return
 	}
-	r.asking = true
+	r.querying = true
 	go func() {
 		for {
 			s.mu.Lock()
-			for len(r.line) > 0 && r.reserved(s.Clock.Now(), Table[k.Operation].Concurrent > 0, s.Process()) {
+			for len(r.line) > 0 && r.useReserved(s.Clock.Now(), Table[k.Operation].Concurrent > 0, s.Process()) {
 				r.line[0].answer <- nil
 				r.line = r.line[1:]
 			}
-			line, gives, wanted := r.line, r.gives, r.wanted
-			r.line, r.gives, r.wanted = nil, nil, false
-			if len(line)+len(gives) == 0 && !wanted {
-				r.asking = false
+			line, returns, returnAll := r.line, r.returns, r.returnAll
+			r.line, r.returns, r.returnAll = nil, nil, false
+			if len(line)+len(returns) == 0 && !returnAll {
+				r.querying = false
 				s.mu.Unlock()
 				return
 			}
 			s.mu.Unlock()
 			wait := false
 			if len(line) > 0 {
-				wait = s.ask(k, r, line, wanted)
+				wait = s.admitLine(k, r, line, returnAll)
 			} else {
-				s.giveBack(k, r, wanted)
+				s.returnUnused(k, r, returnAll)
 			}
-			for _, given := range gives {
-				close(given)
+			for _, returned := range returns {
+				close(returned)
 			}
 			if wait {
 				time.Sleep(returnPause)
@@ -197,19 +202,19 @@ func (s *Shared) serve(k Key, r *reserve) {
 
 func (k Key) text() string { return Table[k.Operation].Name + " " + k.Endpoint + " " + k.User }
 
-// takeLapsed takes the permits that nobody used in time. The limiter is locked.
-func (r *reserve) takeLapsed(now time.Time) (n int, slot int64) {
+// removeExpired removes and returns the expired permits. The limiter is locked.
+func (r *reserve) removeExpired(now time.Time) (n int, slot int64) {
 	if r.permits > 0 && !now.Before(r.until) {
 		n, r.permits = r.permits, 0
 	}
 	return n, r.slot
 }
 
-// grow says how many permits and slots to reserve beside those for requests in line: at a
-// time the more, the faster the last ones were used. The limiter is locked.
+// grow returns how many permits and slots to reserve for requests after those in line. The
+// number doubles if the last permits were used up before they expired. The limiter is locked.
 func (r *reserve) grow(limit Limit, requests, nodes int, now time.Time) (chunk, spare int) {
 	switch {
-	case r.permits > 0: // slots are what is missing
+	case r.permits > 0: // only slots are missing
 	case now.Before(r.until) && limit.Rate > smallLimit:
 		r.chunk = min(2*r.chunk+1, limit.Rate/(reservations*nodes))
 		chunk = r.chunk
@@ -222,25 +227,25 @@ func (r *reserve) grow(limit Limit, requests, nodes int, now time.Time) (chunk, 
 	return max(0, chunk-requests), max(0, spare-requests)
 }
 
-// ask asks the database to admit the requests in a line, and reserves others, unless what
-// is unused is wanted elsewhere. Those that exceed a limit at this moment are refused, the
-// last first; but while other processes have unused reservations they stay in line, and
-// ask tells to wait.
-func (s *Shared) ask(k Key, r *reserve, line []*request, wanted bool) (wait bool) {
+// admitLine admits the requests in a line with one transaction, which also makes a
+// reservation unless returnAll is true. If the limit doesn't suffice for all, it rejects the
+// last requests. But while other processes have unused reservations, these requests stay in
+// line, and the caller must wait before the next try.
+func (s *Shared) admitLine(k Key, r *reserve, line []*request, returnAll bool) (wait bool) {
 	limit := Table[k.Operation]
 	s.mu.Lock()
-	q := question{
-		text: k.text(), process: s.Process(), limit: limit, running: line[0].running, wanted: wanted,
+	q := demand{
+		text: k.text(), process: s.Process(), limit: limit, running: line[0].running, returnAll: returnAll,
 		open: r.open, slots: r.slots, unused: r.unused, requests: len(line),
 	}
-	if r.process != q.process { // the database has forgotten what the former one had
+	if r.process != q.process { // the slots of the old id no longer count
 		q.slots, q.unused = 0, 0
 	}
-	q.lapsed, q.heldSlot = r.takeLapsed(s.Clock.Now())
+	q.expired, q.heldSlot = r.removeExpired(s.Clock.Now())
 	q.held = r.permits
 	q.chunk, q.spare = r.grow(limit, len(line), max(1, s.Nodes()), s.Clock.Now())
 	s.mu.Unlock()
-	got, err := s.put(q)
+	got, err := s.apply(q)
 	if err == nil && got.announce {
 		s.Announce(q.text)
 	}
@@ -274,14 +279,13 @@ func (s *Shared) ask(k Key, r *reserve, line []*request, wanted bool) (wait bool
 	return len(stay) > 0
 }
 
-// giveBack gives the slots back that no request has, and the permits that lapsed, or all
-// that are wanted elsewhere. What fails is given back by Sweep, or counts until the window
-// is over.
-func (s *Shared) giveBack(k Key, r *reserve, wanted bool) {
+// returnUnused returns the unused slots and the expired permits, or all permits if all is
+// true. If it fails, Sweep returns the slots, and the permits count until the window is over.
+func (s *Shared) returnUnused(k Key, r *reserve, all bool) {
 	s.mu.Lock()
 	slots, process := r.open, r.process
-	permits, slot := r.takeLapsed(s.Clock.Now())
-	if wanted {
+	permits, slot := r.removeExpired(s.Clock.Now())
+	if all {
 		permits, r.permits = permits+r.permits, 0
 	}
 	unused := r.permits
@@ -300,28 +304,28 @@ func (s *Shared) giveBack(k Key, r *reserve, wanted bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.slots, r.unused, r.scarce = slots, unused, r.scarce || wanted
+	r.slots, r.unused, r.scarce = slots, unused, r.scarce || all
 }
 
-// Sweep gives back what this process has reserved and does not use, and with all deletes
-// the rows that count no more.
+// Sweep returns this process's unused slots and expired permits. If all is true, it also
+// deletes outdated rows of all processes.
 func (s *Shared) Sweep(ctx context.Context, all bool) error {
 	s.mu.Lock()
-	var given []chan struct{}
+	var returns []chan struct{}
 	for k, r := range s.keys {
-		if r.asking || s.Clock.Now().Before(r.until) {
+		if r.querying || s.Clock.Now().Before(r.until) {
 			continue
 		}
 		if Table[k.Operation].Concurrent > 0 && (r.open < r.slots || r.unused > 0) {
 			done := make(chan struct{})
-			r.gives, given = append(r.gives, done), append(given, done)
+			r.returns, returns = append(r.returns, done), append(returns, done)
 			s.serve(k, r)
 		} else if r.open == 0 {
 			delete(s.keys, k)
 		}
 	}
 	s.mu.Unlock()
-	for _, done := range given {
+	for _, done := range returns {
 		<-done
 	}
 	if !all {

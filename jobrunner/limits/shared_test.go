@@ -47,7 +47,7 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 		silent := new(atomic.Bool)
 		db.Listen(func(key string) {
 			if !silent.Load() {
-				s.GiveBack(key)
+				s.ReturnUnused(key)
 			}
 		})
 		all = append(all, process{s, db, c, silent})

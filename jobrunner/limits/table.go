@@ -26,9 +26,9 @@ const Window = 10 * time.Second
 type Limit struct {
 	Name       string
 	Rate       int  // requests in any Window
-	PerWorker  int  // requests in any Window for each running worker, where that is more; 0: only Rate
-	Concurrent int  // requests at a time; 0: any number
-	Queues     bool // each puts a job into the queue
+	PerWorker  int  // requests in any Window per running worker, if that is more than Rate
+	Concurrent int  // concurrent requests; 0: unlimited
+	Queues     bool // each request queues a job
 }
 
 // Table lists every operation's limit (service description, Limits, Rate limits;

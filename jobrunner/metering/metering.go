@@ -1,5 +1,5 @@
-// Package metering tells the meter which workers, pods and network volumes run, at the prices
-// of the catalog.
+// Package metering reports the workers, pods and network volumes that run to the billing
+// meter, with the prices of the catalog.
 package metering
 
 import (
@@ -19,15 +19,15 @@ import (
 // retryPause is the pause after an unavailable database, in real time.
 const retryPause = time.Second
 
-// Bills are the records of a deployment. It is the meter of worker.Config and pod.Config.
+// Bills implements the Meter of worker.Config and pod.Config.
 type Bills struct {
 	Meter   *billing.Meter
 	Store   *store.Store
-	Catalog *catalog.Source // nil: what is built in
+	Catalog *catalog.Source // nil: the built-in catalog
 	Logger  *slog.Logger
 }
 
-// Begin is called when a worker runs.
+// Begin is called when a worker has started.
 func (b Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
 	r := billing.ForWorker(b.Catalog.Now(), id, engine.EndpointOf(e.ID), billing.Compute{
 		GPU: p.GPU, GPUs: int64(p.GPUs), CPU: p.CPU, VCPUs: p.VCPUs, Disk: e.Disk,
@@ -39,10 +39,10 @@ func (b Bills) Begin(id string, e worker.Endpoint, p worker.Placement) {
 	b.Meter.Start(r)
 }
 
-// End is called when nothing of a worker runs any more.
+// End is called when a worker has stopped.
 func (b Bills) End(id string) { b.Meter.Stop(billing.Worker, id) }
 
-// pod is a pod at the prices of the catalog.
+// pod returns a pod's billed resource at the prices of the catalog.
 func (b Bills) pod(p store.Pod) billing.Resource {
 	c := billing.Compute{Disk: p.Disk + p.Volume.Size, Cloud: p.Cloud, Spot: p.Interruptible, GPU: p.GPUTypeID}
 	switch {
@@ -50,12 +50,12 @@ func (b Bills) pod(p store.Pod) billing.Resource {
 		c.CPU, c.VCPUs = p.CPU.FlavorIDs[0], p.CPU.VCPUCount
 	case p.GPU != nil:
 		c.GPUs = p.GPU.Count
-		if c.GPU == "" && len(p.GPU.TypeIDs) > 0 { // it has not got any yet
+		if c.GPU == "" && len(p.GPU.TypeIDs) > 0 { // it has no GPUs yet
 			c.GPU = p.GPU.TypeIDs[0]
 		}
 	}
 	r := billing.ForPod(b.Catalog.Now(), p.ID, c)
-	if p.Cluster != nil { // each member is billed for its own time, to the cluster
+	if p.Cluster != nil { // the cluster is billed for the time of each member
 		r = billing.ForCluster(b.Catalog.Now(), p.Cluster.ID, 1, c)
 		r.ID = p.ID
 	}
@@ -66,19 +66,19 @@ func (b Bills) pod(p store.Pod) billing.Resource {
 	return r
 }
 
-// PodPrice is what a pod costs, in dollars per hour.
+// PodPrice returns a pod's price in dollars per hour.
 func (b Bills) PodPrice(p store.Pod) float64 { return billing.PerHour(b.pod(p).Rates) }
 
-// Started is called when a pod runs, and when one that ran on while the deployment was
-// killed is adopted.
+// Started is called when a pod has started, and when the deployment adopts a pod that kept
+// running after the deployment was killed.
 func (b Bills) Started(s pod.Span) {
 	if err := b.Meter.Continue(context.Background(), b.pod(s.Pod), s.From); err != nil && !sqldb.Temporary(err) {
 		b.Logger.Error("the rates of a pod that runs on could not be read: it is billed at those of now", "pod", s.Pod.ID, "error", err)
 	}
 }
 
-// Stopped is called when a pod gave its compute back. One that was killed with the
-// deployment ended when it was last noted.
+// Stopped is called when a pod has released its compute. A pod that was killed with the
+// deployment is billed until the last checkpoint.
 func (b Bills) Stopped(s pod.Span) {
 	kind := billing.Pod
 	if s.Pod.Cluster != nil {
@@ -87,7 +87,7 @@ func (b Bills) Stopped(s pod.Span) {
 	b.Meter.Stop(kind, s.Pod.ID)
 }
 
-// volume is a network volume at the prices of the catalog.
+// volume returns a network volume's billed resource at the prices of the catalog.
 func (b Bills) volume(v store.NetworkVolume) billing.Resource {
 	return billing.ForVolume(b.Catalog.Now(), v.ID, v.Type, v.DataCenter, v.Size)
 }
@@ -111,8 +111,8 @@ func (b Bills) SettleVolumes(ctx context.Context) error {
 	})
 }
 
-// FollowPrices bills volumes at the catalog's prices whenever these change, until ctx ends.
-// Workers keep those of their start. changed is closed at the next change.
+// FollowPrices bills volumes at new prices whenever the catalog changes, until ctx ends.
+// Running workers keep the prices of their start. changed is closed at the next change.
 func (b Bills) FollowPrices(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {

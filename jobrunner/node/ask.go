@@ -11,11 +11,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// maxOtherAnswer bounds the body of another node's response, in bytes.
-const maxOtherAnswer = 64 << 20
+// maxPeerResponse limits the body of another node's response, in bytes.
+const maxPeerResponse = 64 << 20
 
-// otherAnswer is another node's response.
-type otherAnswer struct {
+// peerResponse is another node's response.
+type peerResponse struct {
 	node   engine.Node
 	status int // 200 or 404
 	body   []byte
@@ -24,9 +24,9 @@ type otherAnswer struct {
 
 // askOthers sends a GET request with these headers to all other nodes, and waits for their
 // responses or until ctx ends.
-func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []otherAnswer {
+func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []peerResponse {
 	nodes := n.Engine.Nodes()
-	out := make([]otherAnswer, len(nodes))
+	out := make([]peerResponse, len(nodes))
 	var all sync.WaitGroup
 	for i, to := range nodes {
 		all.Go(func() { out[i] = n.askOther(ctx, header, to, target) })
@@ -35,8 +35,8 @@ func (n *Node) askOthers(ctx context.Context, header http.Header, target string)
 	return out
 }
 
-func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Node, target string) otherAnswer {
-	a := otherAnswer{node: node}
+func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Node, target string) peerResponse {
+	a := peerResponse{node: node}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(node.URL, "/")+target, nil)
 	if err != nil {
 		a.err = err
@@ -44,7 +44,7 @@ func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Nod
 	}
 	req.Header = header.Clone()
 	req.Header.Set(forwarded, n.Machine)
-	req.Header.Del("Accept-Encoding") // net/http unpacks what it asked for itself
+	req.Header.Del("Accept-Encoding") // net/http decompresses only what it has requested itself
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		a.err = err
@@ -55,6 +55,6 @@ func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Nod
 		a.err = fmt.Errorf("the jobrunner at %s answered GET %s with %s", node.URL, target, resp.Status)
 		return a
 	}
-	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, maxOtherAnswer))
+	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, maxPeerResponse))
 	return a
 }

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	followEvery    = time.Second // how soon what another node did counts here
-	agreeEvery     = 60          // rounds between those with minute set
-	rebalanceEvery = 10          // rounds between those that give endpoints to nodes that have fewer
+	followEvery    = time.Second // interval of rounds
+	minuteEvery    = 60          // rounds between those with minute set
+	rebalanceEvery = 10          // rounds between those that release surplus leads
 )
 
-// Follow applies what other nodes change until Close: endpoints, pods, and jobs that wait
-// although the node that accepted them is gone.
+// Follow applies the changes of other nodes until Close: to endpoints and pods, and queued
+// jobs.
 func (n *Node) Follow(ctx context.Context) {
 	ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	n.following.Go(func() {
@@ -44,7 +44,7 @@ func (n *Node) Follow(ctx context.Context) {
 				now[e.ID] = true
 				delete(known, e.ID)
 			}
-			for id := range known { // it was there a second ago
+			for id := range known { // deleted since the last round
 				n.Sync(ctx, id)
 			}
 			known = now
@@ -52,8 +52,8 @@ func (n *Node) Follow(ctx context.Context) {
 	})
 }
 
-// round reads the changes of other nodes once. active are the endpoints with jobs of the
-// last round, which it replaces.
+// round applies the changes of other nodes once. active has the endpoints that had jobs in
+// the last round; round updates it.
 func (n *Node) round(ctx context.Context, number int, active map[string]engine.Counts) (endpoints []store.Endpoint, err error) {
 	if err := n.checkVersions(ctx); err != nil {
 		return nil, err
@@ -67,11 +67,10 @@ func (n *Node) round(ctx context.Context, number int, active map[string]engine.C
 	if err := n.wakeActive(ctx, active); err != nil {
 		return nil, err
 	}
-	return endpoints, n.Round(ctx, number%agreeEvery == 0)
+	return endpoints, n.Round(ctx, number%minuteEvery == 0)
 }
 
-// checkVersions closes Outdated if another node changed the database in a way that this
-// version can't work with.
+// checkVersions closes Outdated if another node has made a breaking migration.
 func (n *Node) checkVersions(ctx context.Context) error {
 	err := n.DB.CheckVersions(ctx)
 	if errors.Is(err, sqldb.ErrNewer) {
@@ -85,8 +84,8 @@ func (n *Node) checkVersions(ctx context.Context) error {
 	return err
 }
 
-// wakeActive tells the pools to look at their load if their endpoints have jobs now or had
-// some in the last round. Idle endpoints cost no statement.
+// wakeActive makes the pools check their load if their endpoints have jobs, or had jobs in
+// the last round. Idle endpoints cost no statement.
 func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) error {
 	now, err := n.Engine.Active(ctx)
 	if err != nil {
@@ -96,7 +95,7 @@ func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) 
 		n.Pools.Queued(id)
 	}
 	for id := range now {
-		if _, again := active[id]; !again {
+		if _, woken := active[id]; !woken {
 			n.Pools.Queued(id)
 		}
 	}
@@ -105,7 +104,7 @@ func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) 
 	return nil
 }
 
-// setAll applies the settings of all endpoints. As in Sync, what is read last is set last.
+// setAll applies the stored settings of all endpoints. It is serialized with Sync.
 func (n *Node) setAll(ctx context.Context, rebalance bool) ([]store.Endpoint, error) {
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
@@ -119,7 +118,7 @@ func (n *Node) setAll(ctx context.Context, rebalance bool) ([]store.Endpoint, er
 	return endpoints, err
 }
 
-// syncPods applies what other nodes changed of pods, and notes where they run.
+// syncPods applies the changes of pods by other nodes, and records where pods run.
 func (n *Node) syncPods(ctx context.Context) error {
 	all, err := n.Store.Pods(ctx)
 	if err != nil {

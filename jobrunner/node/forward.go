@@ -17,19 +17,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// forwarded marks a request that another node passed on. It is answered here.
+// forwarded is the header of a forwarded request, which must not be forwarded again.
 const forwarded = "X-Gpucloud-Forwarded"
 
+// Timeouts of forwarded requests.
 const (
 	forwardDial   = 2 * time.Second
-	forwardAnswer = 5 * time.Second // of one that does not answer: it is stopped, or gone
+	forwardAnswer = 5 * time.Second
 )
 
 type forwardKey struct{}
 
-// Forward passes requests that only the node with the workers, or the pod, can answer on to
-// that node. If it can't be reached, or nobody leads a load-balancing endpoint yet, they get
-// 503.
+// Forward forwards requests to the node that runs their workers or pod. It answers 503 if
+// that node can't be reached, or if a load-balancing endpoint has no leader yet.
 func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
@@ -57,11 +57,11 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 	})
 }
 
-// subject is what a request is about, as far as it matters where it is answered.
+// subject is the endpoint or pod of a request, which determines the node that answers it.
 type subject struct {
 	endpoint string
 	pod      string
-	workers  bool // it asks for workers, or for a pod, and not for what the database has
+	workers  bool // the response needs the state of workers or of a pod, not only the database
 }
 
 func subjectOf(r *http.Request) subject {
@@ -88,13 +88,13 @@ func subjectOf(r *http.Request) subject {
 	return subject{}
 }
 
-// locate finds the node that answers a request, if it is another one; "": it isn't known
-// yet.
+// locate reports whether another node must answer a request, and returns its URL, or "" if
+// it isn't known yet.
 func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere bool, err error) {
 	switch {
 	case s.endpoint != "":
 		at, known := n.places.endpoint(s.endpoint)
-		if !known && s.workers { // it is new, or there is none
+		if !known && s.workers { // the endpoint is new or doesn't exist
 			leaders, err := n.Engine.Leaders(ctx)
 			if err != nil {
 				return "", false, err
@@ -104,7 +104,7 @@ func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere boo
 		if !known || !s.workers && !at.balanced || at.Own {
 			return "", false, nil
 		}
-		// While nobody leads an endpoint it has no workers, and that is the answer.
+		// An endpoint without a leader has no workers, which this node can answer.
 		return at.URL, at.Process != "" || at.balanced, nil
 	case s.pod != "":
 		n.places.mu.Lock()
@@ -127,7 +127,7 @@ func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy
 		Rewrite: func(p *httputil.ProxyRequest) {
 			to, err := url.Parse(p.In.Context().Value(forwardKey{}).(string))
 			if err != nil {
-				to = &url.URL{} // which is refused
+				to = &url.URL{} // the transport rejects it
 			}
 			p.Out.URL.Scheme, p.Out.URL.Host = to.Scheme, to.Host
 			p.Out.Header.Set(forwarded, n.Machine)
@@ -136,12 +136,12 @@ func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: forwardDial}).DialContext,
 			ResponseHeaderTimeout: answer,
-			DisableKeepAlives:     once, // on a used connection net/http may send a request again
+			DisableKeepAlives:     once, // net/http may retry a request on a reused connection
 			DisableCompression:    true,
 			MaxIdleConnsPerHost:   8,
 			IdleConnTimeout:       time.Minute,
 		},
-		FlushInterval: -1, // what is streamed is passed on at once
+		FlushInterval: -1, // forward streams without buffering
 		ErrorLog:      slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil || errors.Is(err, context.Canceled) {
@@ -153,7 +153,7 @@ func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy
 	}
 }
 
-// refuseMoving answers a request whose workers can't be reached at the moment.
+// refuseMoving answers 503 to a request whose workers can't be reached now.
 func refuseMoving(w http.ResponseWriter, r *http.Request) {
 	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has these workers can't be reached, or another one is taking over: try again in a few seconds")
 	refusal.RetryAfter = engine.RetryAfter

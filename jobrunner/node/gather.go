@@ -11,19 +11,19 @@ import (
 )
 
 // Gather adds the workers of the other nodes to the pods of management API v1, if a request
-// asks for workers. Each node answers for its own.
+// asks for workers.
 func (n *Node) Gather(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, one := strings.CutPrefix(r.URL.Path, "/v1/pods/")
-		wanted := r.Method == http.MethodGet && (one && !strings.Contains(id, "/") || r.URL.Path == "/v1/pods") && r.URL.Query().Get("includeWorkers") == "true"
-		if !wanted || r.Header.Get(forwarded) != "" {
+		includeWorkers := r.Method == http.MethodGet && (one && !strings.Contains(id, "/") || r.URL.Path == "/v1/pods") && r.URL.Query().Get("includeWorkers") == "true"
+		if !includeWorkers || r.Header.Get(forwarded) != "" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		own := &heldAnswer{header: w.Header()}
+		own := &bufferedResponse{header: w.Header()}
 		next.ServeHTTP(own, r)
 		if expected := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[one]; own.status != expected {
 			own.send(w)
@@ -37,7 +37,7 @@ func (n *Node) Gather(next http.Handler) http.Handler {
 			return
 		}
 		if one {
-			own.takeFound(others)
+			own.useFirstFound(others)
 		} else if err := own.merge(others); err != nil {
 			front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
 			return
@@ -46,9 +46,9 @@ func (n *Node) Gather(next http.Handler) http.Handler {
 	})
 }
 
-// askAll sends a request to all other nodes. A node that doesn't answer is an error:
-// its objects would be missing.
-func (n *Node) askAll(r *http.Request) ([]otherAnswer, error) {
+// askAll sends a request to all other nodes. It returns an error if a node doesn't respond,
+// because the response would lack its objects.
+func (n *Node) askAll(r *http.Request) ([]peerResponse, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), forwardAnswer)
 	defer cancel()
 	all := n.askOthers(ctx, r.Header, r.URL.RequestURI())
@@ -60,33 +60,33 @@ func (n *Node) askAll(r *http.Request) ([]otherAnswer, error) {
 	return all, nil
 }
 
-// heldAnswer is an answer that is not sent yet.
-type heldAnswer struct {
+// bufferedResponse buffers a response.
+type bufferedResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (a *heldAnswer) Header() http.Header { return a.header }
+func (a *bufferedResponse) Header() http.Header { return a.header }
 
-func (a *heldAnswer) WriteHeader(status int) {
+func (a *bufferedResponse) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
 	}
 }
 
-func (a *heldAnswer) Write(b []byte) (int, error) {
+func (a *bufferedResponse) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(b)
 }
 
-func (a *heldAnswer) send(w http.ResponseWriter) {
+func (a *bufferedResponse) send(w http.ResponseWriter) {
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body.Bytes()) // fails if the client is gone
 }
 
-// takeFound takes the answer of the one that has the object.
-func (a *heldAnswer) takeFound(others []otherAnswer) {
+// useFirstFound replaces the response with that of the node that has the object, if any.
+func (a *bufferedResponse) useFirstFound(others []peerResponse) {
 	for _, other := range others {
 		if other.status == http.StatusOK {
 			a.setBody(other.body)
@@ -97,8 +97,8 @@ func (a *heldAnswer) takeFound(others []otherAnswer) {
 	}
 }
 
-// merge adds the objects of other answers that this one does not have.
-func (a *heldAnswer) merge(others []otherAnswer) error {
+// merge adds the objects of other responses that this one lacks.
+func (a *bufferedResponse) merge(others []peerResponse) error {
 	var list []json.RawMessage
 	if err := json.Unmarshal(a.body.Bytes(), &list); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (a *heldAnswer) merge(others []otherAnswer) error {
 	return nil
 }
 
-func (a *heldAnswer) setBody(body []byte) {
+func (a *bufferedResponse) setBody(body []byte) {
 	a.body.Reset()
 	a.body.Write(body)
 	a.header.Del("Content-Length")

@@ -13,11 +13,12 @@ import (
 // MachineFile has a deployment's id in its data folder.
 const MachineFile = "machine"
 
-// MachineID is a deployment's id, which its data folder keeps. Without a folder it is new.
+// MachineID returns a deployment's id, which it stores in the data folder. Without a folder
+// it returns a new id.
 func MachineID(folder string) (string, error) {
-	fresh := strings.ToLower(rand.Text()[:12])
+	newID := strings.ToLower(rand.Text()[:12])
 	if folder == "" {
-		return fresh, nil
+		return newID, nil
 	}
 	path := filepath.Join(folder, MachineFile)
 	text, err := os.ReadFile(path)
@@ -27,8 +28,8 @@ func MachineID(folder string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the id of the deployment: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(fresh+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(newID+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("the id of the deployment: %w", err)
 	}
-	return fresh, nil
+	return newID, nil
 }

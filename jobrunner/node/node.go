@@ -1,6 +1,6 @@
-// Package node is a jobrunner, alone or among those that share a database. One node leads an
-// endpoint and has all its workers (engine/lead.go); the others pass on to it the requests
-// that only it can answer.
+// Package node implements a jobrunner that may share a database with others. One node leads
+// an endpoint and runs all its workers (engine/lead.go). The other nodes forward the
+// requests that only the leader can answer.
 package node
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Config is what a node works with.
+// Config configures a node.
 type Config struct {
 	DB      *sqldb.DB
 	Engine  *engine.Engine
@@ -29,12 +29,13 @@ type Config struct {
 	Machine string // the deployment's id
 	// Round is called after each round of Follow. minute is set once in a minute.
 	Round func(ctx context.Context, minute bool) error
-	// LimitReached is called when another node reached a limit of requests.
+	// LimitReached is called when another node has reached a rate limit.
 	LimitReached func(key string)
 	Logger       *slog.Logger
 }
 
-// Node applies the settings of endpoints: those that it leads, or all if it is alone.
+// Node applies the settings of the endpoints that it leads, or of all if the database isn't
+// shared.
 type Node struct {
 	Config
 	places   places
@@ -44,16 +45,16 @@ type Node struct {
 	outdated chan struct{}
 
 	following sync.WaitGroup
-	cancel    context.CancelFunc // ends Follow; nil: it wasn't called
+	cancel    context.CancelFunc // stops Follow; nil if it wasn't called
 }
 
-// New creates a node. The caller ends it with Close.
+// New creates a node. The caller must call Close.
 func New(c Config) *Node {
 	return &Node{Config: c, places: places{endpoints: map[string]place{}}, outdated: make(chan struct{})}
 }
 
-// RefuseWhileOthersRun refuses a change of a shared database that older jobrunners can't
-// work with, while some run.
+// RefuseWhileOthersRun returns a check for sqldb.DB.BeforeBreaking: it rejects a breaking
+// migration of a shared database while other jobrunners run.
 func RefuseWhileOthersRun(db *sqldb.DB) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if !db.Shared() {
@@ -67,16 +68,14 @@ func RefuseWhileOthersRun(db *sqldb.DB) func(context.Context) error {
 	}
 }
 
-// Settle starts the pools of all endpoints, and drops the jobs of one whose deletion was
-// interrupted.
+// Settle starts the pools of all endpoints, and finishes interrupted deletions of endpoints.
 func (n *Node) Settle(ctx context.Context) error {
 	if _, err := n.setAll(ctx, false); err != nil {
 		return err
 	}
 	for _, queue := range n.Engine.Endpoints() {
 		id := engine.EndpointOf(queue)
-		// An endpoint with jobs that is missing now was deleted; one that was missing
-		// before may have been created since, by another node.
+		// Read each endpoint again: another node may have created it since setAll.
 		_, err := n.Store.Endpoint(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			err = n.Engine.DropEndpoint(ctx, id)
@@ -91,8 +90,8 @@ func (n *Node) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Sync applies an endpoint as stored. One at a time, so that the last one to read is the
-// last one to set.
+// Sync applies the stored settings of an endpoint. Calls are serialized, so that the latest
+// settings are applied last.
 func (n *Node) Sync(ctx context.Context, id string) {
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
@@ -114,8 +113,8 @@ func (n *Node) Sync(ctx context.Context, id string) {
 	}
 }
 
-// Heed acts on what another node announced. It doesn't wait.
-func (n *Node) Heed(ctx context.Context, kind, id string) {
+// HandleAnnouncement handles another node's announcement. It doesn't block.
+func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 	switch kind {
 	case engine.Queued:
 		n.Pools.Queued(id)
@@ -128,8 +127,8 @@ func (n *Node) Heed(ctx context.Context, kind, id string) {
 	}
 }
 
-// Running counts the workers of an endpoint that run a job. Those of another node are as
-// many as the jobs that run.
+// Running counts an endpoint's workers that run a job. For the workers of another node it
+// returns the number of running jobs.
 func (n *Node) Running(endpoint string) int {
 	if _, here := n.Pools.Leads(endpoint); here || !n.DB.Shared() {
 		return n.Pools.Counts(endpoint).Running
@@ -137,8 +136,8 @@ func (n *Node) Running(endpoint string) int {
 	return n.Engine.Counts(endpoint).InProgress
 }
 
-// PodReason is a pod's reason, or that its node is gone: nobody can tell how the pod is then,
-// and it keeps the state in which it was last seen.
+// PodReason returns a pod's reason or, if the pod's node is gone, a text which says that the
+// pod's state is the last known one.
 func (n *Node) PodReason(p store.Pod) string {
 	if !n.DB.Shared() || p.Machine == n.Machine || slices.ContainsFunc(n.Engine.Nodes(), func(other engine.Node) bool { return other.Machine == p.Machine }) {
 		return p.Reason
@@ -146,11 +145,11 @@ func (n *Node) PodReason(p store.Pod) string {
 	return "the jobrunner that has the pod is not there: this is how it was last seen, and what is asked of it is done when that one is back with its data folder"
 }
 
-// Drain ends claims of further endpoints.
+// Drain stops the node from claiming further endpoints.
 func (n *Node) Drain() { n.draining.Store(true) }
 
-// Unready is why requests should go elsewhere, "" if they may come. It waits for the database
-// until ctx ends.
+// Unready returns why the node isn't ready for requests, or "" if it is. It waits for the
+// database until ctx ends.
 func (n *Node) Unready(ctx context.Context) string {
 	if n.draining.Load() {
 		return "the jobrunner is stopping"
@@ -169,14 +168,14 @@ func (n *Node) Unready(ctx context.Context) string {
 		}
 	case <-ctx.Done():
 	}
-	return "the database does not answer" // its own words may name its server
+	return "the database does not answer" // its error may name the server
 }
 
 // Outdated is closed once another node has changed the shared database in a way that this
 // version can't work with.
 func (n *Node) Outdated() <-chan struct{} { return n.outdated }
 
-// Close ends Follow and what Heed and Sync still have to do.
+// Close stops Follow and the pending work of HandleAnnouncement and Sync.
 func (n *Node) Close() {
 	if n.cancel != nil {
 		n.cancel()

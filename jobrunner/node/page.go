@@ -8,11 +8,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// pageWait bounds how long a page waits for the other nodes: it is drawn every second.
+// pageWait limits how long a page waits for the other nodes. The page is drawn every second.
 const pageWait = time.Second
 
-// AskPages asks the other nodes for what only they have. A browser that used the printed
-// link has the rights of key, the deployment's own key, which all nodes share.
+// AskPages returns a function that requests a path of the page from all other nodes. A
+// browser that has used the printed link has the rights of key, the deployment's own key,
+// which all nodes share.
 func (n *Node) AskPages(key string) func(*http.Request, string) ([]page.Answer, []string) {
 	return func(r *http.Request, path string) (answers []page.Answer, silent []string) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageWait)
@@ -35,8 +36,8 @@ func (n *Node) AskPages(key string) func(*http.Request, string) ([]page.Answer, 
 	}
 }
 
-// ForwardPage passes the requests of a browser on to the node at which it signed in: behind
-// a load balancer they arrive at any node.
+// ForwardPage forwards a browser's requests to the node at which it has signed in, because a
+// load balancer sends them to any node.
 func (n *Node) ForwardPage(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
@@ -54,6 +55,6 @@ func (n *Node) ForwardPage(next http.Handler) http.Handler {
 				return
 			}
 		}
-		next.ServeHTTP(w, r) // that one is gone, and with it the session
+		next.ServeHTTP(w, r) // the node and its session are gone
 	})
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// places are where the workers of endpoints are, as this node last read it.
+// places caches which nodes run the workers of endpoints and the pods.
 type places struct {
 	mu        sync.Mutex
 	endpoints map[string]place
-	pods      map[string]string // machine, by pod
-	unled     map[string]bool   // endpoints that nobody led at the last look; syncing guards it
+	pods      map[string]string // machine by pod
+	unled     map[string]bool   // endpoints that had no leader in the last round; syncing guards it
 }
 
-// place is that of an endpoint's workers.
+// place is the node that runs an endpoint's workers.
 type place struct {
-	engine.Leader      // zero: nobody leads the endpoint
-	balanced      bool // the workers serve its paths themselves
+	engine.Leader      // zero: the endpoint has no leader
+	balanced      bool // it is a load-balancing endpoint
 }
 
 func (p *places) endpoint(id string) (place, bool) {
@@ -43,7 +43,7 @@ func (p *places) remove(id string) {
 	delete(p.endpoints, id)
 }
 
-// settings are the settings of an endpoint's workers.
+// settings returns the settings of an endpoint's workers.
 func settings(e store.Endpoint) worker.Endpoint {
 	return worker.Endpoint{
 		ID: e.ID, Container: e.Container, Version: e.Version, GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Balanced: e.Type == store.LoadBalancer,
@@ -56,7 +56,7 @@ func settings(e store.Endpoint) worker.Endpoint {
 	}
 }
 
-// apply applies the settings of an endpoint: here if this node leads it, or can. The
+// apply applies the settings of an endpoint if this node leads it or can claim it. The
 // caller holds syncing.
 func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	if !n.DB.Shared() {
@@ -80,8 +80,8 @@ func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	return err
 }
 
-// placeAt starts an endpoint's workers here if this node leads it, and ends those of
-// another lead.
+// placeAt records an endpoint's leader. It stops the workers of a lost lead, and starts
+// workers if this node is the leader.
 func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
 	if n.lost(e.ID, at) {
 		n.Pools.Remove(e.ID)
@@ -94,21 +94,22 @@ func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
 	n.places.set(e.ID, place{at, e.Type == store.LoadBalancer})
 }
 
-// lost reports whether this node has workers of an endpoint by a lead that it lost.
+// lost reports whether this node has an endpoint's workers of a lead that it has lost.
 func (n *Node) lost(endpoint string, at engine.Leader) bool {
 	before, here := n.Pools.Leads(endpoint)
 	return here && (!at.Own || before != at.Lead)
 }
 
-// plan is what a node does about leads.
+// plan is how a node changes its leads.
 type plan struct {
-	claim   []string        // endpoints
-	unled   map[string]bool // endpoints that nobody leads
-	surplus int             // how many leads this node has above its share
+	claim   []string        // endpoints to claim
+	unled   map[string]bool // endpoints without a leader
+	surplus int             // number of leads above this node's share
 }
 
-// newPlan plans for one of several nodes. Beyond its share a node claims only endpoints that
-// nobody led at the last look either: the others had time to claim them.
+// newPlan plans the leads of one of several nodes. Beyond its share a node claims only
+// endpoints that had no leader in the last round either, so that other nodes can claim them
+// first.
 func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, unledBefore map[string]bool) plan {
 	share, own := (len(endpoints)+nodes-1)/nodes, 0
 	for _, e := range endpoints {
@@ -129,7 +130,7 @@ func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes
 	return p
 }
 
-// placeAll is apply for all endpoints, in few statements. The caller holds syncing.
+// placeAll is apply for all endpoints with fewer statements. The caller holds syncing.
 func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalance bool) error {
 	leaders, err := n.Engine.Leaders(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		p = newPlan(endpoints, leaders, nodes, nil)
 	}
 	n.places.unled = p.unled
-	var ending sync.WaitGroup // workers take a moment to end
+	var ending sync.WaitGroup // stopping workers takes a moment
 	for _, e := range endpoints {
 		at := leaders[e.ID]
 		if n.lost(e.ID, at) {
@@ -158,16 +159,16 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		n.placeAt(e, at)
 	}
 	ending.Wait()
-	if err := n.tellFailures(ctx, leaders); err != nil {
+	if err := n.publishFailures(ctx, leaders); err != nil {
 		return err
 	}
 	if rebalance && p.surplus > 0 {
-		return n.giveUp(ctx, endpoints, p.surplus)
+		return n.releaseLeads(ctx, endpoints, p.surplus)
 	}
 	return nil
 }
 
-// Failure is why no worker of an endpoint can work, as its lead has told; "": one can.
+// Failure returns why none of an endpoint's workers can run, as known to its leader, or "".
 func (n *Node) Failure(endpoint string) string {
 	if at, known := n.places.endpoint(endpoint); known && !at.Own {
 		return at.Failure
@@ -175,9 +176,9 @@ func (n *Node) Failure(endpoint string) string {
 	return n.Pools.Failure(endpoint)
 }
 
-// tellFailures tells the other nodes why no worker can work of the endpoints that this
-// node leads.
-func (n *Node) tellFailures(ctx context.Context, leaders map[string]engine.Leader) error {
+// publishFailures stores the failures of the endpoints that this node leads for the other
+// nodes.
+func (n *Node) publishFailures(ctx context.Context, leaders map[string]engine.Leader) error {
 	for endpoint, l := range leaders {
 		failure := n.Pools.Failure(endpoint)
 		if !l.Own || failure == l.Failure {
@@ -190,9 +191,9 @@ func (n *Node) tellFailures(ctx context.Context, leaders map[string]engine.Leade
 	return nil
 }
 
-// giveUp releases the leads of up to most endpoints that have neither workers nor jobs,
-// for nodes that have fewer.
-func (n *Node) giveUp(ctx context.Context, endpoints []store.Endpoint, most int) error {
+// releaseLeads releases up to limit leads of endpoints without workers and jobs, so that
+// nodes with fewer leads can claim them.
+func (n *Node) releaseLeads(ctx context.Context, endpoints []store.Endpoint, limit int) error {
 	active, err := n.Engine.Active(ctx)
 	if err != nil {
 		return err
@@ -204,7 +205,7 @@ func (n *Node) giveUp(ctx context.Context, endpoints []store.Endpoint, most int)
 		if !here || busy || batch || e.WorkersMin > 0 || !n.Pools.Vacant(e.ID) {
 			continue
 		}
-		if most--; most < 0 {
+		if limit--; limit < 0 {
 			return nil
 		}
 		n.Pools.Remove(e.ID)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// resyncPause is in real time, which is the database's.
+// resyncPause is real time, because a database's outage doesn't follow the jobrunner's clock.
 const resyncPause = time.Second
 
-// resyncs are reads of changed objects that are still to be made: at once, or again because
-// the database was unavailable.
+// resyncs schedules reads of changed objects: at once, or later because the database is
+// unavailable.
 type resyncs struct {
 	mu     sync.Mutex
 	timers map[string]*time.Timer // by endpoint
@@ -17,10 +17,11 @@ type resyncs struct {
 	active sync.WaitGroup
 }
 
-// later calls resync after a pause, once however often an endpoint is named meanwhile.
+// later calls resync after resyncPause. Further calls for the same endpoint are ignored until
+// then.
 func (r *resyncs) later(endpoint string, resync func()) { r.after(resyncPause, endpoint, resync) }
 
-// soon calls resync at once, and doesn't wait for it.
+// soon calls resync in a new goroutine.
 func (r *resyncs) soon(endpoint string, resync func()) { r.after(0, endpoint, resync) }
 
 func (r *resyncs) after(pause time.Duration, endpoint string, resync func()) {

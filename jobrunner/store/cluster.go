@@ -6,31 +6,31 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Cluster is a set of identical pods with ranks and one network. Its name need not be
-// unique, and is all of it that changes.
+// Cluster is a set of identical pods with ranks and a shared network. Only its name can
+// change, which need not be unique.
 type Cluster struct {
 	Head
 
-	// Owner is the owner of the API key that made it.
+	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner,omitempty"`
 	Type  string `json:"type"`
-	// Template is the template that its pods were made from, "" for none. They don't
-	// follow it.
+	// Template is the template that its pods were created from, or "". Later changes of the
+	// template don't affect them.
 	Template string         `json:"template,omitempty"`
 	Compute  ClusterCompute `json:"compute"`
-	// Network is what its members share; nil: it is not provisioned yet.
+	// Network is nil until it is provisioned.
 	Network *ClusterNetwork `json:"network,omitempty"`
 }
 
-// ClusterCompute is the shape of a cluster: so many pods, each with so many GPUs.
+// ClusterCompute is the number of a cluster's pods and of their GPUs.
 type ClusterCompute struct {
 	GPUTypeID      string `json:"gpuTypeId"`
 	GPUCountPerPod int64  `json:"gpuCountPerPod"`
 	PodCount       int64  `json:"podCount"`
 }
 
-// ClusterNetwork is a network of the machine's container engine, or the machine's
-// loopback, which has no name.
+// ClusterNetwork is a network of the machine's container engine or, without a name, the
+// machine's loopback interface.
 type ClusterNetwork struct {
 	Name string `json:"name,omitempty"`
 	CIDR string `json:"cidr"`
@@ -45,7 +45,7 @@ func (c *Cluster) refs() []string {
 	return []string{c.Template}
 }
 
-// Cluster reads one cluster. The error wraps ErrNotFound where there is none.
+// Cluster reads a cluster. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Cluster(ctx context.Context, id string) (Cluster, error) {
 	return get[Cluster](ctx, s, id)
 }
@@ -59,8 +59,8 @@ func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
 		"SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
 }
 
-// CreateCluster keeps a cluster and its members, all or none. build returns the pods in
-// the order of their ranks; it may read in tx, and may be run more than once.
+// CreateCluster stores a cluster and its members in one transaction. build returns the pods
+// in the order of their ranks. It may read in tx, and may run more than once.
 func (s *Store) CreateCluster(ctx context.Context, build func(tx *Tx) (Cluster, []Pod, error)) (c Cluster, members []Pod, err error) {
 	err = s.write(ctx, func(tx *Tx) error {
 		if c, members, err = build(tx); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) CreateCluster(ctx context.Context, build func(tx *Tx) (Cluster, 
 	return c, members, err
 }
 
-// checkClusterGPUs goes by the largest machine of the catalog, as checkPodGPU does.
+// checkClusterGPUs checks against the catalog's largest machine, as checkPodGPU does.
 func checkClusterGPUs(c ClusterCompute) error {
 	if c.GPUCountPerPod > catalog.MaxGPUs {
 		return refusef("invalid gpuCountPerPod of a cluster: expected %d at most, got %d", catalog.MaxGPUs, c.GPUCountPerPod)
@@ -91,7 +91,7 @@ func checkClusterGPUs(c ClusterCompute) error {
 	return nil
 }
 
-// UpdateCluster changes a cluster, and none of its members.
+// UpdateCluster changes a cluster, but not its members.
 func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Cluster)) (c Cluster, err error) {
 	err = s.write(ctx, func(tx *Tx) error {
 		c = Cluster{}
@@ -104,7 +104,7 @@ func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Clu
 	return c, err
 }
 
-// DeleteCluster deletes a cluster and all of its members.
+// DeleteCluster deletes a cluster and its members.
 func (s *Store) DeleteCluster(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
 		members, err := tx.owners(pods, id)

@@ -7,12 +7,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// Container is what a container is made of. Templates have one, and endpoints
-// have one of their own, copied from a template or following it.
+// Container configures a container. Templates, endpoints and pods have one. An endpoint's
+// Container is a copy of a template's, or follows it.
 type Container struct {
 	Image      string            `json:"image"`
-	Entrypoint []string          `json:"entrypoint,omitempty"` // of documents from before Args held it
-	Args       string            `json:"args,omitempty"`       // see startcmd; empty: the image's own
+	Entrypoint []string          `json:"entrypoint,omitempty"` // only in old documents; now part of Args
+	Args       string            `json:"args,omitempty"`       // see startcmd; empty: the image's command
 	Disk       int64             `json:"disk"`                 // GB
 	Env        map[string]string `json:"env,omitempty"`
 	Ports      []string          `json:"ports,omitempty"`    // "<1..65535>/<http|tcp>"
@@ -41,11 +41,11 @@ func (c Container) StoredArgs() string {
 	if len(c.Entrypoint) == 0 {
 		return c.Args
 	}
-	command, _ := c.Command() // what can't be split is one word
+	command, _ := c.Command() // invalid Args are one word
 	return command.JSON()
 }
 
-// comparableArgs is the same for args that mean the same.
+// comparableArgs returns equal texts for equivalent start commands.
 func (c Container) comparableArgs() string {
 	command, err := c.Command()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c Container) refs() []string {
 	return []string{c.Registry}
 }
 
-// checkRegistry refuses a registry auth that does not exist.
+// checkRegistry rejects a registry auth that doesn't exist.
 func (tx *Tx) checkRegistry(c Container) error {
 	if c.Registry == "" {
 		return nil

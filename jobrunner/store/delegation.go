@@ -2,12 +2,12 @@ package store
 
 import "context"
 
-// Delegation lets a deployment pull an image from a registry of AWS (ECR) without
-// a password. Its name is empty where it has none; names need not be unique.
+// Delegation lets a deployment pull an image from a registry of AWS (ECR) without a
+// password. Its name may be empty and need not be unique.
 type Delegation struct {
 	Head
 
-	// Owner is the owner of the API key that made it.
+	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner"`
 	ECRImage
 }
@@ -29,7 +29,7 @@ func (s *Store) Delegations(ctx context.Context) ([]Delegation, error) {
 	return list[Delegation](ctx, s)
 }
 
-// CreateDelegation keeps a delegation under an id of its own.
+// CreateDelegation stores a delegation with a new id.
 func (s *Store) CreateDelegation(ctx context.Context, d Delegation) (Delegation, error) {
 	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&d, now) })

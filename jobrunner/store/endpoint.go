@@ -12,12 +12,13 @@ type Endpoint struct {
 	Head
 	Type string `json:"type"` // QUEUE or LOAD_BALANCER, fixed
 
-	// TemplateID is the template that the endpoint follows, "" for none. The
-	// Container then equals the template's, and changes with it.
+	// TemplateID is the template that the endpoint is linked to, or "". Container then
+	// equals the template's, and changes with it.
 	TemplateID string `json:"templateId,omitempty"`
 	Container
 
-	// GPU and CPU are the workers' compute; with neither, any will do.
+	// GPU and CPU are the workers' compute. At most one is set; if neither is, workers run
+	// on any machine.
 	GPU *GPU  `json:"gpu,omitempty"`
 	CPU []CPU `json:"cpu,omitempty"`
 
@@ -30,13 +31,12 @@ type Endpoint struct {
 	Timeout        int64    `json:"timeout"`                  // ms of a job's execution; 0: never set
 	FlashBoot      string   `json:"flashboot"`                // OFF, FLASHBOOT or PRIORITY_FLASHBOOT
 
-	// Version counts the changes of what workers are made of since the creation.
+	// Version counts the releases since the creation: changes of the worker spec.
 	Version int64 `json:"version"`
 }
 
-// GPU is a choice of GPUs. It was made either by pools, less the excluded
-// types, or by types in order of priority; where both are empty, any GPU will
-// do.
+// GPU selects GPUs either by pools, without the excluded types, or by types in order of
+// priority. If both lists are empty, it selects any GPU.
 type GPU struct {
 	Pools               []string `json:"pools,omitempty"`
 	ExcludedTypes       []string `json:"excludedTypes,omitempty"`
@@ -46,20 +46,20 @@ type GPU struct {
 	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // "": no floor
 }
 
-// CPU is one configuration that will do.
+// CPU is an acceptable configuration.
 type CPU struct {
 	FlavorID  string `json:"id"`
 	VCPUCount int64  `json:"vcpuCount"`
 }
 
-// The signals that Scaling knows.
+// The types of Scaling.
 const (
 	QueueDelay   = "QUEUE_DELAY"
 	RequestCount = "REQUEST_COUNT"
 )
 
-// Scaling says when workers are added: Value is seconds in the queue for
-// QUEUE_DELAY, requests per worker for REQUEST_COUNT.
+// Scaling configures when workers are added. Value is the seconds in the queue for
+// QUEUE_DELAY, and the requests per worker for REQUEST_COUNT.
 type Scaling struct {
 	Type  string  `json:"type"`
 	Value float64 `json:"value"`
@@ -81,13 +81,13 @@ func (e *Endpoint) refs() []string {
 	return refs
 }
 
-// Link makes the endpoint follow a template, as API v1 does.
+// Link links the endpoint to a template, as API v1 does.
 func (e *Endpoint) Link(t Template) { e.TemplateID, e.Container = t.ID, t.clone() }
 
-// Copy takes a template's container over once, as API v2 does.
+// Copy copies a template's container without a link, as API v2 does.
 func (e *Endpoint) Copy(t Template) { e.TemplateID, e.Container = "", t.clone() }
 
-// Endpoint reads one endpoint. The error wraps ErrNotFound where there is none.
+// Endpoint reads an endpoint. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 	return get[Endpoint](ctx, s, id)
 }
@@ -95,7 +95,8 @@ func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 // Endpoints lists the endpoints, the oldest first.
 func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return list[Endpoint](ctx, s) }
 
-// EndpointIDs lists the ids of the endpoints, in their order, without reading the objects.
+// EndpointIDs lists the ids of the endpoints in alphabetical order, without reading the
+// endpoints.
 func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
 		rows, err := r.Query("SELECT id FROM objects WHERE kind = ?", endpoints.key)
@@ -106,13 +107,13 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// EndpointPage lists a part of the endpoints, with the position of the next part.
+// EndpointPage lists a page of the endpoints, with the position of the next page.
 func (s *Store) EndpointPage(ctx context.Context, p Page) (part []Endpoint, next int64, err error) {
 	return page[Endpoint](ctx, s, p)
 }
 
-// CreateEndpoint keeps the endpoint that build returns under an id of its own.
-// build may read templates in tx, and may be run more than once.
+// CreateEndpoint stores the endpoint that build returns with a new id. build may read
+// templates in tx, and may run more than once.
 func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (Endpoint, error) {
 	now := s.clock.Wall()
 	var out Endpoint
@@ -134,8 +135,8 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 	return out, err
 }
 
-// UpdateEndpoint changes an endpoint. change may read templates in tx, and may
-// be run more than once.
+// UpdateEndpoint changes an endpoint. change may read templates in tx, and may run more than
+// once.
 func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *Tx, e *Endpoint) error) (Endpoint, error) {
 	var out Endpoint
 	err := s.write(ctx, func(tx *Tx) (err error) {
@@ -150,8 +151,8 @@ func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *T
 	return out, err
 }
 
-// updateEndpoint changes an endpoint, and keeps a change of what its workers are
-// made of as a release. It does not check what a change of another record leaves right.
+// updateEndpoint changes an endpoint, and stores a release if its worker spec changed. It
+// doesn't check the endpoint.
 func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoint, error) {
 	var e Endpoint
 	if err := load(tx.tx, &e, id); err != nil {
@@ -179,7 +180,7 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	return e, tx.release(e, changed)
 }
 
-// DeleteEndpoint deletes an endpoint, and never its template.
+// DeleteEndpoint deletes an endpoint, but not its template.
 func (s *Store) DeleteEndpoint(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
 		tx.changedEndpoints = append(tx.changedEndpoints, id)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkEndpoint refuses an endpoint that breaks a rule between its members, or
-// names what does not exist.
+// checkEndpoint rejects an endpoint with contradictory members, or with references to
+// objects that don't exist.
 func (tx *Tx) checkEndpoint(e Endpoint) error {
 	for _, check := range []func(Endpoint) error{
 		checkWorkers, checkScaling, checkCompute, tx.checkExclusions, checkCUDA, tx.checkTemplate, tx.checkVolumes,
@@ -18,8 +18,8 @@ func (tx *Tx) checkEndpoint(e Endpoint) error {
 	return tx.checkRegistry(e.Container)
 }
 
-// MaxWorkers is how many workers an endpoint may have: each costs this machine
-// something also where it does nothing.
+// MaxWorkers limits an endpoint's workers, because even an idle worker uses resources of
+// this machine.
 const MaxWorkers = 1000
 
 func checkWorkers(e Endpoint) error {
@@ -46,8 +46,8 @@ func checkCompute(e Endpoint) error {
 	return nil
 }
 
-// checkExclusions takes a type for a slip of the pen where every pool is known
-// and none has it. Pools are an open list: of an unknown one nothing is known.
+// checkExclusions rejects an excluded type that is in none of the pools. It accepts any type
+// if a pool isn't in the catalog, because the pool's types are unknown then.
 func (tx *Tx) checkExclusions(e Endpoint) error {
 	if e.GPU == nil || len(e.GPU.ExcludedTypes) == 0 {
 		return nil

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// ErrNotFound says that there is no such object. The error that wraps it names
-// the kind and the id.
+// ErrNotFound means that an object doesn't exist. The error that wraps it names the kind and
+// the id.
 var ErrNotFound = errors.New("not found")
 
-// Refusal is the breach of a rule. Its text is for the caller of the API: it
-// says what is refused and why, and holds no secret.
+// Refusal rejects a request that breaks a rule. Its text is for the caller of the API, and
+// has no secrets.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Conflict is a refusal because of another object.
+// Conflict rejects a request because of another object.
 type Conflict string
 
 func (c Conflict) Error() string { return string(c) }

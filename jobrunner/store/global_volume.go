@@ -2,29 +2,29 @@ package store
 
 import "context"
 
-// GlobalVolume is storage without a size or a place. Its name need not be unique. Nothing
-// mounts one yet: the operator has not documented how.
+// GlobalVolume is storage without a size or data center. Its name need not be unique. It
+// can't be mounted yet, because the operator hasn't documented how.
 type GlobalVolume struct {
 	Head
 
-	// Owner is the owner of the API key that made it.
+	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner"`
 }
 
 func (v *GlobalVolume) kind() kind     { return globalVolumes }
 func (v *GlobalVolume) refs() []string { return nil }
 
-// GlobalVolume reads one volume. The error wraps ErrNotFound if it doesn't exist.
+// GlobalVolume reads a volume. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) GlobalVolume(ctx context.Context, id string) (GlobalVolume, error) {
 	return get[GlobalVolume](ctx, s, id)
 }
 
-// GlobalVolumePage lists a part of the volumes, with the position of the next part.
+// GlobalVolumePage lists a page of the volumes, with the position of the next page.
 func (s *Store) GlobalVolumePage(ctx context.Context, p Page) (part []GlobalVolume, next int64, err error) {
 	return page[GlobalVolume](ctx, s, p)
 }
 
-// CreateGlobalVolume stores a volume under an id of its own.
+// CreateGlobalVolume stores a volume with a new id.
 func (s *Store) CreateGlobalVolume(ctx context.Context, v GlobalVolume) (GlobalVolume, error) {
 	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&v, now) })

@@ -8,23 +8,22 @@ import (
 
 const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// IDLength is how many characters the id of an object has.
+// IDLength is the length of an object's id.
 const IDLength = 12
 
-// IsID tells whether a text has the form of an object's id.
+// IsID reports whether a text has the form of an object's id.
 func IsID(text string) bool {
 	return len(text) == IDLength && strings.Trim(text, idAlphabet) == ""
 }
 
-// Reserved are the first path segments after /v2 that name resources of the
-// management API; what else stands there is the id of an endpoint.
+// Reserved lists the path segments after /v2 that belong to the management API. Any other
+// segment is the id of an endpoint.
 var Reserved = []string{
 	"account", "billing", "catalog", "clusters", "global-volumes", "network-volumes", "openapi.json",
 	"organization", "pods", "registries", "serverless", "templates",
 }
 
-// newID makes an id that no other object has (62 random bits) and that no path
-// of the API has another meaning for.
+// newID returns a random id (62 bits) that isn't Reserved.
 func newID() string {
 	for {
 		id := make([]byte, 0, IDLength)

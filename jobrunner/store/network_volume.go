@@ -4,11 +4,11 @@ import (
 	"context"
 )
 
-// NetworkVolume is storage that workers of a data center can mount. Its name
-// need not be unique.
+// NetworkVolume is storage that workers and pods of a data center can mount. Its name need
+// not be unique.
 type NetworkVolume struct {
 	Head
-	Size       int64  `json:"size"` // GB, may only grow
+	Size       int64  `json:"size"` // GB; can only grow
 	DataCenter string `json:"dataCenter"`
 	Type       string `json:"type"` // tier
 }
@@ -16,8 +16,7 @@ type NetworkVolume struct {
 func (v *NetworkVolume) kind() kind     { return networkVolumes }
 func (v *NetworkVolume) refs() []string { return nil }
 
-// NetworkVolume reads one volume. The error wraps ErrNotFound where there is
-// none.
+// NetworkVolume reads a volume. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) NetworkVolume(ctx context.Context, id string) (NetworkVolume, error) {
 	return get[NetworkVolume](ctx, s, id)
 }
@@ -27,7 +26,7 @@ func (s *Store) NetworkVolumes(ctx context.Context) ([]NetworkVolume, error) {
 	return list[NetworkVolume](ctx, s)
 }
 
-// CreateNetworkVolume keeps v under an id of its own.
+// CreateNetworkVolume stores v with a new id.
 func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {
 	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error {
@@ -39,15 +38,14 @@ func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (Netwo
 	return v, err
 }
 
-// VolumeChange is what an update of a network volume asks for; nil leaves as
-// it is.
+// VolumeChange is an update of a network volume. A nil member stays unchanged.
 type VolumeChange struct {
 	Name *string
 	Size *int64 // GB
 }
 
-// UpdateNetworkVolume changes a volume. A size that is not above the current
-// one is refused (service description, States and transitions).
+// UpdateNetworkVolume changes a volume. It rejects a size that isn't above the current one
+// (service description, States and transitions).
 func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change VolumeChange) (NetworkVolume, error) {
 	var out NetworkVolume
 	err := s.write(ctx, func(tx *Tx) error {
@@ -73,9 +71,9 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 	return out, err
 }
 
-// DeleteNetworkVolume deletes a volume. Endpoints and pods that named it name it no
-// more: no source has a refusal, and a volume must be replaceable while
-// endpoints stay.
+// DeleteNetworkVolume deletes a volume and removes it from endpoints and pods. It doesn't
+// reject the deletion of a used volume, because no source documents that, and a volume must
+// be replaceable without deleting its endpoints.
 func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
 		users, err := tx.owners(endpoints, id)

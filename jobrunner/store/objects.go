@@ -12,10 +12,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// kind is a sort of record. Its key is in the database.
+// kind is a kind of record.
 type kind struct {
-	key   string
-	label string // for people
+	key   string // in the database
+	label string // for messages
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 	globalVolumes  = kind{"globalVolume", "global volume"}
 )
 
-// Head holds the members of every record.
+// Head has the members that all records share.
 type Head struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -47,6 +47,7 @@ type record interface {
 	refs() []string // ids of the records that it refers to
 }
 
+// load reads a record.
 func load(q sqldb.Querier, r record, id string) error {
 	var doc []byte
 	err := q.QueryRow("SELECT doc FROM objects WHERE id = ? AND kind = ?", id, r.kind().key).Scan(&doc)
@@ -84,14 +85,14 @@ func list[T any, P interface {
 		"SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
 }
 
-// Page is a part of a list, the newest first.
+// Page selects a page of a list that is sorted by age, the newest first.
 type Page struct {
-	Before int64 // position of the last record of the page before; math.MaxInt64 for the first page
+	Before int64 // position of the previous page's last record; math.MaxInt64 for the first page
 	Limit  int
 }
 
-// page reads a part of the records of a kind. next is the position of its last record; 0
-// if none is older.
+// page reads a page of the records of a kind. next is the Before of the next page, or 0 if
+// this is the last one.
 func page[T any, P interface {
 	*T
 	record
@@ -107,8 +108,7 @@ func page[T any, P interface {
 	return out, next, err
 }
 
-// documents decodes the rows of a query, a document with its position each, in their
-// order.
+// documents decodes the rows of a query, which have a document and its position.
 func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, position int64, one *T) error, query string, args ...any) ([]T, error) {
 	out := []T{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -116,7 +116,7 @@ func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, pos
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // an error of reading is in Err
+		defer func() { _ = rows.Close() }() // Err has the error of reading
 		for rows.Next() {
 			var doc sql.RawBytes
 			var position int64
@@ -134,7 +134,7 @@ func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, pos
 	return out, err
 }
 
-// insert writes a new record and gives it its id.
+// insert stores a new record and sets its id.
 func (tx *Tx) insert(r record, now time.Time) error {
 	h := r.head()
 	h.ID, h.Created = newID(), now.UTC().Truncate(time.Millisecond)
@@ -149,7 +149,7 @@ func (tx *Tx) insert(r record, now time.Time) error {
 	return tx.saveRefs(r)
 }
 
-// save writes a record that exists.
+// save updates an existing record.
 func (tx *Tx) save(r record) error {
 	doc, err := json.Marshal(r)
 	if err != nil {
@@ -165,7 +165,7 @@ func (tx *Tx) save(r record) error {
 	return tx.saveRefs(r)
 }
 
-// nameConflict turns the violation of a unique name into a refusal.
+// nameConflict converts the violation of a unique name to a Refusal or a Conflict.
 func nameConflict(r record, err error) error {
 	switch {
 	case sqldb.IsUnique(err) && r.kind() == secrets:
@@ -176,7 +176,7 @@ func nameConflict(r record, err error) error {
 	return err
 }
 
-// saveRefs stores which records r refers to, so that deleting one of them can find r.
+// saveRefs stores the references of r, so that the deletion of their targets can find r.
 func (tx *Tx) saveRefs(r record) error {
 	for _, target := range r.refs() {
 		_, err := tx.tx.Exec("INSERT INTO refs (target, owner) VALUES (?, ?) ON CONFLICT (target, owner) DO NOTHING", target, r.head().ID)
@@ -187,7 +187,7 @@ func (tx *Tx) saveRefs(r record) error {
 	return nil
 }
 
-// remove deletes a record, and with it its refs.
+// remove deletes a record and its references.
 func (tx *Tx) remove(k kind, id string) error {
 	n, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)
 	if err == nil && n == 0 {
@@ -196,7 +196,7 @@ func (tx *Tx) remove(k kind, id string) error {
 	return err
 }
 
-// exists reports whether there is a record of the kind.
+// exists reports whether a record of the kind exists.
 func (tx *Tx) exists(k kind, id string) (bool, error) {
 	var found int
 	err := tx.tx.QueryRow("SELECT 1 FROM objects WHERE id = ? AND kind = ?", id, k.key).Scan(&found)
@@ -206,18 +206,18 @@ func (tx *Tx) exists(k kind, id string) (bool, error) {
 	return err == nil, err
 }
 
-// owners are the ids of the records of a kind that name the target.
+// owners returns the ids of a kind's records that refer to the target.
 func (tx *Tx) owners(k kind, target string) ([]string, error) {
 	rows, err := tx.tx.Query("SELECT o.id FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", target, k.key)
 	return column(rows, err)
 }
 
-// column reads the one column of an answer.
+// column reads the only column of a result.
 func column(rows sqldb.Rows, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // an error of reading is in Err
+	defer func() { _ = rows.Close() }() // Err has the error of reading
 	var out []string
 	for rows.Next() {
 		var one string
@@ -229,7 +229,7 @@ func column(rows sqldb.Rows, err error) ([]string, error) {
 	return out, rows.Err()
 }
 
-// without is the list less one id.
+// without returns a copy of ids without one id.
 func without(ids []string, id string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 }

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// officialTemplates are those that come with the program: anybody may use and nobody
-// may change them.
+// officialTemplates are built in. Anybody can use them, but nobody can change them.
 var officialTemplates = []Template{
 	official("official-echo", "Echo worker", "builtin/echo", func(t *Template) { t.Serverless = true }),
 	official("official-conformance", "Worker that does what its input says", "builtin/conformance", func(t *Template) { t.Serverless = true }),
@@ -20,7 +19,7 @@ func official(id, name, image string, set func(*Template)) Template {
 	return t
 }
 
-// OfficialTemplates are the templates that come with the program.
+// OfficialTemplates returns the built-in templates.
 func OfficialTemplates() []Template {
 	out := make([]Template, len(officialTemplates))
 	for i, t := range officialTemplates {
@@ -30,8 +29,8 @@ func OfficialTemplates() []Template {
 	return out
 }
 
-// officialTemplate is one of them where err says that there is no such template of
-// a user.
+// officialTemplate returns the built-in template with an id if err is ErrNotFound, and t and
+// err otherwise.
 func officialTemplate(id string, t Template, err error) (Template, error) {
 	if errors.Is(err, ErrNotFound) {
 		if i := slices.IndexFunc(officialTemplates, func(t Template) bool { return t.ID == id }); i >= 0 {
@@ -41,10 +40,10 @@ func officialTemplate(id string, t Template, err error) (Template, error) {
 	return t, err
 }
 
-// ErrOfficial refuses a change of a template that comes with the program: 403.
+// ErrOfficial rejects a change of a built-in template: 403.
 var ErrOfficial = errors.New("the template comes with the deployment, and is nobody's to change or delete: create one of your own")
 
-// IsOfficial tells whether an id is that of a template that comes with the program.
+// IsOfficial reports whether a template is built in.
 func IsOfficial(id string) bool {
 	return slices.ContainsFunc(officialTemplates, func(t Template) bool { return t.ID == id })
 }

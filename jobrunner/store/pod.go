@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Pod is a container that its user starts and stops. Its name need not be unique.
+// Pod is a container that its user can start and stop. Its name need not be unique.
 type Pod struct {
 	Head
 	Container
 
-	// Owner is the owner of the API key that made it.
+	// Owner is the owner of the API key that created it.
 	Owner string `json:"owner,omitempty"`
-	// TemplateID is the template that it was made from through API v1, "" for none.
-	// The pod does not follow it.
+	// TemplateID is the template from which API v1 created it, or "". Later changes of the
+	// template don't affect the pod.
 	TemplateID string `json:"templateId,omitempty"`
 
-	// Of GPU and CPU, one is set.
+	// Exactly one of GPU and CPU is set.
 	GPU *PodGPU `json:"gpu,omitempty"`
 	CPU *PodCPU `json:"cpu,omitempty"`
 
-	// Volume is the pod's own storage, of size 0 where it has none. Its path is that
-	// of the network volume, too, where it has one of these.
+	// Volume is the pod's own storage; its size is 0 if the pod has none. Its path is also
+	// the path of the network volume.
 	Volume        LocalVolume `json:"volume"`
 	NetworkVolume string      `json:"networkVolume,omitempty"` // id
 
@@ -32,26 +32,26 @@ type Pod struct {
 	GlobalNetworking bool     `json:"globalNetworking,omitempty"`
 	Interruptible    bool     `json:"interruptible,omitempty"` // API v1 only
 
-	// HiddenEnv are variables that no answer shows: those of a cluster's member.
+	// HiddenEnv has the variables of a cluster's member, which API responses omit.
 	HiddenEnv map[string]string `json:"hiddenEnv,omitempty"`
-	// Cluster is the membership in a cluster, nil for a pod of its own.
+	// Cluster is nil if the pod isn't a member of a cluster.
 	Cluster *ClusterMember `json:"cluster,omitempty"`
 
 	PodState
 }
 
-// PodGPU is the GPUs that a pod asks for: so many of one of the types, the best
-// first, or of any where there is none.
+// PodGPU requests GPUs of the first type in the list that has stock, or of any type if the
+// list is empty.
 type PodGPU struct {
 	TypeIDs             []string `json:"typeIds,omitempty"`
 	Count               int64    `json:"count"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // empty: any
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // "": no floor
-	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB, of a machine that stands in for all, as the next
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // "": any
+	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB; not checked against this machine, nor is MinVCPUPerGPU
 	MinVCPUPerGPU       int64    `json:"minVcpuPerGpu,omitempty"`
 }
 
-// PodCPU is the CPU flavours that will do for a pod, the best first.
+// PodCPU requests vCPUs of one of the flavors, the best first.
 type PodCPU struct {
 	FlavorIDs []string `json:"flavorIds"`
 	VCPUCount int64    `json:"vcpuCount"`
@@ -60,7 +60,7 @@ type PodCPU struct {
 // ClusterMember is a pod's place in a cluster.
 type ClusterMember struct {
 	ID   string `json:"id"`
-	Rank *int64 `json:"rank"` // nil: not known yet
+	Rank *int64 `json:"rank"` // nil until it is known
 	Role string `json:"role,omitempty"`
 	IP   string `json:"ip,omitempty"`
 	// Size is the number of the cluster's pods.
@@ -69,8 +69,7 @@ type ClusterMember struct {
 	Network string `json:"network,omitempty"`
 }
 
-// PodStatus is the state of a pod, in the words of API v2. Package pod has the ways from
-// one to another.
+// PodStatus is the state of a pod, as in API v2. Package pod has its transitions.
 type PodStatus string
 
 // The states of a pod.
@@ -83,40 +82,41 @@ const (
 	PodTerminated   PodStatus = "TERMINATED"
 )
 
-// Active tells whether something of the pod runs, or is to run.
+// Active reports whether the pod runs or will run.
 func (s PodStatus) Active() bool {
 	return s == PodProvisioning || s == PodStarting || s == PodRunning
 }
 
-// PodState is what the deployment has done with a pod.
+// PodState is the actual state of a pod.
 type PodState struct {
 	Status PodStatus `json:"status"`
-	// Reason says, for people, why it waits, or how it ended; "" for nothing to say.
+	// Reason is why the pod waits or how it ended, for people, or "".
 	Reason string `json:"reason,omitempty"`
-	// Changed and ChangedAt are the last event of its life, for people.
+	// Changed is the pod's last event, for people.
 	Changed   string    `json:"changed,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
-	StartedAt time.Time `json:"startedAt,omitzero"` // the last time; zero: never
-	// Run counts what is started: a change of it replaces what runs.
+	StartedAt time.Time `json:"startedAt,omitzero"` // last start; zero: never
+	// Run numbers the pod's containers. When it changes, a new container replaces the
+	// running one.
 	Run int64 `json:"run"`
-	// WipeVolume says that the volume is to be emptied before the next start.
+	// WipeVolume requests that the volume is emptied before the next start.
 	WipeVolume bool `json:"wipeVolume,omitempty"`
 
-	// Machine is the deployment that runs it, "" for none yet.
+	// Machine is the deployment that runs the pod, or "".
 	Machine      string    `json:"machine,omitempty"`
 	DataCenterID string    `json:"dataCenterId,omitempty"`
 	CUDAVersion  string    `json:"cudaVersion,omitempty"` // of the machine's driver
-	GPUTypeID    string    `json:"gpuTypeId,omitempty"`   // of the GPUs that it had last
-	Devices      []string  `json:"devices,omitempty"`     // UUIDs, while it holds them
+	GPUTypeID    string    `json:"gpuTypeId,omitempty"`   // of its last GPUs
+	Devices      []string  `json:"devices,omitempty"`     // UUIDs of its current GPUs
 	OpenPorts    []PodPort `json:"openPorts,omitempty"`   // while it runs
 	NetworkIP    string    `json:"networkIp,omitempty"`   // in the global network, while it runs
 }
 
-// PodPort is a port of a pod, and where it is reached.
+// PodPort is a port of a pod with its public address.
 type PodPort struct {
 	Private  int    `json:"private"`
-	Public   int    `json:"public,omitempty"` // 0: nowhere
-	IP       string `json:"ip,omitempty"`     // where Public is; "": on the jobrunner's machine
+	Public   int    `json:"public,omitempty"` // 0: not public
+	IP       string `json:"ip,omitempty"`     // of Public; "": the jobrunner's machine
 	Protocol string `json:"protocol"`         // http or tcp
 }
 
@@ -135,58 +135,58 @@ func (p *Pod) refs() []string {
 	return refs
 }
 
-// Pod reads one pod. The error wraps ErrNotFound where there is none.
+// Pod reads a pod. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return get[Pod](ctx, s, id) }
 
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return list[Pod](ctx, s) }
 
-// PodPage lists a part of the pods, with the position of the next part.
+// PodPage lists a page of the pods, with the position of the next page.
 func (s *Store) PodPage(ctx context.Context, p Page) (part []Pod, next int64, err error) {
 	return page[Pod](ctx, s, p)
 }
 
-// Pod reads one pod inside of the transaction.
+// Pod reads a pod in the transaction.
 func (tx *Tx) Pod(id string) (p Pod, err error) { return p, load(tx.tx, &p, id) }
 
-// OnPodChange has f called after the commit of any change to a pod: its creation, its
-// update, its deletion. As with endpoints, f reads the pod again to know its state.
+// OnPodChange calls f after the commit of a pod's creation, update or deletion. f must read
+// the pod, because calls can arrive out of order.
 func (s *Store) OnPodChange(f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.podHooks = append(s.podHooks, f)
 }
 
-// CreatePods keeps the pods that build returns, all or none, each under an id of its
-// own. build may read and write in tx, and may be run more than once.
+// CreatePods stores the pods that build returns with new ids, in one transaction. build may
+// read and write in tx, and may run more than once.
 func (s *Store) CreatePods(ctx context.Context, build func(tx *Tx) ([]Pod, error)) ([]Pod, error) {
 	var out []Pod
 	err := s.write(ctx, func(tx *Tx) error {
-		made, err := build(tx)
+		pods, err := build(tx)
 		if err != nil {
 			return err
 		}
-		for i := range made {
-			if err := tx.InsertPod(&made[i]); err != nil {
+		for i := range pods {
+			if err := tx.InsertPod(&pods[i]); err != nil {
 				return err
 			}
 		}
-		out = made
+		out = pods
 		return nil
 	})
 	return out, err
 }
 
-// InsertPod checks a new pod and keeps it under an id of its own.
+// InsertPod checks a new pod and stores it with a new id.
 func (tx *Tx) InsertPod(p *Pod) error {
 	if err := tx.checkPod(*p); err != nil {
 		return err
 	}
-	place, err := tx.placePod(*p)
+	dataCenter, err := tx.placePod(*p)
 	if err != nil {
 		return err
 	}
-	p.DataCenterID = place
+	p.DataCenterID = dataCenter
 	if err := tx.insert(p, tx.now); err != nil {
 		return err
 	}
@@ -194,8 +194,7 @@ func (tx *Tx) InsertPod(p *Pod) error {
 	return nil
 }
 
-// UpdatePod changes a pod. change may read templates in tx, and may be run more than
-// once.
+// UpdatePod changes a pod. change may read templates in tx, and may run more than once.
 func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p *Pod) error) (Pod, error) {
 	var out Pod
 	err := s.write(ctx, func(tx *Tx) (err error) {
@@ -210,7 +209,7 @@ func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p 
 	return out, err
 }
 
-// ReportPod changes the state of a pod as the deployment finds it, and calls nobody.
+// ReportPod changes the actual state of a pod, without calling the hooks of OnPodChange.
 func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) error) (Pod, error) {
 	var out Pod
 	err := s.write(ctx, func(tx *Tx) error {
@@ -227,8 +226,7 @@ func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) er
 	return out, err
 }
 
-// UpdatePod changes a pod inside of the transaction. It does not check what a change of
-// another record leaves right.
+// UpdatePod changes a pod in the transaction. It doesn't check the pod.
 func (tx *Tx) UpdatePod(id string, change func(p *Pod) error) (Pod, error) {
 	p, err := tx.Pod(id)
 	if err != nil {
@@ -241,7 +239,7 @@ func (tx *Tx) UpdatePod(id string, change func(p *Pod) error) (Pod, error) {
 	return p, tx.save(&p)
 }
 
-// DeletePod deletes a pod that allow agrees to; nil: any.
+// DeletePod deletes a pod, unless allow isn't nil and returns an error.
 func (s *Store) DeletePod(ctx context.Context, id string, allow func(p Pod) error) error {
 	return s.delete(ctx, func(tx *Tx) error {
 		p, err := tx.Pod(id)
@@ -257,17 +255,17 @@ func (s *Store) DeletePod(ctx context.Context, id string, allow func(p Pod) erro
 	})
 }
 
-// RemovePod deletes a pod inside of the transaction.
+// RemovePod deletes a pod in the transaction.
 func (tx *Tx) RemovePod(id string) error {
 	tx.changedPods = append(tx.changedPods, id)
 	return tx.remove(pods, id)
 }
 
-// UseTemplate takes a pod template's settings over once, without its volume.
+// UseTemplate copies a template's settings, except its volume.
 func (p *Pod) UseTemplate(t Template) { p.Container = t.clone() }
 
-// Settings are what a container of the pod is made of. A change of them replaces one that
-// runs.
+// Settings returns the settings that define the pod's container. If they change, a new
+// container replaces the running one.
 func (p *Pod) Settings() Pod {
 	c := Pod{Container: p.clone(), GPU: p.GPU, CPU: p.CPU, Volume: p.Volume, NetworkVolume: p.NetworkVolume, HiddenEnv: maps.Clone(p.HiddenEnv)}
 	if len(c.Env) == 0 {
@@ -280,8 +278,7 @@ func (p *Pod) Settings() Pod {
 	return c
 }
 
-// detachPods takes a network volume from the pods that name it. What runs keeps its
-// mount until it ends.
+// detachPods removes a network volume from its pods. Running containers keep their mounts.
 func (tx *Tx) detachPods(volume string) error {
 	users, err := tx.owners(pods, volume)
 	if err != nil {
@@ -295,7 +292,7 @@ func (tx *Tx) detachPods(volume string) error {
 	return nil
 }
 
-// podThatUses is a pod that names a record, "" for none.
+// podThatUses returns the id of a pod that refers to a record, or "".
 func (tx *Tx) podThatUses(target string) (id string, err error) {
 	users, err := tx.owners(pods, target)
 	if err != nil || len(users) == 0 {

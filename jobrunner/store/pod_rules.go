@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// checkPod refuses a pod that breaks a rule between its members, or names what does
-// not exist.
+// checkPod rejects a pod with contradictory members, or with references to objects that
+// don't exist.
 func (tx *Tx) checkPod(p Pod) error {
 	for _, check := range []func(Pod) error{checkPodCompute, tx.checkPodGPU, tx.checkPodCPU, checkPodStorage, tx.checkPodNetwork, tx.checkPodVolume} {
 		if err := check(p); err != nil {
@@ -25,8 +25,8 @@ func checkPodCompute(p Pod) error {
 	return nil
 }
 
-// checkPodGPU goes by the largest machine of the catalog, not by this one: a pod that
-// this machine can't run waits.
+// checkPodGPU checks against the catalog's largest machine, not against this one. If this
+// machine can't run a pod, the pod waits.
 func (tx *Tx) checkPodGPU(p Pod) error {
 	if p.GPU == nil {
 		return nil
@@ -50,7 +50,7 @@ func (tx *Tx) checkPodGPU(p Pod) error {
 	return nil
 }
 
-// checkPodCPU checks the count where the flavour is known.
+// checkPodCPU checks the count if the catalog has the flavor.
 func (tx *Tx) checkPodCPU(p Pod) error {
 	if p.CPU == nil {
 		return nil
@@ -73,7 +73,7 @@ func checkPodStorage(p Pod) error {
 	return nil
 }
 
-// checkPodNetwork: the global network is for pods with NVIDIA GPUs.
+// checkPodNetwork restricts the global network to pods with NVIDIA GPUs.
 func (tx *Tx) checkPodNetwork(p Pod) error {
 	if !p.GlobalNetworking {
 		return nil
@@ -89,7 +89,7 @@ func (tx *Tx) checkPodNetwork(p Pod) error {
 	return nil
 }
 
-// checkPodVolume: a network volume exists, and is where the pod may be.
+// checkPodVolume requires that the network volume exists in a data center of the pod.
 func (tx *Tx) checkPodVolume(p Pod) error {
 	if p.NetworkVolume == "" {
 		return nil
@@ -111,8 +111,8 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 	return nil
 }
 
-// volumePlace is the data center of a network volume, "" for none.
-func (tx *Tx) volumePlace(id string) (string, error) {
+// volumeDataCenter returns the data center of a network volume. It returns "" for the id "".
+func (tx *Tx) volumeDataCenter(id string) (string, error) {
 	if id == "" {
 		return "", nil
 	}
@@ -121,11 +121,11 @@ func (tx *Tx) volumePlace(id string) (string, error) {
 	return v.DataCenter, err
 }
 
-// placePod finds the data center of a new pod: that of its network volume, or the first
-// that it asks for, since this machine stands in for all; or, where the catalog's file
-// says what there is, one with stock. Without any the pod is refused.
-func (tx *Tx) placePod(p Pod) (place string, err error) {
-	volume, err := tx.volumePlace(p.NetworkVolume)
+// placePod returns the data center of a new pod. If the catalog's file restricts stock, it is
+// one with stock, or the pod is rejected. Otherwise it is the network volume's data center
+// or the first requested one, because this machine represents all of them.
+func (tx *Tx) placePod(p Pod) (dataCenter string, err error) {
+	volume, err := tx.volumeDataCenter(p.NetworkVolume)
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (tx *Tx) placePod(p Pod) (place string, err error) {
 		return allowed[0], nil
 	}
 	var placings []catalog.Placing
-	var wanted []string // or any
+	var wanted []string // empty: any
 	if p.GPU != nil {
 		wanted = p.GPU.TypeIDs
 		types := wanted
@@ -159,14 +159,14 @@ func (tx *Tx) placePod(p Pod) (place string, err error) {
 			placings = append(placings, catalog.Placing{CPU: id})
 		}
 	}
-	for _, what := range placings {
-		what.Cloud, what.Product = p.Cloud, catalog.Pod
+	for _, placing := range placings {
+		placing.Cloud, placing.Product = p.Cloud, catalog.Pod
 		if p.Cluster != nil {
-			what.Product = catalog.Cluster
+			placing.Product = catalog.Cluster
 		}
-		// What the file does not state waits for the machine's own.
-		if place := offered.Place(what, allowed, true); place != "" {
-			return place, nil
+		// A type without a stated stock is limited by this machine later.
+		if dataCenter := offered.Place(placing, allowed, true); dataCenter != "" {
+			return dataCenter, nil
 		}
 	}
 	return "", refusef("%s (%s cloud): try other data centers or another type", catalog.NoStock(wanted, "any GPU", allowed), p.Cloud)

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// RegistryAuth is a credential for private images, without the credential. Its
-// name is unique.
+// RegistryAuth is a registry login for private images, without its Credentials. Its name is
+// unique.
 type RegistryAuth struct{ Head }
 
-// Credentials are what a registry asks for. They print as nothing.
+// Credentials are a registry's user name and password. Printing them doesn't reveal them.
 type Credentials struct {
 	Username string
 	Password string
@@ -19,7 +19,7 @@ func (Credentials) String() string       { return "(credentials)" }
 func (Credentials) GoString() string     { return "store.Credentials{}" }
 func (Credentials) LogValue() slog.Value { return slog.StringValue("(credentials)") }
 
-// registryRecord is the document in the database; nothing else holds both.
+// registryRecord is the document in the database.
 type registryRecord struct {
 	RegistryAuth
 	Username string `json:"username"`
@@ -29,8 +29,7 @@ type registryRecord struct {
 func (r *RegistryAuth) kind() kind     { return registryAuths }
 func (r *RegistryAuth) refs() []string { return nil }
 
-// RegistryAuth reads one registry auth. The error wraps ErrNotFound where
-// there is none.
+// RegistryAuth reads a registry auth. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) RegistryAuth(ctx context.Context, id string) (RegistryAuth, error) {
 	return get[RegistryAuth](ctx, s, id)
 }
@@ -46,7 +45,7 @@ func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error)
 	return Credentials{r.Username, r.Password}, err
 }
 
-// CreateRegistryAuth keeps the credentials under an id of their own.
+// CreateRegistryAuth stores credentials with a new id.
 func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentials) (RegistryAuth, error) {
 	now := s.clock.Wall()
 	r := registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password}
@@ -54,8 +53,8 @@ func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentia
 	return r.RegistryAuth, err
 }
 
-// DeleteRegistryAuth deletes a registry auth that no pod has. Templates and
-// endpoints that named it have none afterwards.
+// DeleteRegistryAuth deletes a registry auth and removes it from templates and endpoints. It
+// rejects the deletion while a pod uses the registry auth.
 func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
 		if user, err := tx.podThatUses(id); err != nil {

@@ -18,8 +18,7 @@ type Release struct {
 	Changes []Change  `json:"changes"`
 }
 
-// Change is a field that a release changed, with its values in JSON; null where
-// there was or is none.
+// Change is a field that a release changed. Its values are JSON, null if they are unset.
 type Change struct {
 	Field string          `json:"field"`
 	Old   json.RawMessage `json:"old"`
@@ -51,7 +50,7 @@ func (e *Endpoint) workerSpec() workerSpec {
 	}
 }
 
-// changes are the fields in which two differ, by name.
+// changes returns the fields that differ, sorted by name.
 func changes(before, after map[string]json.RawMessage) (out []Change) {
 	none := json.RawMessage("null")
 	for name, value := range after {
@@ -99,8 +98,8 @@ func (s *Store) Releases(ctx context.Context, endpoint string) ([]Release, error
 	return all, err
 }
 
-// ReleasePage lists a part of an endpoint's releases. next is the position of the last
-// one; 0 if none is older.
+// ReleasePage lists a page of an endpoint's releases. next is the Before of the next page,
+// or 0 if this is the last one.
 func (s *Store) ReleasePage(ctx context.Context, endpoint string, p Page) (out []Release, next int64, err error) {
 	decode := func(doc []byte, _ int64, one *Release) error {
 		if err := json.Unmarshal(doc, one); err != nil {

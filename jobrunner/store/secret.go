@@ -21,8 +21,9 @@ type Secret struct {
 func (s *Secret) kind() kind     { return secrets }
 func (s *Secret) refs() []string { return nil }
 
-// SecretKey names the file of the key that encrypts the values of secrets, which the first
-// secret makes. Without a file the key is in memory. It is set before the first write.
+// SecretKey sets the file of the key that encrypts the values of secrets. The first secret
+// creates the file. If the path is empty, the key is in memory. SecretKey must precede the
+// first write.
 func (s *Store) SecretKey(path string) { s.key.path = path }
 
 // Secret reads one secret. The error wraps ErrNotFound if it doesn't exist.
@@ -48,13 +49,13 @@ func (s *Store) CreateSecret(ctx context.Context, secret Secret, value string) (
 	return secret, err
 }
 
-// SecretChange is an update of a secret; nil leaves a member as it is.
+// SecretChange is an update of a secret. A nil member stays unchanged.
 type SecretChange struct {
 	Value       *string
 	Description *string
 }
 
-// UpdateSecret changes a secret: its value first, then its description, both or neither.
+// UpdateSecret changes a secret's value and description in one transaction.
 func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange) (Secret, error) {
 	now := s.clock.Wall()
 	var out Secret
@@ -77,13 +78,12 @@ func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange
 	return out, err
 }
 
-// DeleteSecret deletes a secret. Nothing refuses it: placeholders for it resolve to
-// nothing afterwards.
+// DeleteSecret deletes a secret, even if it is in use: its placeholders then resolve to "".
 func (s *Store) DeleteSecret(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error { return tx.remove(secrets, id) })
 }
 
-// saveValue encrypts the value of a secret. All values of a database have the same key.
+// saveValue encrypts and stores the value of a secret. All values have the same key.
 func (tx *Tx) saveValue(secret *Secret, value string) error {
 	var other string
 	err := tx.tx.QueryRow("SELECT key_id FROM secret_values LIMIT 1").Scan(&other)
@@ -99,8 +99,8 @@ func (tx *Tx) saveValue(secret *Secret, value string) error {
 	return err
 }
 
-// ResolveSecrets replaces the placeholders of secrets in environment variables, and
-// returns the values that it put there. A secret that doesn't exist is the empty string.
+// ResolveSecrets replaces the placeholders of secrets in environment variables. It returns
+// the variables and the values of the secrets. A missing secret has the value "".
 func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (resolved map[string]string, values []string, err error) {
 	known := map[string]string{}
 	for _, text := range env {
@@ -126,7 +126,8 @@ func (s *Store) ResolveSecrets(ctx context.Context, env map[string]string) (reso
 	return resolved, values, nil
 }
 
-// secretValue decrypts the value of the secret with a name in lower case; "" without one.
+// secretValue decrypts the value of the secret with a name in lower case. It returns "" if
+// the secret doesn't exist.
 func (s *Store) secretValue(ctx context.Context, name string) (string, error) {
 	var id, keyID string
 	var sealed []byte

@@ -20,11 +20,11 @@ import (
 // SecretKeyFile is the name of the key in a data folder.
 const SecretKeyFile = "secrets.key"
 
-// placeholder stands for the value of a secret in an environment variable.
+// placeholder matches the placeholder of a secret in an environment variable.
 var placeholder = regexp.MustCompile(`\{\{\s*RUNPOD_SECRET_([a-zA-Z_][a-zA-Z0-9_.\-/]*)\s*\}\}`)
 
-// KeyError says why a node can't encrypt or decrypt secrets. Its text is for the caller of
-// the API.
+// KeyError is why a node can't encrypt or decrypt secrets. Its text is for the caller of the
+// API.
 type KeyError string
 
 func (e KeyError) Error() string { return string(e) }
@@ -38,8 +38,8 @@ type secretKey struct {
 	id   string      // a hash of the key
 }
 
-// seal encrypts a value for the secret with an id. other is the id of the key that the
-// database's values have, "" without values: then the key is made if there is none.
+// seal encrypts a value of the secret with an id. other is the id of the key of the
+// database's other values. If other is "", there are none, and seal creates a missing key.
 func (k *secretKey) seal(id, value, other string) (sealed []byte, keyID string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +79,7 @@ func (k *secretKey) mismatch() error {
 	return KeyError(fmt.Sprintf("the account secrets of this database have another key than %s: put the key there with which they were stored, or delete them all", k.path))
 }
 
-// load reads the key, and makes it if it may.
+// load reads the key. If create is true, it creates a missing key.
 func (k *secretKey) load(create bool) error {
 	if k.aead != nil {
 		return nil
@@ -127,13 +127,13 @@ func (k *secretKey) read() ([]byte, error) {
 	return key, nil
 }
 
-// writeKey makes a file that is on disk before anything is encrypted with it.
+// writeKey writes the key durably, before it encrypts anything.
 func writeKey(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+SecretKeyFile+"-") // 0600
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has its name if all went well
+	defer func() { _ = os.Remove(f.Name()) }() // fails if the file was renamed
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -141,7 +141,7 @@ func writeKey(path, text string) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil { // makes the name durable
+	if dir, err := os.Open(filepath.Dir(path)); err == nil { // make the file name durable
 		_ = errors.Join(dir.Sync(), dir.Close()) // Windows flushes names with the file
 	}
 	return nil

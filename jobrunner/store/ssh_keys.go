@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// sshKeySet is the public keys of one owner of API keys, which is its name.
+// sshKeySet has the public keys of an owner of API keys. Its name is the owner.
 type sshKeySet struct {
 	Head
 	Keys []string `json:"keys"`
@@ -17,12 +17,12 @@ type sshKeySet struct {
 func (k *sshKeySet) kind() kind     { return sshKeySets }
 func (k *sshKeySet) refs() []string { return nil }
 
-// SSHKeys lists the public keys of an owner, in the order in which they were set.
+// SSHKeys lists the public keys of an owner, in the order of SetSSHKeys.
 func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {
 	var set sshKeySet
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
 		var doc []byte
-		// The latest, should two have been set at the same time.
+		// Two sets may have been stored at the same time: read the latest.
 		err := r.QueryRow("SELECT doc FROM objects WHERE kind = ? AND name = ? ORDER BY seq DESC LIMIT 1", sshKeySets.key, owner).Scan(&doc)
 		if err != nil {
 			return err

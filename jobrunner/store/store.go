@@ -1,12 +1,10 @@
-// Package store keeps the management objects of the jobrunner: templates,
-// network volumes, global volumes, registry auths, delegations, secrets, serverless
-// endpoints, pods and clusters.
-// It knows neither HTTP nor the two versions of the management API, which show the same
-// records.
+// Package store stores the management objects of the jobrunner: templates, network volumes,
+// global volumes, registry auths, delegations, secrets, serverless endpoints, pods and
+// clusters. It knows neither HTTP nor the two versions of the management API, which share
+// its records.
 //
-// Every rule that a record must obey is checked in the transaction that writes
-// it, so that concurrent calls can't break one together. A write is on disk
-// when its method returns.
+// Every rule of a record is checked in the transaction that writes it, so that concurrent
+// calls can't break it. A write is durable when its method returns.
 package store
 
 import (
@@ -19,9 +17,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// schema is the history of the store's tables. A record is one JSON document;
-// the columns beside it are what statements search by. refs says which record
-// (owner) names which other one (target).
+// schema is the history of the store's tables. A record is a JSON document with the columns
+// that statements search by. refs has the references from records (owner) to others
+// (target).
 var schema = []string{`
 CREATE TABLE objects (
 	seq  {key},
@@ -52,8 +50,7 @@ CREATE TABLE secret_values (
 	value  {blob} NOT NULL
 );`}
 
-// Store is the management objects of one deployment. Its methods may be called
-// from many goroutines.
+// Store has the management objects of a deployment. It is safe for concurrent use.
 type Store struct {
 	db      *sqldb.DB
 	clock   *clock.Clock
@@ -68,8 +65,7 @@ type Store struct {
 	volumeHooks []func(volumeID string)
 }
 
-// Open prepares the tables in db, which stays the caller's to close. Times of
-// creation are the clock's.
+// Open migrates the tables in db, which the caller must close.
 func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "store", schema); err != nil {
 		return nil, err
@@ -77,40 +73,39 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 	return &Store{db: db, clock: c}, nil
 }
 
-// UseCatalog has the pools of endpoints checked against a catalog, instead of the
-// one that is built in. It is called before the first write.
+// UseCatalog replaces the built-in catalog, against which endpoints and pods are checked. It
+// must precede the first write.
 func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
 
-// Catalog is the one that endpoints are checked against, as it is now.
+// Catalog returns the current catalog.
 func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Now() }
 
-// OnEndpointChange has f called after the commit of any change to an endpoint:
-// its creation, its update, its deletion, and a change of the template that it
-// is linked to. Calls of different changes may overlap and overtake each other:
-// f reads the endpoint again to know its state.
+// OnEndpointChange calls f after the commit of an endpoint's creation, update or deletion,
+// and of a change of its linked template. Calls may be concurrent and out of order, so f
+// must read the endpoint.
 func (s *Store) OnEndpointChange(f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hooks = append(s.hooks, f)
 }
 
-// Tx is the store inside of one transaction.
+// Tx is a transaction of the store.
 type Tx struct {
 	tx               *sqldb.Tx
 	store            *Store
 	now              time.Time
-	changedEndpoints []string // endpoints
-	changedPods      []string // pods
-	changedVolumes   []string // network volumes
+	changedEndpoints []string // ids
+	changedPods      []string // ids
+	changedVolumes   []string // ids of network volumes
 }
 
-// write runs fn in a transaction, perhaps more than once, and tells of the
-// endpoints that it touched.
+// write runs fn in a transaction, perhaps more than once, and then calls the hooks of the
+// changed objects.
 func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.Write, fn)
 }
 
-// delete is write for deletions, which must succeed on a full disk too.
+// delete is write for deletions, which must also succeed on a full disk.
 func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.WriteWithReserve, fn)
 }
@@ -138,7 +133,7 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 	return nil
 }
 
-// callEach has every hook called for every id.
+// callEach calls every hook with every id.
 func callEach(hooks []func(id string), ids []string) {
 	for _, id := range ids {
 		for _, hook := range hooks {

@@ -6,8 +6,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Template is the container configuration of pods or of serverless workers.
-// Its name is unique.
+// Template is a container configuration for pods or for serverless workers. Its name is
+// unique.
 type Template struct {
 	Head
 	Container
@@ -23,20 +23,20 @@ type Template struct {
 
 // LocalVolume is storage on the machine that survives a restart.
 type LocalVolume struct {
-	Size int64  `json:"size"` // GB; 0: none, and Path is kept for the day that there is one
+	Size int64  `json:"size"` // GB; 0: no volume, but Path is kept
 	Path string `json:"path"`
 }
 
 func (t *Template) kind() kind     { return templates }
 func (t *Template) refs() []string { return t.Container.refs() }
 
-// Template reads one template. The error wraps ErrNotFound where there is none.
+// Template reads a template. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Template(ctx context.Context, id string) (Template, error) {
 	t, err := get[Template](ctx, s, id)
 	return officialTemplate(id, t, err)
 }
 
-// Template reads one template inside of the transaction.
+// Template reads a template in the transaction.
 func (tx *Tx) Template(id string) (t Template, err error) {
 	err = load(tx.tx, &t, id)
 	return officialTemplate(id, t, err)
@@ -45,12 +45,12 @@ func (tx *Tx) Template(id string) (t Template, err error) {
 // Templates lists the templates, the oldest first.
 func (s *Store) Templates(ctx context.Context) ([]Template, error) { return list[Template](ctx, s) }
 
-// TemplatePage lists a part of the templates, with the position of the next part.
+// TemplatePage lists a page of the templates, with the position of the next page.
 func (s *Store) TemplatePage(ctx context.Context, p Page) (part []Template, next int64, err error) {
 	return page[Template](ctx, s, p)
 }
 
-// BoundTemplates are the ids of the templates that an endpoint is linked to.
+// BoundTemplates returns the ids of the templates to which endpoints are linked.
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	bound := map[string]bool{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -65,7 +65,7 @@ func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	return bound, err
 }
 
-// CreateTemplate keeps t under an id of its own.
+// CreateTemplate stores t with a new id.
 func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error) {
 	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error {
@@ -77,8 +77,8 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error
 	return t, err
 }
 
-// UpdateTemplate changes a template, and with it the endpoints that are linked
-// to it. change may be run more than once.
+// UpdateTemplate changes a template and the endpoints that are linked to it. change may run
+// more than once.
 func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (Template, error) {
 	var out Template
 	if IsOfficial(id) {
@@ -104,7 +104,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Te
 	return out, err
 }
 
-// updateLinked carries a template's change to the endpoints that follow it.
+// updateLinked applies a template's change to the endpoints that are linked to it.
 func (tx *Tx) updateLinked(t Template) error {
 	ids, err := tx.owners(endpoints, t.ID)
 	if err != nil {
@@ -122,8 +122,8 @@ func (tx *Tx) updateLinked(t Template) error {
 	return nil
 }
 
-// DeleteTemplate refuses while an endpoint is linked to the template, or a pod or a cluster
-// names it.
+// DeleteTemplate deletes a template. It rejects the deletion while an endpoint, a pod or a
+// cluster refers to the template.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	if IsOfficial(id) {
 		return ErrOfficial
@@ -133,13 +133,13 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 			return err
 		}
 		const madeFrom = "%s %q was made from it; delete that first"
-		for of, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
-			users, err := tx.owners(of, id)
+		for kind, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
+			users, err := tx.owners(kind, id)
 			if err != nil {
 				return err
 			}
 			if len(users) > 0 {
-				return refusef("template %q is in use: "+text, id, of.label, users[0])
+				return refusef("template %q is in use: "+text, id, kind.label, users[0])
 			}
 		}
 		return tx.remove(templates, id)

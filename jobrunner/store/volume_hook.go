@@ -7,18 +7,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// VolumeHook is told of each volume that is created, gets another size or, where
-// volume is nil, is deleted. It writes in the transaction of that change, which
-// its error undoes.
+// VolumeHook is called when a network volume is created, resized or, with a nil volume,
+// deleted. It runs in the transaction of the change, which its error rolls back.
 type VolumeHook func(tx *sqldb.Tx, now time.Time, id string, volume *NetworkVolume) error
 
-// OnVolumeChange sets the hook, before the first change.
+// OnVolumeChange sets the hook. It must precede the first change.
 func (s *Store) OnVolumeChange(f VolumeHook) { s.volumes = f }
 
-// WithNetworkVolumes runs f with all volumes, in a transaction in which none of
-// them changes.
+// WithNetworkVolumes runs f with all volumes, in a transaction that locks them.
 func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now time.Time, all []NetworkVolume) error) error {
-	return s.delete(ctx, func(tx *Tx) error { // at the start, and so on a full disk too
+	return s.delete(ctx, func(tx *Tx) error { // the start must succeed on a full disk, too
 		rows, err := tx.tx.Query("SELECT doc FROM objects WHERE kind = ? ORDER BY seq", networkVolumes.key)
 		docs, err := column(rows, err)
 		if err != nil {
@@ -34,8 +32,8 @@ func (s *Store) WithNetworkVolumes(ctx context.Context, f func(tx *sqldb.Tx, now
 	})
 }
 
-// OnNetworkVolumeChange has f called after the commit of what VolumeHook is told of. As
-// with endpoints, f reads the volume again to know its state.
+// OnNetworkVolumeChange calls f after the commit of a change for which VolumeHook is called.
+// f must read the volume, because calls can arrive out of order.
 func (s *Store) OnNetworkVolumeChange(f func(id string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,22 +12,21 @@ import (
 	"time"
 )
 
-// Policy says which targets may be called. The zero Policy allows this machine
-// itself, where the receiver of a deployment on one's own machine is, and
-// public addresses. Private and link-local ones are refused: whoever may submit
-// jobs could otherwise reach, through the jobrunner, what only its network may.
-// So is this machine, where others may submit jobs.
-// That counts for the address that is connected to, whatever its name.
+// Policy decides which hosts may be called. The zero Policy allows public addresses and this
+// machine, because the receiver of a local deployment runs on it. It forbids private and
+// link-local addresses: otherwise anybody who can submit jobs could reach the jobrunner's
+// network. If other machines may submit jobs, it also forbids this machine. The policy
+// applies to the address that is dialed, whatever its name.
 //
-// A Policy with hosts allows these and no others, at any address.
+// A Policy with hosts allows only these, at any address.
 type Policy struct {
 	hosts  []allowedHost
-	remote bool // other machines may submit jobs: this machine is not called
+	remote bool // other machines may submit jobs
 }
 
-// NewPolicy allows hosts alone, where there are some: names, *.domain for all
-// below a domain, or addresses; :port narrows each to that port. With remote
-// other machines may submit jobs.
+// NewPolicy returns a Policy that allows only the given hosts, if there are any. A host is a
+// name, *.domain for all names below a domain, or an address, and may end in :port. remote
+// means that other machines may submit jobs.
 func NewPolicy(hosts []string, remote bool) (Policy, error) {
 	p := Policy{remote: remote}
 	for _, text := range hosts {
@@ -41,22 +40,21 @@ func NewPolicy(hosts []string, remote bool) (Policy, error) {
 	return p, nil
 }
 
-// allowedHost is a host at which webhooks may be called.
+// allowedHost is a host that may be called.
 type allowedHost struct {
 	name  string
 	port  string // "": any
-	below bool   // all names below it are meant, and not itself
+	below bool   // allows all names below it, but not itself
 }
 
-// ForbiddenError says that a target may not be called, and why.
+// ForbiddenError is why the policy forbids a call.
 type ForbiddenError struct{ reason string }
 
 func (e *ForbiddenError) Error() string { return e.reason }
 
 func forbid(format string, args ...any) error { return &ForbiddenError{fmt.Sprintf(format, args...)} }
 
-// Check returns a *ForbiddenError for a URL that may not be called, as far as
-// that can be told without looking up its host.
+// Check returns a *ForbiddenError if a URL may not be called. It doesn't look up the host.
 func (p Policy) Check(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
@@ -95,10 +93,9 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// special are the networks that count as public and are not: those of providers
-// between their customers and the internet, of tests, of protocols and of the
-// future, those whose addresses have another one in them that a gateway may
-// connect to, and a cloud's server of metadata.
+// special lists networks that netip takes for global unicast but that aren't public:
+// carrier-grade NAT, benchmarks, protocol assignments, reserved networks, networks whose
+// addresses embed an IPv4 address for gateways, and a cloud's metadata server.
 var special = func() (all []netip.Prefix) {
 	for _, text := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4",
@@ -109,7 +106,7 @@ var special = func() (all []netip.Prefix) {
 	return all
 }()
 
-// checkAddress tells whether an address may be called.
+// checkAddress returns a *ForbiddenError if an address may not be called.
 func (p Policy) checkAddress(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	switch {
@@ -123,9 +120,9 @@ func (p Policy) checkAddress(ip netip.Addr) error {
 	return nil
 }
 
-// ownAddresses are those of this machine now.
+// ownAddresses returns the current addresses of this machine.
 func ownAddresses() (all []netip.Addr) {
-	addresses, _ := net.InterfaceAddrs() // there may be none that is known
+	addresses, _ := net.InterfaceAddrs() // empty after an error
 	for _, a := range addresses {
 		if network, ok := a.(*net.IPNet); ok {
 			if ip, ok := netip.AddrFromSlice(network.IP); ok {
@@ -136,8 +133,7 @@ func ownAddresses() (all []netip.Addr) {
 	return all
 }
 
-// transport connects to no address that the policy forbids, uses no proxy, and
-// is for few calls at each host.
+// transport returns a transport that dials only allowed addresses, without a proxy.
 func (p Policy) transport() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: timeout}
 	if len(p.hosts) == 0 {

@@ -8,36 +8,36 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// Bounds on the calls under way. An owner is who submitted the job; a call of
-// an owner can only use up what is the owner's own share.
+// Limits of the calls in flight. The owner of a call is the owner of the API key that
+// submitted the job. The limits per owner keep one owner from blocking others.
 const (
 	maxCalls       = 128 // of all owners
 	maxPerOwner    = 32
-	maxPerEndpoint = 8 // of an owner
-	maxPerHost     = 4 // likewise
+	maxPerEndpoint = 8 // per owner
+	maxPerHost     = 4 // per owner
 
-	// Endpoints whose receivers did not answer in time share half of the room:
-	// they wait for each other, and others do not wait for them.
+	// Endpoints whose receivers didn't respond in time may use only half of the limits, so
+	// that they don't delay others.
 	maxSlow         = maxCalls / 2
 	maxSlowPerOwner = maxPerOwner / 2
 
-	// maxKnownSlow bounds the endpoints that are remembered as slow; beyond it all
-	// are forgotten.
+	// maxKnownSlow limits the endpoints that are remembered as slow. Above it, all are
+	// forgotten.
 	maxKnownSlow = 1000
 )
 
-// lane is where calls wait for each other: an endpoint, for one owner.
+// lane is a queue of calls: those of one owner for one endpoint.
 type lane struct{ owner, endpoint string }
 
-// share divides the calls under way among owners, and those of an owner among
-// its endpoints. Next is whoever has the fewest calls under way; among equals,
-// whoever was served longest ago.
+// share schedules calls fairly among owners, and an owner's calls among its endpoints. The
+// next call is of the owner with the fewest calls in flight; among equals, of the owner
+// served the longest time ago.
 type share struct {
 	open  map[lane]int
 	hosts map[engine.BusyHost]int
-	slow  map[lane]bool // the last call was not answered in time
+	slow  map[lane]bool // the last call timed out
 
-	turns      int // calls begun so far
+	turns      int // number of calls begun
 	ownerTurns map[string]int
 	laneTurns  map[lane]int
 }
@@ -49,13 +49,16 @@ func newShare() share {
 	}
 }
 
-// load is calls under way, and how many of them are of slow endpoints.
-type load struct{ calls, slow int }
+// load counts calls in flight.
+type load struct {
+	calls int
+	slow  int // of these, calls of slow endpoints
+}
 
 func (l load) plus(other load) load { return load{l.calls + other.calls, l.slow + other.slow} }
 
-// choose picks the queue whose call is next, -1 where no call is due that has
-// room, and then says when one will be: zero where none is known.
+// choose returns the index of the queue whose call is next. If no call is due within the
+// limits, it returns -1 and the time of the next due call, or zero if there is none.
 func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next time.Time) {
 	best = -1
 	var all load
@@ -72,7 +75,7 @@ func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next
 		owner := owners[q.Owner]
 		full := all.calls >= maxCalls || owner.calls >= maxPerOwner || s.open[l] >= maxPerEndpoint
 		if full || s.slow[l] && (all.slow >= maxSlow || owner.slow >= maxSlowPerOwner) {
-			continue // until a call ends
+			continue
 		}
 		if q.Next.After(now) {
 			if next.IsZero() || q.Next.Before(next) {
@@ -87,7 +90,7 @@ func (s *share) choose(queues []engine.CallQueue, now time.Time) (best int, next
 	return best, next
 }
 
-// before tells whether the call of a is made before that of b.
+// before reports whether the call of a precedes that of b.
 func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
 	la, lb := lane{a.Owner, a.Endpoint}, lane{b.Owner, b.Endpoint}
 	return cmp.Or(
@@ -100,7 +103,7 @@ func (s *share) before(owners map[string]load, a, b engine.CallQueue) bool {
 	) < 0
 }
 
-// begin counts a call that is made.
+// begin counts a call that starts.
 func (s *share) begin(c *engine.Call) {
 	s.turns++
 	l := laneOf(c)
@@ -109,7 +112,7 @@ func (s *share) begin(c *engine.Call) {
 	s.hosts[engine.BusyHost{Owner: c.Owner, Host: c.Host}]++
 }
 
-// end takes a call back that is over.
+// end counts a call that has ended.
 func (s *share) end(c *engine.Call) {
 	release(s.open, laneOf(c))
 	release(s.hosts, engine.BusyHost{Owner: c.Owner, Host: c.Host})
@@ -123,7 +126,7 @@ func release[K comparable](counts map[K]int, key K) {
 
 func laneOf(c *engine.Call) lane { return lane{c.Owner, c.Job.Endpoint} }
 
-// recordOutcome remembers whether a receiver answered in time.
+// recordOutcome remembers whether a receiver responded in time.
 func (s *share) recordOutcome(c *engine.Call, inTime bool) {
 	if inTime {
 		delete(s.slow, laneOf(c))
@@ -135,7 +138,7 @@ func (s *share) recordOutcome(c *engine.Call, inTime bool) {
 	s.slow[laneOf(c)] = true
 }
 
-// busyHosts are the hosts that get no further call now.
+// busyHosts returns the hosts that have reached maxPerHost.
 func (s *share) busyHosts() (hosts []engine.BusyHost) {
 	for host, n := range s.hosts {
 		if n >= maxPerHost {
@@ -145,7 +148,7 @@ func (s *share) busyHosts() (hosts []engine.BusyHost) {
 	return hosts
 }
 
-// prune drops the turns of those that have no calls any more.
+// prune forgets the turns of owners and lanes without calls.
 func (s *share) prune(queues []engine.CallQueue) {
 	lanes, owners := map[lane]bool{}, map[string]bool{}
 	for l := range s.open {

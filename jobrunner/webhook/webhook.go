@@ -1,7 +1,6 @@
-// Package webhook calls the URLs that job submissions name, when their jobs
-// are over (service description, Events; field notes, webhook). What is to be
-// called is the engine's to know: nothing is lost when the process ends. How a
-// call goes never changes the job.
+// Package webhook calls the URLs of job submissions when their jobs end (service
+// description, Events; field notes, webhook). The engine stores the due calls, so they
+// survive the end of the process. The outcome of a call never changes the job.
 package webhook
 
 import (
@@ -28,14 +27,14 @@ const (
 	gap     = 10 * time.Second // from the end of a call to the next
 	timeout = 10 * time.Second // of a call
 
-	// Until a call is due again whose process died.
+	// claim is the time after which a call is due again if its process died.
 	claim = timeout + 5*time.Second
 
-	recheck    = time.Hour   // for what another process ordered before it died
+	recheck    = time.Hour   // finds the calls of processes that died
 	errorDelay = time.Second // after an error of the engine
 )
 
-// Queue is what a Sender needs of the engine.
+// Queue is the part of the engine that a Sender uses.
 type Queue interface {
 	Calls() <-chan struct{}
 	CallQueues(ctx context.Context, busy []engine.BusyHost) ([]engine.CallQueue, error)
@@ -43,16 +42,16 @@ type Queue interface {
 	Called(ctx context.Context, c *engine.Call, again time.Time) error
 }
 
-// Config is what a Sender stands on.
+// Config configures a Sender.
 type Config struct {
 	Queue  Queue
 	Clock  *clock.Clock
 	Policy Policy
 	Logger *slog.Logger
-	// Transport makes the calls; nil is the network, where the policy counts.
+	// Transport makes the calls. If it is nil, Start uses the transport of the policy.
 	Transport http.RoundTripper
-	// Observe is told how each call went, and whether it was the last one of its
-	// job; nil: nobody is.
+	// Observe is called with the outcome of each call, unless it is nil. last is true if the
+	// job has no further call.
 	Observe func(err error, last bool)
 }
 
@@ -62,7 +61,7 @@ type Sender struct {
 	client *http.Client
 	stop   context.CancelFunc
 	work   sync.WaitGroup
-	ended  chan struct{} // hints that a call is over
+	ended  chan struct{} // signals that a call has ended
 
 	mu    sync.Mutex
 	share share
@@ -84,8 +83,7 @@ func Start(c Config) *Sender {
 	return s
 }
 
-// Close breaks off the calls under way, which are made again by the next
-// Sender.
+// Close cancels the calls in flight, which the next Sender makes again.
 func (s *Sender) Close() {
 	s.stop()
 	s.work.Wait()
@@ -106,8 +104,7 @@ func (s *Sender) run(ctx context.Context) {
 	}
 }
 
-// startDue starts the calls that are due, as far as there is room, and says
-// when to look again.
+// startDue starts the due calls within the limits, and returns the time until the next check.
 func (s *Sender) startDue(ctx context.Context) time.Duration {
 	for {
 		progress, next, err := s.startSome(ctx)
@@ -117,7 +114,7 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 				s.Logger.Error("looking for webhooks to call", "error", err)
 			}
 			return errorDelay
-		case progress: // a queue may have another call that is due
+		case progress: // a queue may have another due call
 		case next.IsZero():
 			return recheck
 		default:
@@ -126,8 +123,8 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 	}
 }
 
-// startSome starts at most one call of each queue. Without progress, which is a
-// call that was started or that somebody else took, next is when to look again.
+// startSome starts at most one call of each queue. It reports progress if it started a call
+// or another process claimed one. Otherwise next is the time of the next due call.
 func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, err error) {
 	busy := s.busyHosts()
 	queues, err := s.Queue.CallQueues(ctx, busy)
@@ -135,7 +132,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 		return false, time.Time{}, err
 	}
 	s.prune(queues)
-	for len(s.busyHosts()) <= len(busy) { // else queues may have calls only at hosts that are busy by now
+	for len(s.busyHosts()) <= len(busy) { // if more hosts are busy now, the queues are out of date
 		i, due := s.choose(queues)
 		if i < 0 {
 			return progress, due, nil
@@ -174,9 +171,9 @@ func (s *Sender) choose(queues []engine.CallQueue) (int, time.Time) {
 	return s.share.choose(queues, s.Clock.Now())
 }
 
-// call makes one call and notes how it went.
+// call makes a call and records the outcome.
 func (s *Sender) call(ctx context.Context, c *engine.Call) {
-	// The gap begins at the end of the call, also on a clock that is advanced.
+	// A clock that is advanced must wait for the call, because the gap begins at its end.
 	defer s.Clock.Work()()
 	defer func() {
 		s.mu.Lock()
@@ -188,9 +185,9 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	if ctx.Err() != nil {
 		return
 	}
-	var late interface{ Timeout() bool }
+	var timedOut interface{ Timeout() bool }
 	s.mu.Lock()
-	s.share.recordOutcome(c, err == nil || !errors.As(err, &late) || !late.Timeout())
+	s.share.recordOutcome(c, err == nil || !errors.As(err, &timedOut) || !timedOut.Timeout())
 	s.mu.Unlock()
 	var again time.Time
 	var forbidden *ForbiddenError
@@ -213,8 +210,8 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	}
 }
 
-// post returns nil where the receiver answered 200. An error names no URL,
-// which may have a secret in it.
+// post sends a call and returns an error unless the receiver responds with 200. Errors omit
+// the URL, which may contain a secret.
 func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -223,7 +220,7 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	if err := s.Policy.Check(u); err != nil {
 		return err
 	}
-	// The receiver lives in real time, whatever the deployment's clock says.
+	// The timeout is real time, because the receiver doesn't follow the deployment's clock.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body(c)))
@@ -240,7 +237,7 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	if err != nil {
 		return err
 	}
-	// A little is read, so that the connection can be used again.
+	// Read a short body, so that the connection can be reused.
 	_, _ = io.CopyN(io.Discard, resp.Body, 16<<10)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -249,13 +246,13 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	return nil
 }
 
-// body is the status object with the input and the webhook (field notes).
+// body returns the status object with the input and the webhook (field notes).
 func body(c *engine.Call) []byte {
 	b := make([]byte, 0, 512+len(c.Input)+len(c.Job.Output))
 	b = c.Job.AppendJSON(b)
 	b = append(b[:len(b)-1], `,"input":`...)
 	b = append(b, c.Input...)
 	b = append(b, `,"webhook":`...)
-	text, _ := json.Marshal(c.URL) // a string always can be
+	text, _ := json.Marshal(c.URL) // never fails for a string
 	return append(append(b, text...), '}')
 }

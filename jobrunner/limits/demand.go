@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// sharedSchema is the history of the tables of Shared. What they have is true for
-// seconds: a server that crashed empties them, and a commit waits for no disk.
+// sharedSchema is the history of Shared's tables. They are unlogged, because their rows are
+// valid only for seconds: commits don't wait for the disk, and a crashed server empties them.
 var sharedSchema = []string{`
 CREATE UNLOGGED TABLE admitted ( -- requests that count in the window
 	key  TEXT   NOT NULL,
@@ -28,15 +28,17 @@ ALTER TABLE open_requests ADD COLUMN unused BIGINT NOT NULL DEFAULT 0; -- permit
 `}
 
 const (
-	slotTime = 50 * time.Millisecond // in which requests are counted together
+	slotTime = 50 * time.Millisecond // requests in one slot are counted together
 
-	// Arguments: key, the first slot that counts, key, process.
+	// selectUsed returns the requests in the window, its oldest slot, and the open and unused
+	// slots of other processes.
+	// Arguments: the key, the first slot of the window, the key, and this process.
 	selectUsed = `SELECT a.n, a.oldest, o.n, o.unused FROM
 		(SELECT COALESCE(CAST(SUM(n) AS BIGINT), 0) AS n, COALESCE(MIN(slot), 0) AS oldest FROM admitted WHERE key = ? AND slot >= ?) AS a,
 		(SELECT COALESCE(CAST(SUM(n) AS BIGINT), 0) AS n, COALESCE(CAST(SUM(unused) AS BIGINT), 0) AS unused
 			FROM open_requests WHERE key = ? AND process <> ? AND process IN (SELECT id FROM processes)) AS o`
 	addAdmitted = `INSERT INTO admitted (key, slot, n) VALUES (?, ?, ?) ON CONFLICT (key, slot) DO UPDATE SET n = admitted.n + excluded.n`
-	// Arguments: key, process, how many, how many of what is reserved may be unused.
+	// Arguments: the key, the process, its slots, and its unused permits and slots.
 	setOpen = `INSERT INTO open_requests (key, process, n, unused) VALUES (?, ?, ?, ?) ON CONFLICT (key, process) DO UPDATE SET n = excluded.n, unused = excluded.unused`
 
 	deleteAdmitted = `DELETE FROM admitted WHERE slot < ?`
@@ -45,47 +47,47 @@ const (
 
 func slotOf(t time.Time) int64 { return t.UnixNano() / int64(slotTime) }
 
-// firstSlot is the first one that is not older than a Window altogether.
+// firstSlot returns the first slot of the window that ends now.
 func firstSlot(now time.Time) int64 { return slotOf(now.Add(-Window)) }
 
-// question is what the database is asked.
-type question struct {
-	text, process string
+// demand is a process's demand for a key's permits and slots.
+type demand struct {
+	text, process string // text is Key.text
 	limit         Limit
 	running       func() int
-	lapsed, held  int   // permits to give back, or that are there
-	heldSlot      int64 // in which they count
-	wanted        bool  // what is unused is to be given back
-	open          int   // requests in flight here
-	slots, unused int   // as the database knows them
-	requests      int   // that wait
-	chunk, spare  int   // permits and slots to reserve
+	expired, held int   // expired permits to return, and valid ones
+	heldSlot      int64 // slot in which they count
+	returnAll     bool  // return all unused permits and slots
+	open          int   // requests in flight in this process
+	slots, unused int   // of this process, as in the database
+	requests      int   // waiting requests
+	chunk, spare  int   // permits and slots to reserve for later requests
 }
 
-// outcome is what the database says.
-type outcome struct {
-	admitted int // of the requests that wait
-	exceeded *Exceeded
-	permits  int // new ones; negative: given back
-	slot     int64
-	until    time.Time
-	slots    int
-	unused   int
-	scarce   bool
-	others   int  // permits and slots that other processes have reserved, unused
-	announce bool // that they are wanted
+// grant is the database's response to a demand.
+type grant struct {
+	admitted int       // waiting requests, from the first on
+	exceeded *Exceeded // error of the other requests
+	permits  int       // new permits; negative: returned
+	slot     int64     // slot in which they count
+	until    time.Time // end of their validity
+	slots    int       // total of the process
+	unused   int       // total of the process
+	scarce   bool      // see reserve.scarce
+	others   int       // unused permits and slots of other processes
+	announce bool      // request their return
 }
 
-// put admits what the limits allow at this moment, and reserves or gives back.
-func (s *Shared) put(q question) (got outcome, err error) {
+// apply admits requests within the limits, and reserves or returns permits and slots.
+func (s *Shared) apply(q demand) (got grant, err error) {
 	limit := q.limit
 	err = s.DB.Write(context.Background(), func(tx *sqldb.Tx) error {
-		got = outcome{}
+		got = grant{}
 		if err := tx.Alone("limit " + q.text); err != nil {
 			return err
 		}
-		if q.lapsed > 0 {
-			if err := tx.Later(addAdmitted, q.text, q.heldSlot, -q.lapsed); err != nil {
+		if q.expired > 0 {
+			if err := tx.Later(addAdmitted, q.text, q.heldSlot, -q.expired); err != nil {
 				return err
 			}
 		}
@@ -109,7 +111,7 @@ func (s *Shared) put(q question) (got outcome, err error) {
 			got.exceeded = &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, open+q.open+free), time.Second}
 		}
 		got.slots, got.permits = q.open+got.admitted, max(0, got.admitted-q.held)
-		reserve := q.chunk+q.spare > 0 && !q.wanted && got.exceeded == nil &&
+		reserve := q.chunk+q.spare > 0 && !q.returnAll && got.exceeded == nil &&
 			used+got.permits+q.chunk <= rate/2 && open+got.slots+q.spare < limit.Concurrent/2
 		if reserve {
 			got.slots, got.permits = got.slots+q.spare, got.permits+q.chunk
