@@ -1,11 +1,9 @@
-// Package apikey authenticates the callers of every API of the jobrunner.
+// Package apikey authenticates the callers of all APIs of the jobrunner.
 //
-// The deployment's own key has full access. Further keys, each with an owner, a
-// scope for each API, optionally restricted to certain endpoints and until a
-// time, are stored in a file (see File), or in a database that several deployments
-// share (see Table). A
-// generated key has at least 128 random bits, so its SHA-256 is all that has to
-// be stored: a slow hash would protect no better and cost every request.
+// The deployment's own key has full access. Further keys have an owner, a scope for each API and,
+// optionally, a list of endpoints and an expiry. They are stored in a file (see File), or in a
+// database that several deployments share (see Table). A generated key has at least 128 random bits,
+// so it's enough to store its SHA-256: a slow hash would protect no better and delay every request.
 package apikey
 
 import (
@@ -23,7 +21,7 @@ import (
 // Default is the owner of the deployment's own key.
 const Default = "default"
 
-// ErrUnknown says that a request carries no key, or an unknown one: 401 (service
+// ErrUnknown means that a request carries no key, or an unknown one. The answer is 401 (service
 // description, Authentication, rule 2).
 var ErrUnknown = errors.New("the API key is missing or unknown: send it as Authorization: Bearer <key>")
 
@@ -32,31 +30,28 @@ type Identity struct {
 	Owner      string
 	Management Scope
 	Jobs       Scope
-	// Endpoints are those that the job API is restricted to; empty: all.
+	// Endpoints restricts the job API to these endpoints; empty means all.
 	Endpoints []string
 }
 
-// Own is who calls with the deployment's own key.
+// Own is the identity of the deployment's own key.
 var Own = Identity{Owner: Default, Management: All, Jobs: All}
 
-// MayRead reports whether the key may call what reads, of the management API and of
-// all that shows the deployment.
+// MayRead reports whether the key may read from the management API and see the deployment's state.
 func (i Identity) MayRead() bool { return i.Management.allows(Read) }
 
 // MayManage reports whether the key may call every operation of the management API.
 func (i Identity) MayManage() bool { return i.Management.allows(All) }
 
-// MayUse reports whether the key may call operations of an endpoint's job API that
-// need a scope.
+// MayUse reports whether the key may call operations of an endpoint's job API that require a scope.
 func (i Identity) MayUse(endpoint string, needed Scope) bool {
 	return i.Jobs.allows(needed) && (len(i.Endpoints) == 0 || slices.Contains(i.Endpoints, endpoint))
 }
 
-// Refusal says why a key may not call an operation of an endpoint's job API that
-// needs a scope, and what to do.
+// Refusal explains why a key may not call an operation of an endpoint's job API, and what to do.
 func (i Identity) Refusal(endpoint string, needed Scope) string {
 	if i.MayUse(endpoint, Read) && needed == All {
-		return "this API key may only read at the job API: use a key with --jobs all"
+		return "this API key may only read from the job API: use a key with --jobs all"
 	}
 	return "this API key is not for endpoint " + endpoint + ": ask for one that is"
 }
@@ -64,8 +59,8 @@ func (i Identity) Refusal(endpoint string, needed Scope) string {
 // Keys are the keys of a deployment.
 type Keys struct {
 	own   digest
-	open  bool  // there is an own key
-	added Store // nil: no further keys
+	open  bool  // the deployment has its own key
+	added Store // nil if there are no further keys
 	log   *slog.Logger
 	now   func() time.Time
 }
@@ -76,22 +71,22 @@ type Store interface {
 	Remove(name string) error
 	List() ([]Key, error)
 
-	// current are the keys, which the caller must not modify. changed reports that the
-	// error differs from that of the last call.
+	// current returns the keys, which the caller must not modify. changed reports whether the error
+	// differs from the last call's.
 	current() (keys []Key, changed bool, err error)
-	// lookAgain has current answer keys that were added a moment ago; false: it does anyway.
-	lookAgain(ctx context.Context) bool
+	// refresh makes current return keys that were added a moment ago. It returns false if nothing was
+	// read.
+	refresh(ctx context.Context) bool
 }
 
-// New makes Keys with one key of full access; an empty one authenticates nobody.
+// New returns Keys with one key of full access. An empty key authenticates nobody.
 func New(own string) *Keys {
 	return &Keys{own: sum(own), open: own != ""}
 }
 
-// With adds the keys of a file, which is read again when it changes, or of a table. It
-// fails if the file exists and can't be read. While a later version can't be read, all
-// its keys are unknown, as is a key of a table that can't be read, and log says so. They
-// expire by now.
+// With adds the keys of a file, which is read again when it changes, or of a table. It fails if the
+// file exists and can't be read. Later, keys that can't be read are unknown: all keys of a file, or
+// single keys of a table; this is logged. now is the clock for their expiry.
 func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys, error) {
 	if f, ok := added.(*File); ok {
 		if _, err := f.List(); err != nil {
@@ -118,17 +113,17 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 		return Identity{}, ErrUnknown
 	}
 	who, err := k.find(r.Context(), hash)
-	if errors.Is(err, ErrUnknown) && k.added.lookAgain(r.Context()) {
+	if errors.Is(err, ErrUnknown) && k.added.refresh(r.Context()) {
 		who, err = k.find(r.Context(), hash)
 	}
 	return who, err
 }
 
-// find looks a key up among those that were added.
+// find looks up a further key.
 func (k *Keys) find(ctx context.Context, hash digest) (who Identity, err error) {
 	keys, changed, err := k.added.current()
 	if err != nil && changed {
-		k.log.ErrorContext(ctx, "reading the added API keys failed: those that can't be read are refused until they are repaired", "error", err)
+		k.log.ErrorContext(ctx, "reading the added API keys failed: unreadable keys are rejected until they are repaired", "error", err)
 	}
 	who, err = Identity{}, ErrUnknown
 	for _, key := range keys {
@@ -143,7 +138,7 @@ func (k *Keys) find(ctx context.Context, hash digest) (who Identity, err error) 
 	return who, err
 }
 
-// List returns the further keys, in the order in which they were added.
+// List returns the further keys in the order in which they were added.
 func (k *Keys) List() ([]Key, error) {
 	if k.added == nil {
 		return nil, nil

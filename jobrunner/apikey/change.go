@@ -18,8 +18,8 @@ var (
 	validEndpoint = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Add makes a key and returns it. Of k its name is needed; the hash and the time of its
-// creation are Add's. The key itself is not stored.
+// Add creates a key and returns it. k must have a name; Add sets the hash and the time of creation.
+// The key itself isn't stored.
 func (f *File) Add(k Key) (key string, err error) {
 	k = k.withDefaults()
 	if err := k.check(); err != nil {
@@ -42,7 +42,7 @@ func (f *File) Add(k Key) (key string, err error) {
 	return key, nil
 }
 
-// check refuses a key that can't be added.
+// check rejects a key that can't be added.
 func (k Key) check() error {
 	switch {
 	case !validName.MatchString(k.Name):
@@ -88,9 +88,8 @@ func notFound(name string) error { return fmt.Errorf("there is no key named %q",
 // lockTimeout is how long a change waits for another process's change.
 const lockTimeout = 5 * time.Second
 
-// change writes a new file beside the old one, which is also the lock against
-// concurrent changes, and renames it over the old one: a reader sees one of them
-// whole, and an interruption leaves the old one.
+// change writes a new file and renames it over the old one. The new file is also the lock against
+// concurrent changes. Readers see either file whole, and an interruption leaves the old one.
 func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
 	temp, err := createLocked(f.path + ".new")
 	if err != nil {

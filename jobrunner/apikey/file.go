@@ -19,29 +19,29 @@ import (
 // FileName is the name of the keys' file in the data folder.
 const FileName = "keys.json"
 
-// Key is an added key, without the key itself.
+// Key is a further key, without its secret.
 type Key struct {
 	Name       string    `json:"name"`
-	Owner      string    `json:"owner,omitempty"` // empty: its name
+	Owner      string    `json:"owner,omitempty"` // if empty, the key's name
 	Hash       digest    `json:"sha256"`
-	Management Scope     `json:"management,omitempty"` // empty: all, or none with endpoints
-	Jobs       Scope     `json:"jobs,omitempty"`       // of the job API; empty: all
-	Endpoints  []string  `json:"endpoints,omitempty"`  // that the job API is restricted to; empty: all
+	Management Scope     `json:"management,omitempty"` // if empty, all, or none with endpoints
+	Jobs       Scope     `json:"jobs,omitempty"`       // scope of the job API; if empty, all
+	Endpoints  []string  `json:"endpoints,omitempty"`  // allowed endpoints of the job API; if empty, all
 	Created    time.Time `json:"created"`
-	Expires    time.Time `json:"expires,omitzero"` // zero: never
+	Expires    time.Time `json:"expires,omitzero"` // zero if never
 }
 
-// Expired reports whether the key's time is over.
+// Expired reports whether the key has expired.
 func (k Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// identity is who calls with the key.
+// identity returns the identity of the key's callers.
 func (k Key) identity() Identity {
 	k = k.withDefaults()
 	return Identity{Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: k.Endpoints}
 }
 
-// withDefaults fills in what is empty. A key for certain endpoints is for the job
-// API alone, unless it says otherwise: the management API shows all objects.
+// withDefaults sets empty fields. A key for certain endpoints has no access to the management API by
+// default, because that shows all objects.
 func (k Key) withDefaults() Key {
 	k.Owner, k.Jobs = cmp.Or(k.Owner, k.Name), cmp.Or(k.Jobs, All)
 	if k.Management == "" && len(k.Endpoints) > 0 {
@@ -51,19 +51,18 @@ func (k Key) withDefaults() Key {
 	return k
 }
 
-// File stores the added keys of a deployment whose database is embedded: that is locked
-// by the deployment, and other processes change its keys. It reads the file again when
-// that changes.
+// File stores the further keys of a deployment with an embedded database. The deployment locks that
+// database, so other processes change the keys in this file. It is read again when it changes.
 type File struct {
 	path string
 
 	mu   sync.Mutex
-	info os.FileInfo // of the version that was read last; nil: no file
+	info os.FileInfo // of the version last read; nil if there is no file
 	keys []Key
 	err  error
 }
 
-// At is the keys' file of a data folder, which need not exist yet.
+// At returns the keys' file of a data folder. Neither has to exist yet.
 func At(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 
 // List returns every key, in the order in which they were added.
@@ -76,8 +75,8 @@ func (f *File) List() ([]Key, error) {
 	return all, err
 }
 
-// current reads the file if it changed. changed reports that the error differs
-// from that of the last call. The caller must not modify the keys.
+// current reads the file if it changed. changed reports whether the error differs from the last
+// call's. The caller must not modify the keys.
 func (f *File) current() (keys []Key, changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,13 +93,13 @@ func (f *File) current() (keys []Key, changed bool, err error) {
 	return f.keys, fmt.Sprint(f.err) != fmt.Sprint(before), f.err
 }
 
-// same reports that the file was not replaced: every change writes a new one.
+// same reports whether the file was not replaced: every change writes a new one.
 func same(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// lookAgain has nothing to do: current has looked.
-func (f *File) lookAgain(context.Context) bool { return false }
+// refresh is a no-op, because current always checks the file.
+func (f *File) refresh(context.Context) bool { return false }
 
 func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	file, err := os.Open(f.path)

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// movedName is a note beside the keys' file: a database has the keys. Without it a key
-// that was revoked there would be accepted again by a deployment that reads the file.
+// movedName is a note next to the keys' file which says that a database has the keys. Without it, a
+// deployment that reads the file would accept keys that were revoked in the database.
 const movedName = "keys.json.moved"
 
 const movedText = "The keys in keys.json are in the deployment's PostgreSQL database, and managed there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
 
-// CheckMoved is an error where a database has taken the keys of the file over.
+// CheckMoved returns an error if a database has taken over the file's keys.
 func (f *File) CheckMoved() error {
 	moved, err := exists(f.note())
 	if moved {
@@ -36,7 +36,7 @@ func exists(path string) (bool, error) {
 	return true, nil
 }
 
-// setMoved leaves the note, where the file exists.
+// setMoved writes the note if the file exists.
 func (f *File) setMoved() error {
 	if there, err := exists(f.path); err != nil || !there {
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Open returns the keys of a deployment: its own, and those that were added to the folder dir
-// ("": none). A shared database has a table of these for all nodes, which takes over the keys
-// of the folder; otherwise table is nil.
+// Open returns the keys of a deployment: its own, and the further ones in the folder dir, if any. A
+// shared database has a table of further keys for all nodes, which takes over the folder's keys;
+// otherwise table is nil.
 func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
 	keys = New(own)
 	if !db.Shared() {
@@ -28,15 +28,15 @@ func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Ti
 		return nil, nil, err
 	}
 	if dir != "" {
-		taken, conflicts, err := table.TakeOver(At(dir))
+		added, conflicts, err := table.TakeOver(At(dir))
 		if err != nil {
 			return nil, nil, err
 		}
-		if taken > 0 {
-			log.InfoContext(ctx, "the database took over API keys of the folder", "folder", dir, "keys", taken)
+		if added > 0 {
+			log.InfoContext(ctx, "the database took over API keys of the folder", "folder", dir, "keys", added)
 		}
 		for _, name := range conflicts {
-			log.WarnContext(ctx, "an API key of the folder is refused: the database has another key of this name; add one under another name", "folder", dir, "key", name)
+			log.WarnContext(ctx, "an API key of the folder is rejected: the database has another key of this name; add one under another name", "folder", dir, "key", name)
 		}
 	}
 	keys, err = keys.With(table, now, log)

@@ -4,5 +4,5 @@ package apikey
 
 import "os"
 
-// giveToOwner has nothing to do: these systems let others read by the rights of the folder.
+// giveToOwner is a no-op: on these systems the folder's permissions decide who may read.
 func giveToOwner(*os.File) error { return nil }

@@ -8,14 +8,14 @@ import (
 // Scope is what a key may do at an API.
 type Scope string
 
-// The scopes, each with what those before it allow.
+// The scopes. Each includes the ones before it.
 const (
 	None Scope = "none"
-	Read Scope = "read" // what changes nothing
+	Read Scope = "read" // operations that change nothing
 	All  Scope = "all"
 )
 
-// allows reports whether it includes another.
+// allows reports whether the scope includes another one.
 func (s Scope) allows(needed Scope) bool {
 	switch s {
 	case All:
@@ -26,7 +26,7 @@ func (s Scope) allows(needed Scope) bool {
 	return needed == None
 }
 
-// check refuses what is no scope.
+// check rejects invalid scopes.
 func (s Scope) check() error {
 	switch s {
 	case None, Read, All:
@@ -35,12 +35,12 @@ func (s Scope) check() error {
 	return fmt.Errorf("invalid scope %q: expected one of none, read, all", string(s))
 }
 
-// ExpiredError says that the time of a key is over: 401.
+// ExpiredError means that a key has expired. The answer is 401.
 type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("the API key expired at %s: ask for a new one", e.At.UTC().Format(time.RFC3339))
 }
 
-// Is makes it an ErrUnknown.
+// Is reports that an ExpiredError is an ErrUnknown.
 func (e *ExpiredError) Is(target error) bool { return target == ErrUnknown }

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// tableSchema is the history of the table of keys.
+// tableSchema is the migration history of the table of keys.
 var tableSchema = []string{`
 CREATE TABLE api_keys (
 	k       {key},
@@ -33,26 +33,26 @@ const (
 	removeKey   = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
 )
 
-// reloadAfter bounds how often an unknown key has the table read again.
+// reloadAfter is the shortest interval between reloads of the table for unknown keys.
 const reloadAfter = 100 * time.Millisecond
 
-// Table stores the added keys in a database that several deployments share. Each has a
-// copy in memory, which Reload renews.
+// Table stores further keys in a database that several deployments share. Each deployment has a copy
+// in memory, which Reload refreshes.
 type Table struct {
 	db *sqldb.DB
 
 	mu         sync.Mutex
 	keys       []Key
 	err        error
-	unreported bool // err
+	unreported bool // err wasn't returned by current yet
 	read       time.Time
 
-	looking sync.Mutex // held by the request that reloads for those that have an unknown key
-	looked  time.Time  // when the last of these reloads began
-	found   bool       // it succeeded
+	refreshing  sync.Mutex // held by the request that reloads for all requests with unknown keys
+	refreshedAt time.Time  // start of the last such reload
+	refreshed   bool       // whether it succeeded
 }
 
-// OpenTable opens the table of a database, and makes it where there is none.
+// OpenTable opens the table of a database, and creates it if it doesn't exist.
 func OpenTable(ctx context.Context, db *sqldb.DB) (*Table, error) {
 	if err := db.Migrate(ctx, "keys", tableSchema); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func OpenTable(ctx context.Context, db *sqldb.DB) (*Table, error) {
 	return t, t.Reload(ctx)
 }
 
-// Reload reads the table. While that fails, the keys of the last time count. A key that
-// can't be decoded is refused alone.
+// Reload reads the table. If that fails, the keys last read stay valid. A key that can't be decoded
+// doesn't affect the others.
 func (t *Table) Reload(ctx context.Context) error {
 	asked := time.Now()
 	var keys []Key
@@ -101,7 +101,7 @@ func (t *Table) Reload(ctx context.Context) error {
 
 func decodeKey(content string) (k Key, err error) {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(content)))
-	decoder.DisallowUnknownFields() // a restriction that this version does not know must not be ignored
+	decoder.DisallowUnknownFields() // a restriction unknown to this version must not be ignored
 	if err := decoder.Decode(&k); err != nil {
 		return k, err
 	}
@@ -127,14 +127,14 @@ func (t *Table) current() (keys []Key, changed bool, err error) {
 	return t.keys, changed, t.err
 }
 
-// lookAgain reloads the copy for a key that is not in it, but not sooner than reloadAfter
-// since it was read: until then the key waits. All that wait share one reload.
-func (t *Table) lookAgain(ctx context.Context) bool {
+// refresh reloads the copy for an unknown key, at most once every reloadAfter: until then the key
+// waits. All waiting requests share one reload.
+func (t *Table) refresh(ctx context.Context) bool {
 	asked := time.Now()
-	t.looking.Lock()
-	defer t.looking.Unlock()
-	if t.looked.After(asked) {
-		return t.found
+	t.refreshing.Lock()
+	defer t.refreshing.Unlock()
+	if t.refreshedAt.After(asked) {
+		return t.refreshed
 	}
 	t.mu.Lock()
 	wait := reloadAfter - time.Since(t.read)
@@ -145,12 +145,12 @@ func (t *Table) lookAgain(ctx context.Context) bool {
 		return false
 	}
 	began := time.Now()
-	t.found = t.Reload(ctx) == nil
-	t.looked = began
-	return t.found
+	t.refreshed = t.Reload(ctx) == nil
+	t.refreshedAt = began
+	return t.refreshed
 }
 
-// Add makes a key and returns it, as that of File.
+// Add creates a key and returns it; see File.Add.
 func (t *Table) Add(k Key) (key string, err error) {
 	k = k.withDefaults()
 	if err := k.check(); err != nil {
@@ -187,16 +187,16 @@ func (t *Table) Remove(name string) error {
 	return err
 }
 
-// TakeOver adds the keys of a file which the table has never had, and leaves a note
-// beside the file that they are not managed there any more. It answers the names of
-// those that it can't add: other keys have them.
-func (t *Table) TakeOver(f *File) (taken int, conflicts []string, err error) {
+// TakeOver adds the keys of a file that the table never had, and writes a note next to the file that
+// it is no longer used. It returns the names of keys that it can't add because other keys have their
+// names.
+func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	keys, err := f.List()
 	if err != nil {
 		return 0, nil, err
 	}
 	err = t.change(func(tx *sqldb.Tx) error {
-		taken, conflicts = 0, nil
+		added, conflicts = 0, nil
 		for _, k := range keys {
 			var known, n int
 			if err := tx.QueryRow(countHash, k.Hash.text()).Scan(&known); err != nil {
@@ -213,7 +213,7 @@ func (t *Table) TakeOver(f *File) (taken int, conflicts []string, err error) {
 				if err := insert(tx, k); err != nil {
 					return err
 				}
-				taken++
+				added++
 			}
 		}
 		return nil
@@ -222,7 +222,7 @@ func (t *Table) TakeOver(f *File) (taken int, conflicts []string, err error) {
 		err = f.setMoved()
 	}
 	slices.Sort(conflicts)
-	return taken, conflicts, err
+	return added, conflicts, err
 }
 
 func insert(tx *sqldb.Tx, k Key) error {
@@ -234,7 +234,7 @@ func insert(tx *sqldb.Tx, k Key) error {
 	return err
 }
 
-// change is one change of the table at a time, of all deployments.
+// change performs one change of the table at a time across all deployments.
 func (t *Table) change(edit func(tx *sqldb.Tx) error) error {
 	ctx := context.Background()
 	err := t.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {

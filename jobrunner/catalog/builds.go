@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Build is a build of an endpoint's image by the operator, as a catalog file tells it.
+// Build is a build of an endpoint's image by the operator, listed in a catalog file.
 type Build struct {
 	ID, Status, CommitHash, CommitMessage, Branch, ImageName, Error string
 	CommitDate, StartedAt, CompletedAt                              *time.Time
@@ -16,13 +16,13 @@ type Build struct {
 // BuildStatuses are the states of a build.
 var BuildStatuses = []string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"}
 
-// BuildsOf lists the builds of the endpoints with a name, the newest first.
+// BuildsOf returns the builds of the endpoints with a name, the newest first.
 func (c *Catalog) BuildsOf(endpoint string) []Build {
 	return slices.Concat(c.builds[endpoint], c.builds[every])
 }
 
 type fileBuild struct {
-	Endpoint      text  `yaml:"endpoint"` // its name, or *
+	Endpoint      text  `yaml:"endpoint"` // name of the endpoint, or *
 	ID            text  `yaml:"id"`
 	Status        text  `yaml:"status"`
 	CommitHash    *text `yaml:"commit_hash"`
@@ -41,12 +41,12 @@ func (b *fileBuild) UnmarshalYAML(node ast.Node) error {
 	return decodeEntry(node, (*plain)(b), &b.line)
 }
 
-// builds takes the file's builds, whose order is that of the lists.
+// builds reads the file's builds. Their order is that of the lists.
 func (f *file) builds(c *Catalog) error {
 	seen := map[string]int{}
 	for _, e := range f.Builds {
 		if e.Endpoint.Missing() {
-			return f.errorf(e.line, "this build has no endpoint: it is the name of one")
+			return f.errorf(e.line, "this build has no endpoint: expected the name of an endpoint")
 		}
 		if err := f.checkID(e.ID, e.line, "build", idForm, seen); err != nil {
 			return err
@@ -60,13 +60,13 @@ func (f *file) builds(c *Catalog) error {
 		setText(&b.Branch, e.Branch)
 		setText(&b.ImageName, e.ImageName)
 		setText(&b.Error, e.Error)
-		for field, said := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
-			if said == nil {
+		for field, text := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
+			if text == nil {
 				continue
 			}
-			at, err := time.Parse(time.RFC3339, said.Value)
+			at, err := time.Parse(time.RFC3339, text.Value)
 			if err != nil {
-				return f.errorf(said.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", said.Value)
+				return f.errorf(text.Line, "invalid time %q: expected one such as 2026-11-24T13:00:00Z", text.Value)
 			}
 			*field = &at
 		}

@@ -1,10 +1,9 @@
-// Package catalog says what a deployment offers: GPU types, the pools that hold
-// them, CPU flavours, data centers, prices and stock. What is built in are the
-// hardware and locations of the contract, for nothing: a machine of the user's own
-// has no prices. A file may add to it, change it and take from it (file.go), and
+// Package catalog has the offers of a deployment: GPU types, their pools, CPU flavors, data centers,
+// prices and stock. The built-in catalog has the hardware and locations of the contract, with a price
+// of 0: a user's own machine costs nothing. A file can add, change and remove entries (file.go), and
 // is read again when it changes (source.go).
 //
-// All ids are open lists: one that is missing here is not refused.
+// All ids are open lists: an id that is missing here isn't rejected.
 package catalog
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// Catalog is what is offered at a moment. Nobody changes one.
+// Catalog is the state of the offers at a moment. It is immutable.
 type Catalog struct {
 	GPUs        []GPU
 	Pools       []Pool
@@ -24,28 +23,27 @@ type Catalog struct {
 	Storage     StoragePrices
 	Fees        Fees
 
-	builds    map[string][]Build  // by the name of the endpoint
-	offers    map[string]Offer    // of GPU types, where the file says something of them
-	cpuPrices map[string]CPUPrice // of CPU flavours
-	removed   map[string]bool     // GPU types that the file takes away, also where the machine has them
-	closed    map[string]bool     // data centers that the file takes away: nothing is placed there
-	stock     []stockRule         // those that count now, the latest last
+	builds    map[string][]Build  // by the endpoint's name
+	offers    map[string]Offer    // by GPU type in the file
+	cpuPrices map[string]CPUPrice // by CPU flavor
+	removed   map[string]bool     // GPU types that the file removes, even if the machine has them
+	closed    map[string]bool     // data centers that the file removes: nothing is placed there
+	stock     []stockRule         // the current rules, the latest last
 }
 
 var builtin = &Catalog{GPUs: contract.GPUTypes, Pools: contract.Pools, CPUs: contract.CPUFlavors, DataCenters: builtinDataCenters()}
 
-// Builtin is the catalog of a deployment without a file.
+// Builtin returns the catalog of a deployment without a file.
 func Builtin() *Catalog { return builtin }
 
-// Stock is what the machine has of one GPU type.
+// Stock is the machine's stock of one GPU type.
 type Stock struct {
 	Count        int64    // free GPUs
 	CUDAVersions []string // reported by its driver
 	Memory       int64    // GB of one GPU
 }
 
-// GPUsWith returns the catalog's GPU types, followed by those that only the
-// machine's stock has, by id.
+// GPUsWith returns the catalog's GPU types, followed by those that only the machine has, sorted by id.
 func (c *Catalog) GPUsWith(stock map[string]Stock) []GPU {
 	gpus := slices.Clone(c.GPUs)
 	for _, id := range slices.Sorted(maps.Keys(stock)) {
@@ -68,7 +66,7 @@ func (c *Catalog) GPUByID(id string) (GPU, bool) {
 	return find(c.GPUs, id, func(g GPU) string { return g.ID })
 }
 
-// CPUByID finds a CPU flavour.
+// CPUByID finds a CPU flavor.
 func (c *Catalog) CPUByID(id string) (CPU, bool) {
 	return find(c.CPUs, id, func(f CPU) string { return f.ID })
 }
@@ -86,7 +84,7 @@ func find[T any](entries []T, id string, key func(T) string) (found T, ok bool) 
 	return entries[i], true
 }
 
-// PoolOf is the id of the pool that holds a GPU type, "" for a type in no pool.
+// PoolOf returns the id of the pool of a GPU type, or "" if it is in no pool.
 func (c *Catalog) PoolOf(typeID string) string {
 	for _, p := range c.Pools {
 		if slices.Contains(p.Types, typeID) {
@@ -96,8 +94,8 @@ func (c *Catalog) PoolOf(typeID string) string {
 	return ""
 }
 
-// TypesIn returns the GPU types of the pools without the excluded ones, pool by
-// pool. An unknown pool is ignored.
+// TypesIn returns the GPU types of the pools without the excluded ones, pool by pool. It ignores
+// unknown pools.
 func (c *Catalog) TypesIn(pools, excluded []string) []string {
 	types := []string{}
 	for _, id := range pools {
@@ -111,9 +109,8 @@ func (c *Catalog) TypesIn(pools, excluded []string) []string {
 	return types
 }
 
-// Select translates GPU types into the fewest pools that hold them, in the
-// order of the types, and the other types of those pools as exclusions. Types in
-// no pool are left out.
+// Select returns the fewest pools that contain the GPU types, in the order of the types, and the other
+// types of these pools as exclusions. It ignores types in no pool.
 func (c *Catalog) Select(typeIDs []string) (pools, excluded []string) {
 	pools, excluded = []string{}, []string{}
 	for _, t := range typeIDs {

@@ -6,13 +6,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// CPU is a CPU flavour.
+// CPU is a CPU flavor.
 type CPU = contract.CPUFlavor
 
-// unknownRAM is the memory assumed for an unknown flavour.
+// unknownRAM is the assumed memory of an unknown flavor.
 const unknownRAM = 2 // GB per vCPU
 
-// CPUMemory is the memory in GB of a configuration, at least 1.
+// CPUMemory returns the memory of a configuration in GB, at least 1.
 func (c *Catalog) CPUMemory(flavorID string, vcpus int64) int64 {
 	perVCPU := float64(unknownRAM)
 	if f, ok := c.CPUByID(flavorID); ok {

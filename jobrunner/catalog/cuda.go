@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CompareCUDA compares versions as numbers: 12.11 is above 12.2. A missing or
-// invalid part counts as 0, and one that overflows as the largest number.
+// CompareCUDA compares versions as numbers: 12.11 is above 12.2. A missing or invalid part counts as
+// 0, and an overflow as the largest number.
 func CompareCUDA(a, b string) int {
 	x, y := numbers(a), numbers(b)
 	return slices.Compare(x[:], y[:])

@@ -13,14 +13,14 @@ type DataCenter struct {
 	Name          string
 	Region        string
 	Country       string   // ISO 3166-1 alpha-2
-	VolumeTypes   []string // tiers of network volumes that it has
+	VolumeTypes   []string // its tiers of network volumes
 	Compliance    []string // certificates
 	GlobalNetwork bool
 }
 
-// builtinDataCenters are those of the contract. The deployment's one machine stands in for
-// all of them: each has both tiers of network volumes and the global network of pods, and
-// none has certificates.
+// builtinDataCenters returns the data centers of the contract. The deployment's one machine stands for
+// all of them: each has both tiers of network volumes and the global network of pods, but no
+// certificates.
 func builtinDataCenters() (out []DataCenter) {
 	for _, d := range contract.DataCenters {
 		out = append(out, DataCenter{ID: d.ID, Name: d.Name, Region: d.Region, Country: d.Country, VolumeTypes: VolumeTypes, GlobalNetwork: true})
@@ -43,23 +43,23 @@ const (
 // VolumeTypes are the tiers of network volumes, the default first.
 var VolumeTypes = []string{Standard, HighPerformance}
 
-// VolumeTier is the tier of a new network volume in a data center; wanted is "" for
-// the data center's own. The error says, for people, why there can be none.
-func (c *Catalog) VolumeTier(dataCenter, wanted string) (tier string, err error) {
+// VolumeTier returns the tier of a new network volume in a data center. If requested is "", it is the
+// data center's default. The error says, for people, why it is impossible.
+func (c *Catalog) VolumeTier(dataCenter, requested string) (tier string, err error) {
 	d, known := c.DataCenterByID(dataCenter)
 	switch {
 	case c.closed[dataCenter]:
 		return "", fmt.Errorf("the data center %q is not offered", dataCenter)
-	case !known: // an open list
+	case !known: // data centers are an open list
 		d.VolumeTypes = VolumeTypes
 	case len(d.VolumeTypes) == 0:
 		return "", fmt.Errorf("the data center %q has no network volumes", dataCenter)
 	}
-	if wanted == "" {
+	if requested == "" {
 		return d.VolumeTypes[0], nil
 	}
-	if !slices.Contains(d.VolumeTypes, wanted) {
-		return "", fmt.Errorf("the data center %q has no network volumes of the type %s", dataCenter, wanted)
+	if !slices.Contains(d.VolumeTypes, requested) {
+		return "", fmt.Errorf("the data center %q has no network volumes of the type %s", dataCenter, requested)
 	}
-	return wanted, nil
+	return requested, nil
 }

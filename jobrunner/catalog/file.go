@@ -10,8 +10,7 @@ import (
 // text is a scalar of the file.
 type text = yamlfile.Text
 
-// file is a catalog file (docs/reference/catalog.md). What it doesn't say stays as built
-// in.
+// file is a catalog file (docs/reference/catalog.md). What it omits stays as built in.
 type file struct {
 	Remove      removals         `yaml:"remove"`
 	DataCenters []fileDataCenter `yaml:"data_centers"`
@@ -26,7 +25,7 @@ type file struct {
 	name string
 }
 
-// removals name what is not offered; * is all that is built in.
+// removals names offers to remove; * stands for all built-in ones.
 type removals struct {
 	DataCenters []text `yaml:"data_centers"`
 	GPUs        []text `yaml:"gpus"`
@@ -65,8 +64,7 @@ type fileGPUPrice struct {
 	Serverless    *text `yaml:"serverless"`
 }
 
-// fileMaxCount is how many GPUs a machine has, 0 where a cloud doesn't offer the
-// type.
+// fileMaxCount is the number of GPUs of a machine, or 0 if a cloud doesn't offer the type.
 type fileMaxCount struct {
 	Secure    *int64 `yaml:"secure"`
 	Community *int64 `yaml:"community"`

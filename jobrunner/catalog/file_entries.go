@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// idForms are what ids may be, so that they fit into paths and lists.
+// Forms of ids, so that they fit into paths and lists.
 var (
 	idForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 	gpuIDForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+_.-]{0,99}$`)
@@ -16,8 +16,8 @@ var (
 	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
 )
 
-// checkID refuses an entry without an id, with a bad one, or whose id another one
-// has. seen has the lines of the others.
+// checkID rejects an entry whose id is missing, invalid or a duplicate. seen has the lines of the
+// earlier ids.
 func (f *file) checkID(id text, line int, what string, form *regexp.Regexp, seen map[string]int) error {
 	switch {
 	case id.Missing():
@@ -25,19 +25,19 @@ func (f *file) checkID(id text, line int, what string, form *regexp.Regexp, seen
 	case !form.MatchString(id.Value):
 		return f.errorf(id.Line, "invalid id %q of a %s: expected letters, digits and . _ -, beginning with a letter or digit", id.Value, what)
 	case seen[id.Value] != 0:
-		return f.errorf(id.Line, "the %s %s stands twice, first in line %d", what, id.Value, seen[id.Value])
+		return f.errorf(id.Line, "the %s %s appears twice, first in line %d", what, id.Value, seen[id.Value])
 	}
 	seen[id.Value] = id.Line
 	return nil
 }
 
-// put replaces the element with the id of another one, or adds it.
-func put[T any](list []T, one T, id func(T) string) []T {
-	i := slices.IndexFunc(list, func(other T) bool { return id(other) == id(one) })
+// put replaces the element with the same id, or appends the new one.
+func put[T any](list []T, element T, id func(T) string) []T {
+	i := slices.IndexFunc(list, func(other T) bool { return id(other) == id(element) })
 	if i < 0 {
-		return append(list, one)
+		return append(list, element)
 	}
-	list[i] = one
+	list[i] = element
 	return list
 }
 
@@ -74,43 +74,43 @@ func (f *file) dataCenters(c *Catalog) error {
 	return nil
 }
 
-func setText(field *string, said *text) {
-	if said != nil {
-		*field = said.Value
+func setText(field *string, value *text) {
+	if value != nil {
+		*field = value.Value
 	}
 }
 
-// setOneOf sets a field to what the file says, which has to be known.
-func (f *file) setOneOf(field *string, said *text, what string, known []string) error {
-	if said != nil && !slices.Contains(known, said.Value) {
-		return f.unknown(*said, what, known)
+// setOneOf sets a field to the file's value, which must be known.
+func (f *file) setOneOf(field *string, value *text, what string, known []string) error {
+	if value != nil && !slices.Contains(known, value.Value) {
+		return f.unknown(*value, what, known)
 	}
-	setText(field, said)
+	setText(field, value)
 	return nil
 }
 
-func (f *file) setAllOf(field *[]string, said *[]text, what string, known []string) error {
-	if said == nil {
+func (f *file) setAllOf(field *[]string, value *[]text, what string, known []string) error {
+	if value == nil {
 		return nil
 	}
-	out, err := f.allOf(*said, what, known)
+	out, err := f.allOf(*value, what, known)
 	*field = out
 	return err
 }
 
-// allOf are words that have to be known.
-func (f *file) allOf(said []text, what string, known []string) ([]string, error) {
+// allOf returns the values of a list, which must be known.
+func (f *file) allOf(value []text, what string, known []string) ([]string, error) {
 	out := []string{}
-	for _, one := range said {
-		if !slices.Contains(known, one.Value) {
-			return nil, f.unknown(one, what, known)
+	for _, element := range value {
+		if !slices.Contains(known, element.Value) {
+			return nil, f.unknown(element, what, known)
 		}
-		out = append(out, one.Value)
+		out = append(out, element.Value)
 	}
 	return out, nil
 }
 
-// The bounds of what the file says.
+// Limits of the file's values.
 const (
 	maxMemory = 1 << 20 // GB of a GPU
 	maxCount  = 1 << 10 // GPUs of a machine
@@ -155,8 +155,8 @@ func (f *file) gpus(c *Catalog) error {
 func (f *file) offer(e fileGPU) (Offer, error) {
 	o := Offer{MaxCount: maps.Clone(builtinOffer.MaxCount), Price: GPUPrice{Pod: map[string]USD{}, Spot: map[string]USD{}}}
 	for _, p := range []struct {
-		said *text
-		set  func(USD)
+		value *text
+		set   func(USD)
 	}{
 		{e.Price.Secure, func(u USD) { o.Price.Pod[Secure] = u }},
 		{e.Price.Community, func(u USD) { o.Price.Pod[Community] = u }},
@@ -164,10 +164,10 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 		{e.Price.CommunitySpot, func(u USD) { o.Price.Spot[Community] = u }},
 		{e.Price.Serverless, func(u USD) { o.Price.Serverless = u }},
 	} {
-		if p.said == nil {
+		if p.value == nil {
 			continue
 		}
-		price, err := f.price(*p.said)
+		price, err := f.price(*p.value)
 		if err != nil {
 			return o, err
 		}
@@ -198,17 +198,17 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 }
 
 // price reads dollars.
-func (f *file) price(said text) (USD, error) {
-	price, ok := parsePrice(said.Value)
+func (f *file) price(value text) (USD, error) {
+	price, ok := parsePrice(value.Value)
 	if !ok {
-		return 0, f.errorf(said.Line, "invalid price %q: expected dollars, such as 0.44, with nine decimals at most", said.Value)
+		return 0, f.errorf(value.Line, "invalid price %q: expected dollars, such as 0.44, with at most nine decimals", value.Value)
 	}
 	return price, nil
 }
 
-func (f *file) setPrice(field *USD, said *text) (err error) {
-	if said != nil {
-		*field, err = f.price(*said)
+func (f *file) setPrice(field *USD, value *text) (err error) {
+	if value != nil {
+		*field, err = f.price(*value)
 	}
 	return err
 }
@@ -228,13 +228,13 @@ func (f *file) pools(c *Catalog) error {
 		}
 		for i, t := range types {
 			if other := members[t]; other != "" {
-				return f.errorf(e.Types[i].Line, "the GPU type %s is in the pool %s already: a type is in one pool at most", t, other)
+				return f.errorf(e.Types[i].Line, "the GPU type %s is in the pool %s already: a type is in at most one pool", t, other)
 			}
 			members[t] = e.ID.Value
 		}
 		c.Pools = put(c.Pools, Pool{ID: e.ID.Value, Types: types}, poolID)
 	}
-	for i, p := range c.Pools { // a type that the file puts elsewhere leaves its pool
+	for i, p := range c.Pools { // a type that the file moves leaves its old pool
 		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return members[t] != "" && members[t] != p.ID })
 	}
 	c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return len(p.Types) == 0 })

@@ -24,7 +24,7 @@ func (f *file) remove(c *Catalog) (err error) {
 	return nil
 }
 
-// leavePool removes a type from its pool, and a pool that is then empty.
+// leavePool removes a type from its pool, and the pool if it becomes empty.
 func (c *Catalog) leavePool(gpu string) {
 	for i, p := range c.Pools {
 		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == gpu })

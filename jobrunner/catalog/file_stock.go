@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stock are the rules in the order in which they come into force; of those that do
-// at once, that of the file.
+// stock returns the rules by the time when they come into force. Rules with the same time stay in the
+// file's order.
 func (f *file) stock(c *Catalog) ([]stockRule, error) {
 	var rules []stockRule
 	for _, e := range f.Stock {

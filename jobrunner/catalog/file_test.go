@@ -178,7 +178,7 @@ func TestFileIsRefused(t *testing.T) {
 		"gpus:\n  - id: X/Y\n    memory: 3":                                     `c.yaml:2: invalid id "X/Y" of a GPU type`,
 		"gpus:\n  - id: X":                                                      "c.yaml:2: the GPU type X is not built in, so its memory in GB is needed",
 		"gpus:\n  - {id: X, memory: 0}":                                         "c.yaml:2: invalid memory of X: expected 1 to",
-		"gpus:\n  - {id: NVIDIA L4}\n  - {id: NVIDIA L4}":                       "c.yaml:3: the GPU type NVIDIA L4 stands twice, first in line 2",
+		"gpus:\n  - {id: NVIDIA L4}\n  - {id: NVIDIA L4}":                       "c.yaml:3: the GPU type NVIDIA L4 appears twice, first in line 2",
 		"gpus:\n  - id: NVIDIA L4\n    price:\n      secure: -1":                `c.yaml:4: invalid price "-1": expected dollars, such as 0.44`,
 		"gpus: [{id: NVIDIA L4, price: {serverless: 0.0000000001}}]":            "invalid price",
 		"gpus: [{id: NVIDIA L4, price: {serverless: 1e3}}]":                     "invalid price",

@@ -14,6 +14,5 @@ const (
 	amd    = "AMD"
 )
 
-// MaxGPUs is the maxCount of a GPU type that is built in: the usual size of a
-// large machine, not of this one.
+// MaxGPUs is the maxCount of a built-in GPU type: the usual size of a large machine, not of this one.
 const MaxGPUs = 8

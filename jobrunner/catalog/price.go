@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// USD is an amount of US dollars, in billionths: sums of it are exact.
+// USD is an amount in billionths of a US dollar, so that sums are exact.
 type USD int64
 
 const perDollar = 1_000_000_000
 
-// String writes the amount in dollars, with as many decimals as it has.
+// String formats the amount in dollars, with as many decimals as it needs.
 func (u USD) String() string {
 	sign, n := "", uint64(u)
 	if u < 0 {
@@ -22,13 +22,13 @@ func (u USD) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// MarshalJSON writes the amount as a number, in dollars.
+// MarshalJSON encodes the amount as a number of dollars.
 func (u USD) MarshalJSON() ([]byte, error) { return []byte(u.String()), nil }
 
-// priceForm has at most six digits before the point and nine behind it.
+// priceForm matches up to six digits before the point and nine after it.
 var priceForm = regexp.MustCompile(`^(\d{1,6})(?:\.(\d{1,9}))?$`)
 
-// parsePrice reads dollars, exactly.
+// parsePrice parses an exact amount in dollars.
 func parsePrice(text string) (USD, bool) {
 	form := priceForm.FindStringSubmatch(text)
 	if form == nil {
@@ -47,25 +47,24 @@ const (
 // Clouds are both clouds, the default first.
 var Clouds = []string{Secure, Community}
 
-// Offer is how a GPU type is rented.
+// Offer has the limits and prices of a GPU type.
 type Offer struct {
 	Price    GPUPrice
-	MaxCount map[string]int64 // GPUs of one machine, by cloud; a cloud that is absent doesn't offer the type
-	// CUDAVersions are those of machines that only the file has.
+	MaxCount map[string]int64 // GPUs of one machine, by cloud; a missing cloud doesn't offer the type
+	// CUDAVersions are the versions on machines that only the file lists.
 	CUDAVersions []string
 }
 
-// GPUPrice is what one GPU costs in an hour.
+// GPUPrice is the price of one GPU per hour.
 type GPUPrice struct {
 	Pod        map[string]USD // by cloud
-	Spot       map[string]USD // of an interruptible pod, by cloud; absent: that of others
+	Spot       map[string]USD // of an interruptible pod, by cloud; if missing, as Pod
 	Serverless USD
 }
 
 var builtinOffer = Offer{MaxCount: map[string]int64{Secure: MaxGPUs, Community: MaxGPUs}}
 
-// OfferOf is how a GPU type is rented. What the catalog doesn't know costs
-// nothing.
+// OfferOf returns the offer of a GPU type. Unknown types cost nothing.
 func (c *Catalog) OfferOf(gpu string) Offer {
 	if o, ok := c.offers[gpu]; ok {
 		return o
@@ -73,7 +72,7 @@ func (c *Catalog) OfferOf(gpu string) Offer {
 	return builtinOffer
 }
 
-// PodPrice is what a GPU of a pod costs in an hour.
+// PodPrice returns the price of a pod's GPU per hour.
 func (o Offer) PodPrice(cloud string, spot bool) USD {
 	if price, ok := o.Price.Spot[cloud]; spot && ok {
 		return price
@@ -81,20 +80,19 @@ func (o Offer) PodPrice(cloud string, spot bool) USD {
 	return o.Price.Pod[cloud]
 }
 
-// CPUPrice is what one vCPU costs in an hour.
+// CPUPrice is the price of one vCPU per hour.
 type CPUPrice struct{ Secure, Serverless USD }
 
-// CPUPriceOf is what a vCPU of a flavour costs. One that the catalog doesn't know
-// costs nothing.
+// CPUPriceOf returns the price of a vCPU of a flavor. Unknown flavors cost nothing.
 func (c *Catalog) CPUPriceOf(flavor string) CPUPrice { return c.cpuPrices[flavor] }
 
-// StoragePrices are what one GB costs in a month of 730 hours.
+// StoragePrices are the prices of one GB for a month of 730 hours.
 type StoragePrices struct {
 	Standard, HighPerformance USD // network volumes
 	Disk                      USD // disks of workers, pods and clusters, while they run
 }
 
-// Volume is the price of a tier of network volumes.
+// Volume returns the price of a tier of network volumes.
 func (s StoragePrices) Volume(tier string) USD {
 	if tier == HighPerformance {
 		return s.HighPerformance
@@ -102,8 +100,8 @@ func (s StoragePrices) Volume(tier string) USD {
 	return s.Standard
 }
 
-// Fees are what is charged beside compute and storage, by the hour.
+// Fees are hourly charges in addition to compute and storage.
 type Fees struct {
-	Serverless USD // for each worker
-	Networking USD // for each node of a cluster
+	Serverless USD // per worker
+	Networking USD // per node of a cluster
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// schedule is what a file says, for all times.
+// schedule is the content of a file: the catalog, and the stock over time.
 type schedule struct {
 	catalog Catalog     // without stock
-	stock   []stockRule // in the order in which they come into force
+	stock   []stockRule // by the time when they come into force
 }
 
-// at is the catalog a while after the start of the deployment.
+// at returns the catalog at a time after the start of the deployment.
 func (s *schedule) at(passed time.Duration) *Catalog {
 	now := s.catalog
 	n, _ := slices.BinarySearchFunc(s.stock, passed, func(r stockRule, passed time.Duration) int {
@@ -28,7 +28,7 @@ func (s *schedule) at(passed time.Duration) *Catalog {
 	return &now
 }
 
-// next is when the catalog changes after a moment; false: never.
+// next returns when the catalog changes next, or false if it never does.
 func (s *schedule) next(passed time.Duration) (at time.Duration, ok bool) {
 	i := slices.IndexFunc(s.stock, func(r stockRule) bool { return r.after > passed })
 	if i < 0 {
@@ -61,7 +61,7 @@ func (f *file) errorf(line int, format string, args ...any) error {
 	return yamlfile.At(f.name, line, format, args...)
 }
 
-// unknown is the error about an id that the catalog doesn't have.
+// unknown returns the error about an id that the catalog doesn't have.
 func (f *file) unknown(id text, what string, known []string) error {
 	return f.errorf(id.Line, "unknown %s %q%s", what, id.Value, near.Suggest(id.Value, known))
 }

@@ -11,34 +11,32 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
-// Source is the catalog of a deployment, as it is from moment to moment. A nil
-// Source is the one that is built in.
+// Source is the current catalog of a deployment. A nil Source is the built-in catalog.
 type Source struct {
 	name  string
 	clock *clock.Clock
-	start time.Time // of the deployment, from which the file's times count
+	start time.Time // start of the deployment, from which the file's times count
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	said    *schedule
+	loaded  *schedule
 	changed chan struct{}
 	closed  bool
-	timer   *clock.Timer  // of the next change of stock; nil: there is none
-	stopped chan struct{} // ends the wait for it
+	timer   *clock.Timer  // for the next change of stock; nil if there is none
+	stopped chan struct{} // closed to end the wait for timer
 
 	waiting   sync.WaitGroup
 	stopWatch func()
 }
 
-// Open reads a catalog file, and again whenever it changes; what is wrong in it
-// then is logged, and the catalog stays. An error begins with name:line. The
-// caller closes the Source.
+// Open loads a catalog file, and loads it again whenever it changes. If that fails, the error is
+// logged and the catalog stays. An error begins with name:line. The caller must close the Source.
 func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("the catalog: %w", err)
 	}
-	said, err := parse(name, data)
+	loaded, err := parse(name, data)
 	if err != nil {
 		return nil, fmt.Errorf("the catalog: %w", err)
 	}
@@ -46,22 +44,22 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{name: name, clock: c, start: c.Now(), log: log, changed: make(chan struct{})}
-	s.set(said)
+	s.set(loaded)
 	s.stopWatch = yamlfile.Watch(name, data, s.reread)
 	return s, nil
 }
 
-// Now is the catalog at this moment.
+// Now returns the current catalog.
 func (s *Source) Now() *Catalog {
 	if s == nil {
 		return builtin
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.said.at(s.passed())
+	return s.loaded.at(s.passed())
 }
 
-// Changed is closed when the catalog is another one: ask for it before Now.
+// Changed returns a channel that is closed when the catalog changes. Call it before Now.
 func (s *Source) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -71,7 +69,7 @@ func (s *Source) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Close ends the watch over the file.
+// Close stops watching the file.
 func (s *Source) Close() {
 	if s == nil {
 		return
@@ -87,33 +85,33 @@ func (s *Source) Close() {
 func (s *Source) passed() time.Duration { return s.clock.Now().Sub(s.start) }
 
 func (s *Source) reread(data []byte, err error) {
-	var said *schedule
+	var loaded *schedule
 	if err == nil {
-		said, err = parse(s.name, data)
+		loaded, err = parse(s.name, data)
 	}
 	if err != nil {
 		s.log.Error("the catalog stays as it was: its file can't be read", "error", err)
 		return
 	}
-	s.set(said)
-	s.log.Info("the catalog changed", "file", s.name, "catalog", said.catalog.describe())
+	s.set(loaded)
+	s.log.Info("the catalog changed", "file", s.name, "catalog", loaded.catalog.describe())
 }
 
-// set makes a file count.
-func (s *Source) set(said *schedule) {
+// set loads a catalog file.
+func (s *Source) set(loaded *schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = said
+	s.loaded = loaded
 	s.announce()
 }
 
-// announce tells of a change, and waits for the next one. s is locked.
+// announce signals a change, and waits for the next one. It is called with s locked.
 func (s *Source) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.stopTimer()
 	passed := s.passed()
-	next, ok := s.said.next(passed)
+	next, ok := s.loaded.next(passed)
 	if !ok || s.closed {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Level is how much there is of something.
+// Level is the amount of stock.
 type Level string
 
 // The levels, the least first.
@@ -19,25 +19,25 @@ const (
 	High   Level = "HIGH"
 )
 
-// Levels are all of them, the least first.
+// Levels are all levels, the least first.
 var Levels = []Level{None, Low, Medium, High}
 
-// Less tells whether there is less of one than of the other.
+// Less reports whether a level is below another one.
 func (l Level) Less(than Level) bool { return slices.Index(Levels, l) < slices.Index(Levels, than) }
 
-// Products are what is placed on stock.
+// Products are the resource kinds that consume stock.
 const (
 	Pod        = "POD"
 	Cluster    = "CLUSTER"
 	Serverless = "SERVERLESS"
 )
 
-// Products are all of them.
+// Products are all products.
 var Products = []string{Pod, Cluster, Serverless}
 
-// stockRule states the stock of some compute. An empty list is all.
+// stockRule sets the stock of some compute. An empty list means all.
 type stockRule struct {
-	gpus, cpus  []string // one of the two at least
+	gpus, cpus  []string // at least one of the two
 	dataCenters []string
 	clouds      []string
 	products    []string
@@ -45,24 +45,24 @@ type stockRule struct {
 	after       time.Duration // since the start of the deployment
 }
 
-// every stands for all ids in a list of the file.
+// every matches all ids in a list of the file.
 const every = "*"
 
 func covers(ids []string, id string) bool {
 	return len(ids) == 0 || slices.Contains(ids, id) || slices.Contains(ids, every)
 }
 
-// Placing is what is to be placed: where, and as what. Cloud counts for pods.
+// Placing describes compute to place. Cloud only applies to pods.
 type Placing struct {
-	GPU        string // type id, or
-	CPU        string // flavour
+	GPU        string // type id; otherwise CPU is set
+	CPU        string // flavor id
 	DataCenter string
-	Cloud      string // "": SECURE
+	Cloud      string // "" means SECURE
 	Product    string
 }
 
-// LevelOf is the stock that the file states, where it does: the rule that came
-// into force last counts. stated is false where the machine's own counts.
+// LevelOf returns the stock according to the file: the latest rule applies. stated is false if no rule
+// does, so that the machine's own stock applies.
 func (c *Catalog) LevelOf(p Placing) (level Level, stated bool) {
 	if p.Cloud == "" {
 		p.Cloud = Secure
@@ -76,18 +76,18 @@ func (c *Catalog) LevelOf(p Placing) (level Level, stated bool) {
 	return None, false
 }
 
-// Restricts tells whether the file says of anything that there may be none of it.
+// Restricts reports whether the file limits any stock.
 func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
 
-// NoStock says of what there is no stock, and where.
+// NoStock describes, for people, what is out of stock, and where. otherwise replaces an empty list.
 func NoStock(wanted []string, otherwise string, dataCenters []string) string {
 	what, where := strings.Join(wanted, ", "), strings.Join(dataCenters, ", ")
 	return fmt.Sprintf("no stock of %s in %s", cmp.Or(what, otherwise), cmp.Or(where, "any data center"))
 }
 
-// Place finds a data center for compute, of those that are allowed (empty: all
-// of the catalog): the first of those with the most stock. there says whether the
-// machine has it, which counts where the file states nothing. "" is nowhere.
+// Place returns the data center for compute: of the allowed ones (if empty, of all), the first with
+// the most stock. there reports whether the machine has it, which applies if the file has no rule. It
+// returns "" if no data center has stock.
 func (c *Catalog) Place(p Placing, allowed []string, there bool) (dataCenter string) {
 	if len(allowed) == 0 {
 		for _, d := range c.DataCenters {

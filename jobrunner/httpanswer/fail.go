@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Fail writes an error: a Refusal as it is, and a shortage with the time after
-// which to try again. Any other error is an internal one, which is logged.
+// Fail writes an error: a Refusal as it is, and a shortage of resources with the time to retry. Any
+// other error is an internal one, which is logged.
 func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	refusal := new(Refusal)
 	if !errors.As(err, &refusal) {
@@ -28,8 +28,7 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 	f.Refuse(w, refusal)
 }
 
-// Internal is the refusal for an internal error. It names the request id of the log
-// entry.
+// Internal returns the answer for an internal error. It has the request id of the log entry.
 func (f Form) Internal(h http.Header) *Refusal {
 	const text = "the deployment failed to answer: its log says why"
 	if f == Error {
@@ -38,9 +37,9 @@ func (f Form) Internal(h http.Header) *Refusal {
 	return Refuse(http.StatusInternalServerError, text+", under the request id %s", SetRequestID(h))
 }
 
-// shortage is the refusal for an error that neither the client nor a bug causes: no
-// memory is left for a body, the disk is full, the database does not answer, or the
-// deployment stops (see the request's ctx). It is nil for any other error.
+// shortage returns the answer for an error caused neither by the client nor by a bug: there is no
+// memory for a body, the disk is full, the database doesn't answer, or the deployment stops (see the
+// request's ctx). It returns nil for other errors.
 func shortage(ctx context.Context, err error) *Refusal {
 	class := sqldb.Classify(err)
 	switch {
@@ -60,8 +59,8 @@ func unavailable(retryAfter, text string) *Refusal {
 	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
 }
 
-// BodyRefused is the refusal of a request whose body could not be read. If there is
-// no memory for the body, the rest of it stays unread.
+// BodyRefused returns the answer to a request whose body could not be read. If there is no memory for
+// the body, the rest stays unread.
 func BodyRefused(ctx context.Context, err error) *Refusal {
 	tooLarge := new(http.MaxBytesError)
 	switch {

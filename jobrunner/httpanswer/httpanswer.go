@@ -1,5 +1,5 @@
-// Package httpanswer writes the deployment's answers to HTTP requests: JSON, and
-// refusals in the form of the requested API.
+// Package httpanswer writes the deployment's HTTP answers: JSON, and errors in the form of the
+// requested API.
 package httpanswer
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// RequestID is the header that names a request, in answers and in the log.
+// RequestID is the header with a request's id, which is also in the log.
 const RequestID = "X-Request-Id"
 
 // SetRequestID returns the request id of an answer, and creates one if the answer
@@ -53,7 +53,7 @@ func encode(value any) []byte {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		panic(err) // wire types always have a JSON form
+		panic(err) // never: wire types have a JSON form
 	}
 	return text.Bytes()
 }

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Refusal is an answer that says why a request is refused. A 401 also gets the
-// header that asks for a bearer token.
+// Refusal is an answer that rejects a request. A 401 also gets the header that asks for a bearer
+// token.
 type Refusal struct {
 	Status     int
 	Text       string
 	Faults     []string // faults of the body
 	Allow      []string // methods that the path allows
-	RetryAfter string   // seconds; "": no such header
-	Close      bool     // end the connection, instead of reading the rest of the body
+	RetryAfter string   // seconds; "" for no header
+	Close      bool     // close the connection instead of reading the rest of the body
 }
 
-// Refuse creates a refusal.
+// Refuse returns a Refusal.
 func Refuse(status int, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// NotAllowed refuses a method that a path does not allow.
+// NotAllowed rejects a method that a path doesn't allow.
 func NotAllowed(r *http.Request, allow ...string) *Refusal {
 	methods := strings.Join(allow, ", ")
 	refusal := Refuse(http.StatusMethodNotAllowed, "%s allows %s, not %s", r.URL.Path, methods, r.Method)
@@ -40,15 +40,14 @@ func (r *Refusal) Error() string {
 	return r.Text + ": " + strings.Join(r.Faults, "; ")
 }
 
-// Form is the form of the body with which an API refuses a request.
+// Form is the form of an API's error bodies.
 type Form int
 
 const (
-	// Error is {"error": text}: the job API, the worker protocol and the operator's
-	// routes.
+	// Error is {"error": text}: the job API, the worker protocol and the operator's routes.
 	Error Form = iota
-	// Message is {"message": text}: version 1 of the management API, which answers
-	// 400 to every invalid body.
+	// Message is {"message": text}: version 1 of the management API, which answers 400 to every
+	// invalid body.
 	Message
 	// Problem is version 2 of the management API (RFC 9457).
 	Problem
@@ -67,7 +66,7 @@ type message struct {
 	Message string `json:"message"`
 }
 
-// BodyType is the wire type of the forms Message and Problem.
+// BodyType returns the wire type of the forms Message and Problem.
 func (f Form) BodyType() reflect.Type {
 	if f == Problem {
 		return reflect.TypeFor[problem]()
@@ -75,7 +74,7 @@ func (f Form) BodyType() reflect.Type {
 	return reflect.TypeFor[message]()
 }
 
-// BodyMedia is the content type of a refusal.
+// BodyMedia returns the content type of an error.
 func (f Form) BodyMedia() string {
 	if f == Problem {
 		return problemMedia
@@ -113,7 +112,7 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	}
 }
 
-// ErrorBody is the body of a refusal in the form Error, on one line.
+// ErrorBody returns the body of a Refusal in the form Error, on one line.
 func ErrorBody(r *Refusal) []byte {
 	return bytes.TrimSpace(encode(map[string]string{"error": r.Error()}))
 }

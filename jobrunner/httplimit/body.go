@@ -1,6 +1,5 @@
-// Package httplimit bounds the resources that clients can take of an HTTP
-// server: open connections, the time for which a slow client holds one, and the
-// memory of bodies.
+// Package httplimit limits the resources that clients of an HTTP server can use: open connections, the
+// time for which a slow client holds a connection, and the memory of bodies.
 package httplimit
 
 import (
@@ -25,8 +24,8 @@ const (
 	// pauseTime is the longest pause of a body that a worker's own program reads:
 	// its protocol may be interactive.
 	pauseTime = time.Minute
-	// drainTime and drainBytes bound how much of an unread body is discarded so that
-	// its connection can be reused.
+	// drainTime and drainBytes limit how much of an unread body is discarded so that its connection
+	// can be reused.
 	drainTime  = 500 * time.Millisecond
 	drainBytes = 256 << 10
 )
@@ -71,18 +70,18 @@ type body struct {
 
 	interval time.Duration // in which minBytes must arrive
 	minBytes int
-	// concurrentReads: another goroutine may read it while the answer begins.
+	// concurrentReads means that another goroutine may read the body while the answer begins.
 	concurrentReads bool
 	expectsContinue bool // the client waits for 100 Continue
 
 	started  bool
-	waited   time.Duration // in the current interval
-	received int           // likewise, in bytes
+	waited   time.Duration // waiting time in the current interval
+	received int           // bytes in the current interval
 	readErr  error         // the first error, which every later Read returns
 
 	complete atomic.Bool // read to its end
 	closed   atomic.Bool
-	served   atomic.Bool // the handler has returned: the connection is another request's
+	served   atomic.Bool // the handler has returned: the connection belongs to another request
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -105,7 +104,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.readErr = err
 	b.complete.Store(errors.Is(err, io.EOF))
-	b.setDeadline(time.Time{}) // net/http goes on to watch the connection
+	b.setDeadline(time.Time{}) // net/http continues to watch the connection
 	return n, err
 }
 
@@ -127,8 +126,8 @@ func (b *body) setDeadline(at time.Time) {
 	}
 }
 
-// drain discards the part of a body that has arrived before its answer begins.
-// net/http would wait for the rest forever, unless the connection is to be closed.
+// drain discards the part of a body that has arrived before its answer begins. net/http would wait for
+// the rest forever, unless the connection will be closed.
 func (b *body) drain(h http.Header) {
 	if b.complete.Load() || b.expectsContinue && !b.started {
 		return

@@ -16,14 +16,14 @@ import (
 type conn struct {
 	net.Conn
 	listener      *Listener
-	address       netip.Prefix // of the client, for PerAddress; invalid: not counted
+	address       netip.Prefix // of the client, for PerAddress; invalid if not counted
 	evictableFrom time.Time    // while it waits for a request; guarded by Listener.mu
 	lingers       atomic.Bool  // a response was sent before the whole request arrived
 	closeOnce     sync.Once
 }
 
-// The bounds of a lingering close: a client that sends at least rateBytes in each
-// lingerWindow is read for up to lingerTime and lingerBytes.
+// Limits of a lingering close: a client that sends at least rateBytes in each lingerWindow is read for
+// up to lingerTime and lingerBytes.
 const (
 	lingerWindow = time.Second
 	lingerTime   = 30 * time.Second
@@ -37,8 +37,8 @@ func (l *Listener) Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// lingerAfter makes the connection of a request's context discard what the client still
-// sends before it closes.
+// lingerAfter makes the connection of a request's context discard the rest of the client's data before
+// it closes.
 func lingerAfter(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.lingers.Store(true)

@@ -4,5 +4,5 @@ package httplimit
 
 import "math"
 
-// Descriptors is the process's limit of open file descriptors.
+// Descriptors returns the process's limit of open file descriptors.
 func Descriptors() int { return math.MaxInt32 }

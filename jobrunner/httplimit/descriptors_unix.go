@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Descriptors is the process's limit of open file descriptors.
+// Descriptors returns the process's limit of open file descriptors.
 func Descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {

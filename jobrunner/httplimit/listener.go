@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Connections bounds the open connections of a server.
+// Connections limits the open connections of a server.
 type Connections struct {
 	// Max is the limit of all connections; 0 is DefaultConnections. It is lowered
 	// to the process's limit of descriptors, less a reserve.
@@ -37,28 +37,27 @@ const (
 
 const (
 	minReserve   = 48          // of descriptors, for the database and workers
-	maxReserve   = 1024        // between these it is a quarter of all
-	maxRefusals  = 64          // refused connections that are closed gracefully at a time
+	maxReserve   = 1024        // the reserve is a quarter of all descriptors, between these
+	maxRejects   = 64          // rejected connections that are closed gracefully at a time
 	requestGrace = time.Second // a new connection without a request can be evicted after it
 	logEvery     = 10 * time.Second
 	firstPause   = 5 * time.Millisecond // after a failed accept, doubled each time
 	maxPause     = time.Second
 )
 
-// Listener limits the connections that it accepts. At a limit it evicts the
-// connection that has been idle longest; where none is idle, it answers the new
-// one 503.
+// Listener limits the connections that it accepts. At a limit it evicts the connection that has been
+// idle longest or, if none is idle, answers the new one 503.
 type Listener struct {
 	net.Listener
 	Connections
 	refusals chan struct{}
 	stop     chan struct{}
 	stopOnce sync.Once
-	spare    *os.File // a descriptor kept for refusals; used by Accept alone
+	spare    *os.File // a descriptor for rejecting connections; only Accept uses it
 
 	mu         sync.Mutex
 	open       map[*conn]struct{}
-	idle       map[*conn]struct{} // those of open that wait for a request
+	idle       map[*conn]struct{} // open connections that wait for a request
 	counts     map[netip.Prefix]int
 	lastLogged map[string]time.Time // by warning
 }
@@ -76,14 +75,14 @@ func Listen(l net.Listener, c Connections) *Listener {
 	}
 	all := Descriptors()
 	c.Max = min(c.Max, all-reserve(all))
-	spare, _ := os.Open(os.DevNull) // without it, refusals wait for a free descriptor
+	spare, _ := os.Open(os.DevNull) // without it, rejecting has to wait for a free descriptor
 	return &Listener{
-		Listener: l, Connections: c, refusals: make(chan struct{}, min(maxRefusals, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
+		Listener: l, Connections: c, refusals: make(chan struct{}, min(maxRejects, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
 		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }
 
-// reserve is the number of descriptors kept for the database and for workers.
+// reserve returns the number of descriptors reserved for the database and workers.
 func reserve(descriptors int) int {
 	return min(max(descriptors/4, minReserve), maxReserve, descriptors-1)
 }
@@ -102,7 +101,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		default:
 			l.warn("accepting a connection failed", "error", err)
-			if exhausted(err) && (l.evict(netip.Prefix{}) || l.refuseWithSpare()) {
+			if exhausted(err) && (l.evict(netip.Prefix{}) || l.rejectWithSpare()) {
 				continue
 			}
 			select {
@@ -119,7 +118,7 @@ func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// admit returns nil for a connection that it refused.
+// admit returns nil if it rejects the connection.
 func (l *Listener) admit(raw net.Conn) net.Conn {
 	c := &conn{Conn: raw, listener: l, address: l.addressOf(raw)}
 	for {
@@ -133,7 +132,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 		}
 		if !l.evict(address) {
 			l.warn("connection refused", "reason", reason, "address", raw.RemoteAddr())
-			l.refuse(raw, reason)
+			l.reject(raw, reason)
 			return nil
 		}
 	}
@@ -144,8 +143,8 @@ const (
 	tooMany          = "the deployment has too many open connections"
 )
 
-// addressOf is the address for which PerAddress counts a connection, invalid for
-// those that are exempt.
+// addressOf returns the address for which PerAddress counts a connection. It is invalid for exempt
+// connections.
 func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -214,8 +213,8 @@ func (l *Listener) State(raw net.Conn, state http.ConnState) {
 	}
 }
 
-// evict closes the connection that has been idle longest, of one address where
-// that is valid, and reports whether there was one.
+// evict closes the connection that has been idle longest, of one address if that is valid, and reports
+// whether it found one.
 func (l *Listener) evict(address netip.Prefix) bool {
 	l.mu.Lock()
 	var oldest *conn
@@ -233,9 +232,9 @@ func (l *Listener) evict(address netip.Prefix) bool {
 	return true
 }
 
-// refuseWithSpare accepts the next connection with the spare descriptor, answers
-// it 503, closes it, and opens the spare descriptor again.
-func (l *Listener) refuseWithSpare() bool {
+// rejectWithSpare accepts the next connection with the spare descriptor, answers 503, closes it, and
+// opens the spare descriptor again.
+func (l *Listener) rejectWithSpare() bool {
 	if l.spare != nil {
 		_ = l.spare.Close()
 	}
@@ -254,8 +253,8 @@ func (l *Listener) refuseWithSpare() bool {
 	return err == nil
 }
 
-// refuse answers 503 and lingers.
-func (l *Listener) refuse(c net.Conn, reason string) {
+// reject answers 503 and lingers.
+func (l *Listener) reject(c net.Conn, reason string) {
 	write503(c, reason)
 	select {
 	case l.refusals <- struct{}{}:
@@ -270,16 +269,16 @@ func (l *Listener) refuse(c net.Conn, reason string) {
 	}()
 }
 
-// closeDrained reads what has arrived, then closes: a connection that is closed
-// with unread data loses what was written.
+// closeDrained reads the data that has arrived, then closes: a connection that is closed with unread
+// data loses its response.
 func closeDrained(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, _ = c.Read(make([]byte, 4<<10))
 	_ = c.Close()
 }
 
-// write503 answers in a form that each of the APIs' clients can read. It fits
-// into a new connection's send buffer.
+// write503 answers in a form that the clients of all APIs can read. It fits into a new connection's
+// send buffer.
 func write503(c net.Conn, reason string) {
 	text := reason + ": try again in a few seconds"
 	body := `{"title":"Service Unavailable","status":503,"detail":"` + text + `","error":"` + text + `","message":"` + text + `"}`

@@ -1,18 +1,17 @@
 package httplimit
 
-// bodyShare: bodies in flight may take one part in so many of the machine's memory.
+// bodyShare is the divisor of the machine's memory for bodies in flight.
 const bodyShare = 16
 
-// Bounds of the default budget, and its value where the machine's memory is
-// unknown.
+// Limits of the default budget, and its value if the machine's memory is unknown.
 const (
 	minBodyMemory     = 64 << 20
 	maxBodyMemory     = 4 << 30
 	unknownBodyMemory = 256 << 20
 )
 
-// DefaultMemory is the default budget of bodies: a sixteenth of
-// the memory that the machine, or the container, has.
+// DefaultMemory returns the default budget of bodies: a sixteenth of the memory of the machine or
+// container.
 func DefaultMemory() int64 {
 	all := MachineMemory()
 	if all == 0 {

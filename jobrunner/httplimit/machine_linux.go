@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// MachineMemory is the memory available to this process in bytes: that of the
-// machine, or its control group's lower limit; 0 where it is unknown.
+// MachineMemory returns the memory available to this process in bytes: the machine's, or its control
+// group's lower limit. 0 means unknown.
 func MachineMemory() int64 {
 	all := totalMemory()
 	if limit := cgroupMemory(); limit > 0 && (all == 0 || limit < all) {
@@ -33,8 +33,8 @@ func totalMemory() int64 {
 	return 0
 }
 
-// cgroupMemory is the lowest limit of the process's control group and its
-// ancestors, of version 2 or 1; 0: no limit.
+// cgroupMemory returns the lowest limit of the process's control group and its ancestors, of version 2
+// or 1, or 0 for no limit.
 func cgroupMemory() (least int64) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

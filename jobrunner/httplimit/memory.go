@@ -16,7 +16,7 @@ const memoryWait = 30 * time.Second
 // RetryAfter is the Retry-After header of an ErrMemory answer, in seconds.
 const RetryAfter = "5"
 
-// ErrMemory says that the budget has no room for a body. The answer is 503.
+// ErrMemory means that the budget has no room for a body. The answer is 503.
 var ErrMemory = errors.New("the deployment has no memory left for this body: other bodies are in flight, try again in a few seconds")
 
 // Memory is a budget of bytes that bodies in flight share. A body larger than the
@@ -34,7 +34,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// NewMemory makes a budget.
+// NewMemory returns a budget of limit bytes.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
 // Hold is a reserved part of the budget. A nil Hold reserves nothing.
@@ -43,7 +43,7 @@ type Hold struct {
 	bytes  int64
 }
 
-// Reserve takes a part of the budget, or returns ErrMemory at once.
+// Reserve reserves a part of the budget, or returns ErrMemory at once.
 func (m *Memory) Reserve(bytes int64) (*Hold, error) {
 	if m == nil {
 		return nil, nil
@@ -67,7 +67,7 @@ func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
 	w := &waiter{bytes, make(chan struct{})}
 	m.mu.Lock()
 	m.waiters = append(m.waiters, w)
-	m.grant() // something may have been released since
+	m.grant() // memory may have been released since
 	m.mu.Unlock()
 	timer := time.NewTimer(memoryWait)
 	defer timer.Stop()
@@ -91,7 +91,7 @@ func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
 
 func (m *Memory) fits(bytes int64) bool { return m.used == 0 || m.used+bytes <= m.limit }
 
-// grant reserves for the waiters in their order, as far as the budget allows.
+// grant serves the waiters in order, as far as the budget allows.
 func (m *Memory) grant() {
 	for len(m.waiters) > 0 && m.fits(m.waiters[0].bytes) {
 		m.used += m.waiters[0].bytes
@@ -112,7 +112,7 @@ func (h *Hold) Resize(bytes int64) {
 	h.memory.grant()
 }
 
-// grow enlarges the part, or returns ErrMemory where the budget has no room.
+// grow enlarges the part, or returns ErrMemory if the budget has no room.
 func (h *Hold) grow(bytes int64) error {
 	if h == nil {
 		return nil
@@ -127,21 +127,21 @@ func (h *Hold) grow(bytes int64) error {
 	return nil
 }
 
-// Release gives the part back. It may be called again.
+// Release releases the part. It may be called again.
 func (h *Hold) Release() { h.Resize(0) }
 
-// firstBuffer is the first buffer of a body without Content-Length; it grows.
+// firstBuffer is the initial buffer size of a body without Content-Length.
 const firstBuffer = 16 << 10
 
-// ReadBody reads a request's body from a reader that enforces limit, and reserves a
-// multiple of its size, for what the caller makes of it. The caller releases the hold
-// when done with that. With wait, which is for the deployment's own workers, it waits
-// for the memory. A Content-Length beyond the limit is an *http.MaxBytesError.
+// ReadBody reads a request's body from a reader that enforces limit. It reserves a multiple of the
+// body's size for the caller's use of it; the caller releases the hold afterwards. With wait, which is
+// for the deployment's own workers, it waits for the memory. A Content-Length above the limit is an
+// *http.MaxBytesError.
 func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
 	if r.ContentLength > limit {
 		return nil, nil, &http.MaxBytesError{Limit: limit}
 	}
-	size := r.ContentLength + 1 // to see the end
+	size := r.ContentLength + 1 // one byte more, to detect the end
 	if r.ContentLength < 0 {
 		size = firstBuffer
 	}

@@ -13,8 +13,8 @@ var ErrStopping = errors.New("the deployment is stopping: try again when it is r
 // stops, and not because its client disconnected.
 func Stopping(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopping) }
 
-// Answering is the context in which a request is answered: one that the server's
-// stop cancelled goes on without cancellation, to read the final state.
+// Answering returns the context for answering a request. If the server's stop cancelled the request,
+// the answer continues without cancellation, to read the final state.
 func Answering(ctx context.Context) context.Context {
 	if Stopping(ctx) {
 		return context.WithoutCancel(ctx)

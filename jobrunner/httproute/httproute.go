@@ -43,9 +43,9 @@ type route[T any] struct {
 // Match is the result of Find.
 type Match[T any] struct {
 	Operation T
-	Pattern   string    // label for metrics; "": no operation was found
-	Values    [3]string // of the pattern's names, in their order
-	Allow     []string  // the methods that the path allows; empty: unknown path
+	Pattern   string    // label for metrics; "" if no operation was found
+	Values    [3]string // values of the pattern's names, in order
+	Allow     []string  // methods that the path allows; empty for an unknown path
 }
 
 // Add adds an operation. A segment in braces matches any segment, and with dots

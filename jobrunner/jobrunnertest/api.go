@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Endpoint creates an endpoint with one CPU worker of an image, and returns its id. With
-// [SimulateGPUs] or other settings use [Jobrunner.Create].
+// Endpoint creates an endpoint with one CPU worker of an image, and returns its id. For [SimulateGPUs]
+// or other settings, use [Jobrunner.Create].
 func (j *Jobrunner) Endpoint(image string) (id string) {
 	j.t.Helper()
 	return j.Create("serverless", map[string]any{
@@ -39,8 +39,8 @@ type Result struct {
 	Error  string          `json:"error"`
 }
 
-// Run runs a job with an input, which is encoded as a JSON object (nil is an empty one), and
-// waits for its end as Wait does. It is for the test's own goroutine.
+// Run runs a job and waits for its end as Wait does. The input is encoded as a JSON object; nil is an
+// empty one. Call it from the test's own goroutine.
 func (j *Jobrunner) Run(endpoint string, input any) (r Result) {
 	j.t.Helper()
 	j.do(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", submission(input), &r)
@@ -50,7 +50,7 @@ func (j *Jobrunner) Run(endpoint string, input any) (r Result) {
 	return j.Wait(endpoint, r.ID)
 }
 
-// Submit submits a job as Run does, and doesn't wait.
+// Submit submits a job as Run does, without waiting.
 func (j *Jobrunner) Submit(endpoint string, input any) (id string) {
 	j.t.Helper()
 	var r Result
@@ -58,15 +58,14 @@ func (j *Jobrunner) Submit(endpoint string, input any) (id string) {
 	return r.ID
 }
 
-// Wait waits until a job has ended. It ends the test with the reason if no worker can
-// start, and after five minutes, or shortly before the time limit of the tests.
+// Wait waits until a job has ended. It fails the test if no worker can start, after five minutes, or
+// shortly before the time limit of the tests.
 func (j *Jobrunner) Wait(endpoint, id string) (r Result) {
 	j.t.Helper()
 	return j.await(endpoint, id, Result.ended)
 }
 
-// WaitRunning waits until a worker has a job, or the job has ended: the clock may be
-// advanced then.
+// WaitRunning waits until a worker has a job, or the job has ended. Then the clock may be advanced.
 func (j *Jobrunner) WaitRunning(endpoint, id string) {
 	j.t.Helper()
 	j.await(endpoint, id, func(r Result) bool { return r.Status != "IN_QUEUE" })
@@ -75,12 +74,12 @@ func (j *Jobrunner) WaitRunning(endpoint, id string) {
 const (
 	pollInterval = 20 * time.Millisecond
 	maxWait      = 5 * time.Minute
-	stopsBefore  = 5 * time.Second // the time limit of the tests
-	// startPatience is how long no worker can start for the same reason, which may pass.
+	stopsBefore  = 5 * time.Second // before the time limit of the tests
+	// startPatience is how long a wait tolerates that no worker can start for the same reason.
 	startPatience = 2 * time.Second
 )
 
-// waitsUntil is when a wait that begins now ends the test.
+// waitsUntil returns when a wait that begins now fails the test.
 func (j *Jobrunner) waitsUntil() time.Time {
 	end := time.Now().Add(maxWait)
 	if t, ok := j.t.(interface{ Deadline() (time.Time, bool) }); ok {
@@ -91,7 +90,7 @@ func (j *Jobrunner) waitsUntil() time.Time {
 	return end
 }
 
-// startFailure is why no worker of an endpoint can start.
+// startFailure returns why no worker of an endpoint can start.
 func (j *Jobrunner) startFailure(endpoint string) string {
 	var health struct{ Reason string }
 	j.do(http.MethodGet, "/v2/"+endpoint+"/health", nil, &health)
@@ -135,15 +134,15 @@ func submission(input any) any {
 	return map[string]any{"input": input}
 }
 
-// Now is the time of the deployment's clock.
+// Now returns the time of the deployment's clock.
 func (j *Jobrunner) Now() time.Time {
 	j.t.Helper()
 	return j.clock(http.MethodGet, nil)
 }
 
-// Advance advances the deployment's clock, and returns the new time. Time-outs, retention
-// and idle times that end by then have had their effect when it returns. It ends the test
-// while a process or container runs a job: the job has no clock but the real one.
+// Advance advances the deployment's clock, and returns the new time. When it returns, all time-outs,
+// retentions and idle times that end by then have taken effect. It fails the test while a process or
+// container runs a job, because the job only knows real time.
 func (j *Jobrunner) Advance(d time.Duration) time.Time {
 	j.t.Helper()
 	return j.clock(http.MethodPost, map[string]int64{"advance": d.Milliseconds()})
@@ -158,7 +157,7 @@ func (j *Jobrunner) clock(method string, body any) time.Time {
 	return got.Now
 }
 
-// do sends a request, and ends the test where it is refused.
+// do sends a request, and fails the test if it is rejected.
 func (j *Jobrunner) do(method, path string, body, into any) {
 	j.t.Helper()
 	var content io.Reader = http.NoBody

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// environ is this process's environment with other values of some variables.
+// environ returns this process's environment with other values of some variables.
 func environ(variables []string) []string {
 	all := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -20,7 +20,7 @@ func environ(variables []string) []string {
 // testLog writes to the test's log until the test ends: after that it would panic.
 type testLog struct {
 	mu sync.Mutex
-	w  io.Writer // nil: the test has ended
+	w  io.Writer // nil once the test has ended
 }
 
 func (l *testLog) Write(text []byte) (int, error) {

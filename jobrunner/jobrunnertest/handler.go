@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
 
-// Handler runs a job. What it returns is the job's output, as JSON; an error fails the
-// job. ctx ends when the job is cancelled, its time is over, or the deployment stops.
+// Handler runs a job. Its result is the job's output, encoded as JSON; an error fails the job. ctx
+// ends when the job is cancelled or times out, or the deployment stops.
 type Handler func(ctx context.Context, job Job) (output any, err error)
 
 // Job is a job for a Handler.
@@ -25,8 +25,8 @@ type Job struct {
 	Worker   string
 	Attempt  int // 1 for the first dispatch of the job
 	Input    json.RawMessage
-	Env      map[string]string // of the worker: the template's and its own
-	GPUs     []string          // UUIDs of those that the worker has
+	Env      map[string]string // variables of the worker: the template's and its own
+	GPUs     []string          // UUIDs of the worker's GPUs
 	Volume   string            // folder of the endpoint's network volume; "" without one
 
 	chunk func(output []byte) error
@@ -45,13 +45,13 @@ func (j Job) Yield(part any) error {
 	return j.chunk(text)
 }
 
-// Sleep waits by the deployment's clock, which [Jobrunner.Advance] advances. The error is
-// that of ctx.
+// Sleep waits by the deployment's clock, which [Jobrunner.Advance] advances. It returns the error of
+// ctx.
 func (j Job) Sleep(ctx context.Context, d time.Duration) error { return j.clock.Sleep(ctx, d) }
 
-// Handle has a function run the jobs of an image. The image is a pattern as in a
-// jobrunner.yaml: team/worker is every tag of it, team/** every image of the team. An
-// earlier Handle comes before a later one, and both before files and rules.
+// Handle makes a function run the jobs of an image. The image is a pattern as in a jobrunner.yaml:
+// team/worker matches all its tags, team/** every image of the team. The first matching Handle
+// applies, before files and rules.
 func Handle(image string, h Handler) Option {
 	return func(s *settings) { s.handlers = append(s.handlers, goHandler{image: image, handler: h}) }
 }
@@ -62,7 +62,7 @@ type goHandler struct {
 	handler Handler
 }
 
-// openPrograms sets what images mean, besides those that are built in.
+// openPrograms sets up the programs of images that aren't built in.
 func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.Config) error {
 	p := programs{handlers: slices.Clone(s.handlers)}
 	for i, h := range p.handlers {
@@ -94,10 +94,10 @@ func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.
 	return nil
 }
 
-// programs are the functions, and behind them what files say.
+// programs resolves the images of handlers, and passes others on to next.
 type programs struct {
 	handlers []goHandler
-	next     run.Programs // nil: nothing
+	next     run.Programs // nil resolves none
 }
 
 func (p programs) Program(image string) (run.Program, error) {
@@ -107,7 +107,7 @@ func (p programs) Program(image string) (run.Program, error) {
 		}
 	}
 	if p.next == nil {
-		return run.Program{}, fmt.Errorf("no option of the test says what runs the image %s", image)
+		return run.Program{}, fmt.Errorf("no option of the test runs the image %s", image)
 	}
 	return p.next.Program(image)
 }

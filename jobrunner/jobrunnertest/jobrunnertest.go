@@ -9,9 +9,9 @@
 //		…
 //	}
 //
-// Images are what an option says: a function of the test ([Handle]), a file such as a
+// Options choose what runs an image: a function of the test ([Handle]), a file such as a
 // Python handler ([HandleFile]), or the rules of a jobrunner.yaml ([ConfigFile]).
-// builtin/echo, which returns its input, and builtin/conformance need none.
+// builtin/echo, which returns its input, and builtin/conformance need no option.
 //
 // Terraform, the conformance suite and the public SDKs run as processes beside the test:
 // [Jobrunner.Environ] is the environment for them.
@@ -44,8 +44,8 @@ type Jobrunner struct {
 	t testing.TB
 }
 
-// Start starts a deployment whose state is in memory. When t ends, it stops the
-// workers and the deployment. It ends the test where the deployment can't start.
+// Start starts a deployment with its state in memory. When t ends, the workers and the deployment are
+// stopped. Start fails the test if the deployment can't start.
 func Start(t testing.TB, options ...Option) *Jobrunner {
 	t.Helper()
 	s := settings{config: jobrunner.Config{AdminClock: true}}
@@ -62,16 +62,16 @@ func Start(t testing.TB, options ...Option) *Jobrunner {
 // SDKURL is the base URL for the public SDKs of the job API.
 func (j *Jobrunner) SDKURL() string { return j.URL + "/live/v2" }
 
-// Environ is the environment of the test's process with the variables by which the
-// provider, the conformance suite, jobrunner job and the public Python SDK reach the
-// deployment. It is meant for [os/exec.Cmd].
+// Environ returns the environment of the test's process with the variables by which the provider, the
+// conformance suite, jobrunner job and the public Python SDK reach the deployment. It is meant for
+// [os/exec.Cmd].
 func (j *Jobrunner) Environ() []string {
 	j.t.Helper()
 	return environ(j.variables())
 }
 
-// Setenv sets these variables in the test's own process, until the test ends. As
-// [testing.T.Setenv] it can't be used in parallel tests.
+// Setenv sets these variables in the test's own process until the test ends. Like [testing.T.Setenv],
+// it can't be used in parallel tests.
 func (j *Jobrunner) Setenv() {
 	j.t.Helper()
 	for _, v := range j.variables() {
@@ -80,7 +80,7 @@ func (j *Jobrunner) Setenv() {
 	}
 }
 
-// variables has those, too, that would lead clients to another deployment.
+// variables also overrides the variables that would lead clients to another deployment.
 func (j *Jobrunner) variables() []string {
 	return []string{
 		"GPUCLOUD_BASE_URL=" + j.URL, "GPUCLOUD_BASE_URL_V1=", "GPUCLOUD_QUEUE_URL=", "GPUCLOUD_API_KEY=" + j.Key,
@@ -88,9 +88,9 @@ func (j *Jobrunner) variables() []string {
 	}
 }
 
-// start opens what the settings name, and has the test's end close it, the last one first.
+// start opens everything that the settings name. Cleanups of the test close it in reverse order.
 func (j *Jobrunner) start(s *settings) (err error) {
-	ctx := context.WithoutCancel(j.t.Context()) // it outlives the test's own steps: workers end in Cleanup
+	ctx := context.WithoutCancel(j.t.Context()) // workers end in Cleanup, after the test's context
 	c := s.config
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -98,7 +98,7 @@ func (j *Jobrunner) start(s *settings) (err error) {
 	if s.showLogs {
 		out := &testLog{w: j.t.Output()}
 		c.Logger, c.LogWorkers = slog.New(slog.NewTextHandler(out, nil)), out
-		j.t.Cleanup(out.close) // the last of all
+		j.t.Cleanup(out.close) // runs last
 	}
 	if c.APIKey == "" {
 		c.APIKey = rand.Text()
@@ -113,7 +113,7 @@ func (j *Jobrunner) start(s *settings) (err error) {
 	server := httptest.NewUnstartedServer(nil)
 	c.URL = "http://" + server.Listener.Addr().String()
 	closeServer := func() {
-		server.CloseClientConnections() // a request that waits for a job must not hold up the end
+		server.CloseClientConnections() // a request that waits for a job must not delay the end
 		server.Close()
 	}
 	if err := s.openPrograms(ctx, j.t, &c); err != nil {
@@ -140,7 +140,8 @@ func (j *Jobrunner) start(s *settings) (err error) {
 	return nil
 }
 
-// Client sends the API key with each request to the deployment, and to nobody else.
+// Client returns a client that sends the API key with each request to the deployment, and to no other
+// server.
 func (j *Jobrunner) Client() *http.Client {
 	return &http.Client{Transport: &withKey{url: j.URL, key: j.Key}}
 }

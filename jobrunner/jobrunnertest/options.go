@@ -20,22 +20,21 @@ type settings struct {
 	showLogs   bool
 }
 
-// ConfigFile has the rules of a jobrunner.yaml say what runs an image: processes,
-// commands or containers of this machine. Kubernetes is for the program jobrunner.
+// ConfigFile uses the rules of a jobrunner.yaml for images: processes, commands or containers on this
+// machine. Only the program jobrunner supports Kubernetes.
 func ConfigFile(path string) Option { return func(s *settings) { s.configFile = path } }
 
-// Catalog is the file of what the deployment offers: data centers, GPU types, prices,
-// stock.
+// Catalog is the catalog file: data centers, GPU types, prices and stock.
 func Catalog(path string) Option { return func(s *settings) { s.config.Catalog = path } }
 
-// SimulateGPUs gives workers simulated GPUs: those of a preset such as h200x8 or l4x2, or
-// of a file. Without it endpoints with GPUs can be created, and their jobs wait.
+// SimulateGPUs gives workers simulated GPUs: a preset, such as h200x8 or l4x2, or a file. Without it,
+// endpoints with GPUs can be created, but their jobs wait.
 func SimulateGPUs(preset string) Option { return func(s *settings) { s.gpus = preset } }
 
-// HandleFile has a file run the jobs of an image, as jobrunner dev does: a Python file
-// that imports the public SDK is a worker, any other program is started once per job, with
-// the input on stdin. The image is a pattern, such as team/worker or team/**. The
-// interpreter is the command that runs a Python file; without one it is python3.
+// HandleFile makes a file run the jobs of an image, like jobrunner dev: a Python file that imports the
+// public SDK is a worker; any other program is started once per job, with the input on stdin. The
+// image is a pattern, such as team/worker or team/**. The interpreter is the command for Python files;
+// the default is python3.
 func HandleFile(image, file string, interpreter ...string) Option {
 	return func(s *settings) { s.files = append(s.files, fileHandler{image, file, interpreter}) }
 }
@@ -45,8 +44,8 @@ type fileHandler struct {
 	interpreter []string
 }
 
-// Data keeps the state in a folder: a deployment that is started on it after this one has
-// it. Together with [Key] clients need not notice.
+// Data keeps the state in a folder. A later deployment on the same folder continues with it; with the
+// same [Key], clients don't notice.
 func Data(dir string) Option { return func(s *settings) { s.config.DataDir = dir } }
 
 // Key is the deployment's API key; without this option it is random.
@@ -56,26 +55,26 @@ func Key(key string) Option { return func(s *settings) { s.config.APIKey = key }
 // a queue.
 func NoLimits() Option { return func(s *settings) { s.config.NoJobLimits = true } }
 
-// ManagementLimits has the management API answer 429 beyond its rate limits.
+// ManagementLimits enforces the rate limits of the management API, which then answers 429.
 func ManagementLimits() Option { return func(s *settings) { s.config.ManagementLimits = true } }
 
-// Logs shows the deployment's log, and what workers print, in the log of the test.
+// Logs shows the logs of the deployment and its workers in the log of the test.
 func Logs() Option { return func(s *settings) { s.showLogs = true } }
 
-// Middleware puts a handler around the deployment's, to count requests, or to lose and delay
-// answers. The one of the last option sees a request first.
+// Middleware wraps the deployment's handler, for example to count requests, or to lose and delay
+// answers. The last option's handler gets requests first.
 func Middleware(wrap func(http.Handler) http.Handler) Option {
 	return func(s *settings) { s.middleware = append(s.middleware, wrap) }
 }
 
-// Configure changes any other setting. Those that no other option has may change with a
+// Configure changes any other setting. Settings without an option of their own may change with a
 // release of this module.
 func Configure(change func(*jobrunner.Config)) Option {
 	return func(s *settings) { change(&s.config) }
 }
 
-// executorConfig is that of the executor, which only images of files and rules need: it
-// looks for the container engines of the machine where a file does not exclude them.
+// executorConfig returns the executor's configuration. Only images of files and rules need it: it
+// looks for the container engines of the machine unless a file excludes them.
 func (s *settings) executorConfig() (c host.Config, needed bool, err error) {
 	for _, f := range s.files {
 		h, err := host.NewHandler(f.image, f.file, f.interpreter...)

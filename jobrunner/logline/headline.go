@@ -5,12 +5,11 @@ import (
 	"regexp"
 )
 
-// raisedForm is the beginning of the JSON in which the public SDK reports a
-// handler's exception.
+// raisedForm matches the beginning of the JSON in which the public SDK reports a handler's exception.
 var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
 
-// Headline is a job's error in one line, such as "ValueError: it is bad", even if
-// its JSON was truncated. Any other error is unchanged.
+// Headline returns a job's error in one line, such as "ValueError: it is bad", even if its JSON was
+// truncated. Other errors are returned unchanged.
 func Headline(text string) string {
 	m := raisedForm.FindStringSubmatch(text)
 	if m == nil {

@@ -1,6 +1,5 @@
-// Package logline parses the lines that workers write: the JSON of the public
-// worker SDK and of common loggers, lines with a level as prefix, and what a
-// handler prints.
+// Package logline parses the lines that workers write: the JSON of the public worker SDK and of common
+// loggers, lines with a level as prefix, and other output of a handler.
 package logline
 
 import (
@@ -11,18 +10,17 @@ import (
 
 // Line is a parsed line.
 type Line struct {
-	// Level is DEBUG, INFO, WARN or ERROR; "" for a line that no logger wrote.
+	// Level is DEBUG, INFO, WARN or ERROR, or "" if no logger wrote the line.
 	Level string
 	// Text is the message, with a traceback below it. It may have several lines.
 	Text string
-	Job  string // id of its job; "" where the line names none
+	Job  string // id of its job; "" if the line names none
 }
 
-// Printed reports that no logger wrote the line: the handler or its runtime
-// printed it.
+// Printed reports whether the handler or its runtime printed the line, not a logger.
 func (l Line) Printed() bool { return l.Level == "" }
 
-// Debug reports that the line is of level DEBUG.
+// Debug reports whether the line is of level DEBUG.
 func (l Line) Debug() bool { return l.Level == "DEBUG" }
 
 // Parse parses a line.
@@ -67,7 +65,7 @@ func parseJSON(raw string) (l Line, ok bool) {
 	}
 	name, ok := firstString(members, levelNames)
 	if !ok {
-		return l, false // it may be JSON that a handler prints
+		return l, false // it may be JSON printed by a handler
 	}
 	l.Level, l.Text = level(name), message(l.Text)
 	l.Job, _ = firstString(members, jobNames)
@@ -77,7 +75,7 @@ func parseJSON(raw string) (l Line, ok bool) {
 	return l, true
 }
 
-// firstString is the first of the named members that is a string.
+// firstString returns the first of the named members that is a string.
 func firstString(members map[string]json.RawMessage, names []string) (text string, ok bool) {
 	for _, name := range names {
 		if raw, present := members[name]; present && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
@@ -114,8 +112,8 @@ const (
 	uncaughtText = "Uncaught exception:"
 )
 
-// Failure makes a job's error readable: the public SDK sends a handler's exception
-// as JSON with a traceback. Any other error is unchanged.
+// Failure makes a job's error readable: the public SDK sends a handler's exception as JSON with a
+// traceback. Other errors are returned unchanged.
 func Failure(text string) string {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return text

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// unquoteList joins the strings of a list as Python writes it: ['a\n', "b's\n"].
-// A truncated list is read to its end: text outside of quotes is kept unchanged.
+// unquoteList joins the strings of a list in Python's syntax: ['a\n', "b's\n"]. It reads a truncated
+// list to its end, and keeps text outside of quotes unchanged.
 func unquoteList(list string) string {
 	var b strings.Builder
 	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(list), "["), "]")
@@ -27,7 +27,7 @@ func unquoteList(list string) string {
 	return b.String()
 }
 
-// closing is the index of a string's closing quote, the length of s without one.
+// closing returns the index of a string's closing quote, or the length of s without one.
 func closing(s string, quote byte) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {

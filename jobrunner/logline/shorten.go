@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Tail is the end of a text, of at most maxBytes: whole lines where the last one
-// fits. An ellipsis marks the omission.
+// Tail returns the end of a text, at most maxBytes: whole lines, unless the last line is longer. An
+// ellipsis marks the omission.
 func Tail(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -21,8 +21,8 @@ func Tail(text string, maxBytes int) string {
 	return ellipsis + end
 }
 
-// Shorten omits the middle of a text of more than maxBytes: the failed operation
-// is usually named at the start, and its cause at the end.
+// Shorten omits the middle of a text that is longer than maxBytes: the start usually names the failed
+// operation, and the end its cause.
 func Shorten(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
@@ -36,8 +36,8 @@ func Shorten(text string, maxBytes int) string {
 
 const ellipsis = "…"
 
-// End is the end of a log, of at most maxLines and maxBytes: without debug lines,
-// JSON as text, truncated at the front.
+// End returns the end of a log in at most maxLines and maxBytes: without debug lines, JSON as text,
+// truncated at the front.
 func End(lines []string, maxLines, maxBytes int) string {
 	var messages []string
 	for i := len(lines) - 1; i >= 0 && maxLines > 0; i-- {

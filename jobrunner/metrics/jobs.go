@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// jobBuckets are seconds that jobs wait and run: from a builtin handler to a
-// week, the maximum for a job.
+// jobBuckets are seconds for which jobs wait and run: from a built-in handler to a week, the maximum
+// for a job.
 var jobBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
 // jobs counts the engine's events. A series lives as long as its endpoint.
@@ -21,7 +21,7 @@ type jobs struct {
 	byEndpoint map[string]*series // by endpoint
 }
 
-// series are an endpoint's, cached because a lookup by labels costs more than
+// series are the metrics of an endpoint. They are cached because a lookup by labels costs more than
 // counting.
 type series struct {
 	submitted, retried prometheus.Counter
@@ -71,7 +71,7 @@ func (j *jobs) count(e engine.Event) {
 	}
 }
 
-// of returns the series of an endpoint. j.mu is held.
+// of returns the series of an endpoint. It is called with j.mu held.
 func (j *jobs) of(endpoint string) *series {
 	s := j.byEndpoint[endpoint]
 	if s == nil {

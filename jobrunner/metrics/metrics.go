@@ -1,8 +1,7 @@
 // Package metrics exports a deployment's metrics to Prometheus.
 //
-// The number of series is bounded by what the deployment itself made: labels
-// are its routes, statuses, states, and the ids of the endpoints, workers and
-// GPUs that exist now. No label comes from a client, and deleting an endpoint
+// The deployment itself bounds the number of series: labels are its routes, statuses, states, and the
+// ids of existing endpoints, workers and GPUs. No label comes from a client, and deleting an endpoint
 // deletes its series.
 package metrics
 
@@ -20,15 +19,15 @@ import (
 
 const namespace = "gpucloud"
 
-// Config holds the dependencies of the metrics.
+// Config configures Metrics.
 type Config struct {
 	Source  Source
 	Clock   *clock.Clock
-	Logger  *slog.Logger // for reads that fail
+	Logger  *slog.Logger // for failed reads
 	Version string       // of the jobrunner
 }
 
-// Metrics are a deployment's. Its methods may be called from many goroutines.
+// Metrics are the metrics of a deployment. They are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
@@ -37,7 +36,7 @@ type Metrics struct {
 	webhooks *prometheus.CounterVec
 }
 
-// New counts from zero.
+// New returns Metrics whose counters are 0.
 func New(c Config) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -64,8 +63,8 @@ func New(c Config) *Metrics {
 	return m
 }
 
-// Handler serves the metrics in the formats that Prometheus reads. A metric that
-// can't be read is left out and logged.
+// Handler serves the metrics in the formats that Prometheus reads. A metric that can't be read is
+// omitted and logged.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: scrapeLog{m.log}, ErrorHandling: promhttp.ContinueOnError})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestBuckets are seconds that requests take: from a read of memory to the
-// longest wait for a job that the API allows.
+// requestBuckets are the seconds that requests take: from a read of memory to the longest wait for a
+// job that the API allows.
 var requestBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 90, 300}
 
 // noRoute is the label of requests whose path matches no route.
@@ -32,14 +32,14 @@ func newRequests() *requests {
 	}
 }
 
-// Begin counts a request as open; the caller calls end when it is answered.
+// Begin counts a request as open. The caller calls end when it is answered.
 func (m *Metrics) Begin() (end func(r *http.Request, status int)) {
 	start := time.Now()
 	m.requests.open.Inc()
 	return func(r *http.Request, status int) {
 		m.requests.open.Dec()
 		route := noRoute
-		if r.Pattern != "" { // set by the router: a template, nothing that the client sent
+		if r.Pattern != "" { // set by the router, not by the client
 			route = r.Pattern
 		}
 		if status == 0 { // aborted before its answer began

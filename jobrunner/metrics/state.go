@@ -17,7 +17,7 @@ import (
 
 // Source reads the current state of a deployment.
 type Source interface {
-	// Endpoints lists the endpoints that exist.
+	// Endpoints returns the existing endpoints.
 	Endpoints(ctx context.Context) ([]Endpoint, error)
 	GPUs() []GPU
 }
@@ -26,8 +26,8 @@ type Source interface {
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
-	Oldest  time.Time      // when the next job was queued; zero where no job waits that starts a worker
-	Workers map[string]int // counts by state; every state is present
+	Oldest  time.Time      // when the next job was queued; zero if no waiting job starts a worker
+	Workers map[string]int // counts by state; it has every state
 	Each    []Worker
 }
 
@@ -45,7 +45,7 @@ type GPU struct {
 	Held bool
 }
 
-// readTimeout bounds the reads of one scrape.
+// readTimeout limits the reads of one scrape.
 const readTimeout = 5 * time.Second
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -69,15 +69,14 @@ var (
 	gpuTemperature = desc("gpu_temperature_celsius", "Temperature of a GPU.", "gpu")
 )
 
-// stateCollector reads the source at each scrape, and collects the job counters
-// of the endpoints that still exist.
+// stateCollector reads the source at each scrape, and collects the job counters of existing endpoints.
 type stateCollector struct {
 	source Source
 	clock  *clock.Clock
 	jobs   *jobs
 }
 
-// Describe sends nothing: an unchecked collector may leave any metric out.
+// Describe sends nothing, so that Collect may omit any metric.
 func (n *stateCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -113,7 +112,7 @@ func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labe
 }
 
 func (n *stateCollector) endpoint(out chan<- prometheus.Metric, e Endpoint) {
-	// In the order of the output: sorting what is sorted costs the registry little.
+	// In the order of the output, which makes the registry's sort cheap.
 	gauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
 	gauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
 	age := time.Duration(0)
@@ -137,7 +136,7 @@ func device(out chan<- prometheus.Metric, g GPU) {
 	gauge(out, gpuMemory, float64(g.Memory), g.UUID)
 	for _, metric := range []struct {
 		desc  *prometheus.Desc
-		value int64 // -1: the device does not report it
+		value int64 // -1 if the device doesn't report it
 		unit  float64
 	}{
 		{gpuUtilization, int64(g.Utilization), 100},

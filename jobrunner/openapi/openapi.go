@@ -1,5 +1,5 @@
-// Package openapi has the parts of an OpenAPI document that describe an API of the
-// jobrunner. Package mgmt fills them from its routes and rules.
+// Package openapi has the types of an OpenAPI document. Package mgmt fills them from its routes and
+// rules.
 package openapi
 
 // Document is an OpenAPI document, 3.0 or 3.1.
@@ -13,14 +13,14 @@ type Document struct {
 	Components Components            `json:"components"`
 }
 
-// Info names the API.
+// Info has the API's name and version.
 type Info struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
 	Version     string `json:"version"`
 }
 
-// Server is an address that the paths follow, relative to the document's.
+// Server is the base URL of the paths, relative to the document's.
 type Server struct {
 	URL string `json:"url"`
 }
@@ -30,11 +30,11 @@ type Tag struct {
 	Name string `json:"name"`
 }
 
-// PathItem holds the operations of a path, by their methods in lower case.
+// PathItem has the operations of a path by method, in lower case.
 type PathItem map[string]*Operation
 
-// Operation is a method of a path. Security is nil for that of the document, and empty
-// for none.
+// Operation is a method of a path. If Security is nil, the document's applies; if it's empty, none
+// does.
 type Operation struct {
 	OperationID string                 `json:"operationId"`
 	Summary     string                 `json:"summary"`
@@ -45,7 +45,7 @@ type Operation struct {
 	Responses   map[string]*Response   `json:"responses"`
 }
 
-// Parameter is a part of the path, of the query or a header.
+// Parameter is a parameter in the path, the query or a header.
 type Parameter struct {
 	Name        string  `json:"name"`
 	In          string  `json:"in"`
@@ -62,12 +62,12 @@ type RequestBody struct {
 	Content  map[string]MediaType `json:"content"`
 }
 
-// MediaType is a body in one content type.
+// MediaType describes a body of one content type.
 type MediaType struct {
 	Schema *Schema `json:"schema"`
 }
 
-// Response is an answer, or a reference to one of the components.
+// Response is an answer, or a reference to a component.
 type Response struct {
 	Ref         string               `json:"$ref,omitempty"`
 	Description string               `json:"description,omitempty"`
@@ -81,7 +81,7 @@ type Header struct {
 	Schema      *Schema `json:"schema,omitempty"`
 }
 
-// Components are what several operations share.
+// Components are parts that several operations share.
 type Components struct {
 	Schemas         map[string]*Schema        `json:"schemas"`
 	Responses       map[string]*Response      `json:"responses,omitempty"`
@@ -94,7 +94,7 @@ type SecurityScheme struct {
 	Scheme string `json:"scheme"`
 }
 
-// Schema describes a JSON value. Type is a string, or in OpenAPI 3.1 also a list.
+// Schema describes a JSON value. Type is a string or, in OpenAPI 3.1, also a list.
 type Schema struct {
 	Ref                  string              `json:"$ref,omitempty"`
 	Description          string              `json:"description,omitempty"`

@@ -21,8 +21,7 @@ caption { text-align: left; font-weight: 600 }
 th, td { border: 1px solid #8886; padding: 0.2rem 0.6rem; text-align: left; vertical-align: top }
 `
 
-// Page shows the operations of a document as one HTML page, without outside resources
-// and without scripts.
+// Page renders the operations of a document as one HTML page, without external resources and scripts.
 func Page(d Document) []byte {
 	p := page{document: d}
 	p.printf(`<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>%s</title><style>`, d.Info.Title)
@@ -49,7 +48,7 @@ type page struct {
 	document Document
 }
 
-// printf writes HTML. Its arguments are text.
+// printf writes HTML. It escapes its arguments.
 func (p *page) printf(format string, args ...any) {
 	for i, arg := range args {
 		args[i] = html.EscapeString(fmt.Sprint(arg))
@@ -93,7 +92,7 @@ func (p *page) operation(method, path string, o *Operation) {
 	p.WriteString(`</div></details>`)
 }
 
-// members shows an object, or the object that a list has.
+// members shows the members of an object, or of the objects of a list.
 func (p *page) members(caption string, s *Schema) {
 	s = p.resolve(s)
 	if s != nil && s.Items != nil {
@@ -121,7 +120,7 @@ func (p *page) rows(prefix string, s *Schema, depth int) {
 	}
 }
 
-// resolve follows a reference, also of a member that may be null.
+// resolve follows a reference, also that of a nullable member.
 func (p *page) resolve(s *Schema) *Schema {
 	for s != nil {
 		switch name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// cached is a value that all readers share for a moment: they ask every second.
+// cached is a value that all readers share for a moment, because each reads it every second.
 type cached[T any] struct {
 	mu   sync.Mutex
-	read time.Time // zero: never, or dropped
+	read time.Time // zero if never read, or dropped
 	last T
 }
 
-// get returns the value, which read reads again where it is older than age.
+// get returns the value. If it's older than age, it is read again.
 func (c *cached[T]) get(now time.Time, age time.Duration, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +26,7 @@ func (c *cached[T]) get(now time.Time, age time.Duration, read func() (T, error)
 	return value, err
 }
 
-// drop has the next reader read again.
+// drop makes the next reader read the value again.
 func (c *cached[T]) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

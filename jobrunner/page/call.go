@@ -9,16 +9,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// idForm is what the id of an endpoint, a job, a batch or a pod may be: nothing in it
-// changes which path a call reaches.
+// idForm matches the id of an endpoint, a job, a batch or a pod: an id can't change which path a call
+// reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
-// operation is a request to an API. {endpoint} and {id} in its path stand for
-// those of the call, whose body it has where it has none of its own.
+// operation is a request to an API. {endpoint} and {id} in its path are replaced by those of the call.
+// If it has no body, the call's is used.
 type operation struct{ method, path, body string }
 
-// callOperations are all that the page can do. An endpoint is stopped as a client
-// would: without workers, its jobs wait.
+// callOperations are all operations that the page can perform. An endpoint is stopped as a client
+// would stop it: without workers, its jobs wait.
 var callOperations = map[string]operation{
 	"run":         {http.MethodPost, "/live/v2/{endpoint}/run", ""},
 	"runsync":     {http.MethodPost, "/live/v2/{endpoint}/runsync", ""},
@@ -37,14 +37,14 @@ var callOperations = map[string]operation{
 	"restart-pod": {http.MethodPost, "/v2/pods/{id}/action", `{"action":"restart"}`},
 }
 
-// fits tells whether a call names what the path asks for, and nothing else.
+// fits reports whether a call has a value exactly if the path needs it.
 func (o operation) fits(name, value string) bool {
 	return strings.Contains(o.path, name) && idForm.MatchString(value) || !strings.Contains(o.path, name) && value == ""
 }
 
-// call is POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with
-// the authority of who is signed in, answered as the API answers it; the job API
-// as the public SDKs read it.
+// call serves POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with the authority of
+// the signed-in user. The answer is the API's; for the job API in the form that the public SDKs
+// expect.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
 	endpoint, id := query.Get("endpoint"), query.Get("id")
@@ -63,6 +63,6 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal 
 		inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(op.body)), int64(len(op.body))
 	}
 	p.API(w, inner)
-	p.objects.drop() // who acted sees what came of it
+	p.objects.drop() // so that the user sees the result
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Costs are what the deployment would have cost today, in dollars.
+// Costs are the deployment's costs today, in dollars, at the catalog's prices.
 type Costs struct {
 	Endpoints []EndpointCost `json:"endpoints"`
 	Volumes   catalog.USD    `json:"volumes"`
@@ -15,15 +15,14 @@ type Costs struct {
 	Total     catalog.USD    `json:"total"`
 }
 
-// EndpointCost is that of an endpoint, which may be deleted.
+// EndpointCost is the cost of an endpoint, which may be deleted.
 type EndpointCost struct {
 	Endpoint string      `json:"endpoint"` // id
-	Time     int64       `json:"time"`     // of its workers
+	Time     int64       `json:"time"`     // time of its workers
 	Compute  catalog.USD `json:"compute"`
 	Disk     catalog.USD `json:"disk"`
 	Total    catalog.USD `json:"total"`
 }
 
-// costsAge is how old the costs that the page shows may be: each sum reads all
-// that ran today.
+// costsAge is the maximum age of the shown costs, because each sum reads all usage of the day.
 const costsAge = 3 * time.Second

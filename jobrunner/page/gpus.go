@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// gpuHistory is how busy the devices were in the last steps, in percent; -1
-// where nobody looked or the device does not tell.
+// gpuHistory is the utilization of the devices in the last steps, in percent; -1 if it wasn't measured
+// or isn't reported.
 type gpuHistory struct {
 	mu      sync.Mutex
 	devices map[string]*levels // by UUID
@@ -30,7 +30,7 @@ func (h *gpuHistory) record(now time.Time, devices []GPU) {
 	}
 }
 
-// of is a device's past, the oldest first.
+// of returns the history of a device, the oldest step first.
 func (h *gpuHistory) of(uuid string, now time.Time) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,9 +40,8 @@ func (h *gpuHistory) of(uuid string, now time.Time) []int32 {
 	return nil
 }
 
-// gpusNow shows the devices. A worker may have got or left one between the look
-// at the workers and the look at the devices: what the workers say counts, so
-// that none is in a worker's row and free in its own.
+// gpusNow returns the devices. Their holders are taken from the workers, because a worker may have got
+// or lost a device between the two reads: a device in a worker's row mustn't be free in its own row.
 func (p *Page) gpusNow(workers []Worker) GPUs {
 	now := p.Clock.Now()
 	holders := map[string]string{}

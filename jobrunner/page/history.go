@@ -8,31 +8,30 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// The charts show so many steps of time, the last one being now.
+// The charts show this many steps of time. The last one is the current step.
 const (
 	step  = 5 * time.Second
 	steps = 120
 	span  = steps * step
 
-	// Delays and executions are summed up for several steps together, so that
-	// percentiles have something to stand on.
+	// Percentiles of delays and executions are computed over several steps, so that they have enough
+	// values.
 	percentileSteps = 6
 
-	maxTimings = 1024 // jobs of an endpoint whose times are kept; half as many at least
+	maxTimings = 1024 // times kept per endpoint; at least half of it
 )
 
-// history is what happened in the last ten minutes. It is written by what
-// happens, not by a clock that ticks: between two changes of an endpoint's
-// jobs nothing changes.
+// history is the activity of the last ten minutes. Events write it, not a ticking clock: the numbers
+// of an endpoint's jobs don't change between two events.
 type history struct {
 	now func() time.Time
 
 	mu        sync.Mutex
 	all       *series
-	endpoints map[string]*series // those with events in the span
+	endpoints map[string]*series // those with events in the last ten minutes
 }
 
-// series is the recent past of an endpoint, or of all.
+// series is the recent history of an endpoint, or of all.
 type series struct {
 	queued, running levels
 	delays          []timing
@@ -41,9 +40,9 @@ type series struct {
 	touched         time.Time
 }
 
-// levels remembers, for each step, the highest level in it.
+// levels keeps the highest level of each step.
 type levels struct {
-	at     int64 // number of the last step that is written
+	at     int64 // number of the last written step
 	recent [steps]int32
 	level  int32
 }
@@ -64,14 +63,14 @@ func newHistory(now func() time.Time) *history {
 
 func stepOf(t time.Time) int64 { return t.UnixNano() / int64(step) }
 
-// set notes a level from now on.
+// set sets the level from now on.
 func (l *levels) set(now time.Time, level int) {
 	l.roll(now)
 	l.level = int32(level)
 	l.recent[l.at%steps] = max(l.recent[l.at%steps], l.level)
 }
 
-// roll carries the level over into the steps that began since.
+// roll copies the level into the steps that began since the last call.
 func (l *levels) roll(now time.Time) {
 	at := stepOf(now)
 	if at-l.at > steps {
@@ -83,7 +82,7 @@ func (l *levels) roll(now time.Time) {
 	}
 }
 
-// past is the levels of the last steps, the oldest first.
+// past returns the levels of the last steps, the oldest first.
 func (l *levels) past(now time.Time) []int32 {
 	l.roll(now)
 	out := make([]int32, 0, steps)
@@ -93,7 +92,7 @@ func (l *levels) past(now time.Time) []int32 {
 	return out
 }
 
-// list is the past with the level now as the last one.
+// list returns past with the current level as the last one.
 func (l *levels) list(now time.Time) []int32 {
 	out := l.past(now)
 	out[steps-1] = l.level
@@ -107,27 +106,27 @@ func (l *levels) fill(now time.Time, level int) {
 	}
 }
 
-// job notes an event. counts are those of the endpoint after it; nil: events
-// don't tell them, and level is told.
+// job records an event. counts are the endpoint's after it, or nil if other processes change jobs too,
+// so that level sets the counts.
 func (h *history) job(e engine.Event, counts *engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
 	queued, running := delta(e)
-	one := h.endpoints[e.Endpoint]
-	if one == nil {
+	recent := h.endpoints[e.Endpoint]
+	if recent == nil {
 		h.forget(now)
-		one = new(series)
+		recent = new(series)
 		if counts != nil {
-			one.fill(now, counts.InQueue-queued, counts.InProgress-running)
+			recent.fill(now, counts.InQueue-queued, counts.InProgress-running)
 		}
-		h.endpoints[e.Endpoint] = one
+		h.endpoints[e.Endpoint] = recent
 	}
 	if counts != nil {
-		one.set(now, counts.InQueue, counts.InProgress)
+		recent.set(now, counts.InQueue, counts.InProgress)
 		h.all.set(now, int(h.all.queued.level)+queued, int(h.all.running.level)+running)
 	}
-	one.record(now, e)
+	recent.record(now, e)
 	h.all.record(now, e)
 }
 
@@ -136,13 +135,13 @@ func (s *series) set(now time.Time, queued, running int) {
 	s.running.set(now, running)
 }
 
-// fill says that it has always been so.
+// fill sets all steps to a level.
 func (s *series) fill(now time.Time, queued, running int) {
 	s.queued.fill(now, queued)
 	s.running.fill(now, running)
 }
 
-// delta is how an event changes the numbers of waiting and running jobs.
+// delta returns how an event changes the numbers of waiting and running jobs.
 func delta(e engine.Event) (queued, running int) {
 	count := func(s engine.State, n int) {
 		switch s {
@@ -184,8 +183,7 @@ func appendTiming(list []timing, t timing) []timing {
 	return append(list, t)
 }
 
-// forget drops endpoints to which nothing has happened for so long that the
-// charts show none of it.
+// forget drops endpoints without events in the last ten minutes.
 func (h *history) forget(now time.Time) {
 	for id, s := range h.endpoints {
 		if now.Sub(s.touched) > span {
@@ -194,26 +192,25 @@ func (h *history) forget(now time.Time) {
 	}
 }
 
-// level notes the numbers of jobs as they were counted: for those of all, and
-// for the endpoints of a database whose jobs others change too.
+// level records counted numbers of jobs: for all endpoints together, and for each endpoint if other
+// processes change its jobs.
 func (h *history) level(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, one := h.now(), h.series(endpoint)
-	if one == nil {
+	now, recent := h.now(), h.series(endpoint)
+	if recent == nil {
 		h.forget(now)
-		one = new(series)
-		h.endpoints[endpoint] = one
+		recent = new(series)
+		h.endpoints[endpoint] = recent
 	}
-	if one.queued.at == 0 { // nobody told before
-		one.fill(now, counts.InQueue, counts.InProgress)
+	if recent.queued.at == 0 { // the first count
+		recent.fill(now, counts.InQueue, counts.InProgress)
 	}
-	one.touched = now
-	one.set(now, counts.InQueue, counts.InProgress)
+	recent.touched = now
+	recent.set(now, counts.InQueue, counts.InProgress)
 }
 
-// past is the recent past in the page's JSON. Percentiles are milliseconds, and
-// null where no job was.
+// past is the recent history in the page's JSON. Percentiles are milliseconds, or null without jobs.
 type past struct {
 	Queued  []int32 `json:"queued"`
 	Running []int32 `json:"running"`
@@ -221,7 +218,7 @@ type past struct {
 	Delay     percentiles `json:"delay"`
 	Execution percentiles `json:"execution"`
 
-	Ended map[engine.State]int `json:"ended"` // in the span
+	Ended map[engine.State]int `json:"ended"` // in the last ten minutes
 }
 
 type percentiles struct {
@@ -229,25 +226,25 @@ type percentiles struct {
 	P95 []*int64 `json:"p95"`
 }
 
-// events are what a jobrunner recorded of jobs in the span: the others that share its
-// database recorded what they did themselves.
+// events are the events of jobs that a jobrunner recorded in the last ten minutes. Other jobrunners on
+// the same database record their own.
 type events struct {
 	Delays     []timing             `json:"delays"`
 	Executions []timing             `json:"executions"`
 	Ended      map[engine.State]int `json:"ended"`
 }
 
-// past is that of an endpoint, or of all for "", with what other jobrunners recorded. One
-// without events has always been as it is now.
+// past returns the history of an endpoint, or of all for "", with the events of other jobrunners.
+// Without events, the current counts are assumed for all steps.
 func (h *history) past(endpoint string, counts engine.Counts, others ...events) past {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, one := h.now(), h.series(endpoint)
-	if one == nil {
-		one = new(series)
-		one.fill(now, counts.InQueue, counts.InProgress)
+	now, recent := h.now(), h.series(endpoint)
+	if recent == nil {
+		recent = new(series)
+		recent.fill(now, counts.InQueue, counts.InProgress)
 	}
-	all := one.events(now)
+	all := recent.events(now)
 	for _, o := range others {
 		all.Delays, all.Executions = append(all.Delays, o.Delays...), append(all.Executions, o.Executions...)
 		for state, n := range o.Ended {
@@ -255,23 +252,23 @@ func (h *history) past(endpoint string, counts engine.Counts, others ...events) 
 		}
 	}
 	return past{
-		Queued: one.queued.list(now), Running: one.running.list(now),
+		Queued: recent.queued.list(now), Running: recent.running.list(now),
 		Delay: summarize(all.Delays, now), Execution: summarize(all.Executions, now),
 		Ended: all.Ended,
 	}
 }
 
-// events are those of an endpoint, or of all for "".
+// events returns the events of an endpoint, or of all for "".
 func (h *history) events(endpoint string) events {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if one := h.series(endpoint); one != nil {
-		return one.events(h.now())
+	if recent := h.series(endpoint); recent != nil {
+		return recent.events(h.now())
 	}
 	return events{}
 }
 
-// series is that of an endpoint, or of all for ""; nil where nothing happened.
+// series returns the history of an endpoint, or of all for "". It returns nil if there were no events.
 func (h *history) series(endpoint string) *series {
 	if endpoint == "" {
 		return h.all
@@ -291,14 +288,13 @@ func (s *series) events(now time.Time) events {
 	return out
 }
 
-// queue is the recent lengths of an endpoint's queue; one alone where it was
-// always the same.
+// queue returns the recent lengths of an endpoint's queue, or a single value if it didn't change.
 func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
-	if one := h.endpoints[endpoint]; one != nil {
-		list := one.queued.list(now)
+	if recent := h.endpoints[endpoint]; recent != nil {
+		list := recent.queued.list(now)
 		if slices.Min(list) == slices.Max(list) {
 			return list[:1]
 		}
@@ -327,8 +323,7 @@ func summarize(list []timing, now time.Time) percentiles {
 	return p
 }
 
-// percentile is the least of sorted times that so many percent of them don't
-// pass.
+// percentile returns the smallest of sorted times that percent of them don't exceed.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }

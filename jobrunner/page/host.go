@@ -9,18 +9,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// Local has only requests served that name this machine by a name of its own.
-// A deployment on a loopback address is reached by no other name, unless a site
-// has had its own name resolved to this machine so that its scripts may read
-// what is here. Where remote is true, the deployment has names that nobody here
-// knows, and every path asks for a key.
+// Local rejects requests for other host names than this machine's own, to prevent DNS rebinding:
+// another site could resolve its name to this machine, so that its scripts could read the page. If
+// remote is true, the deployment has unknown names, and every path requires a key instead.
 func Local(remote bool, next http.Handler) http.Handler {
 	if remote {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownName(r.Host) {
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusMisdirectedRequest, "This deployment is for this machine alone: open it as http://127.0.0.1 or http://localhost, with its port."))
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusMisdirectedRequest, "This deployment only serves this machine: open it as http://127.0.0.1 or http://localhost, with its port."))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -39,8 +37,8 @@ func ownName(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// isCrossSite tells that another site's page made the browser send a request.
-// Browsers say so; other clients say nothing.
+// isCrossSite reports whether another site's page made the browser send the request. Only browsers
+// send these headers.
 func isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":

@@ -7,10 +7,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-const maxKeys = 50 // that one answer holds
+const maxKeys = 50 // in one answer
 
 type (
-	// callerJSON is the caller: who sends the request, by key or session.
+	// callerJSON is the caller, identified by key or session.
 	callerJSON struct {
 		Owner      string       `json:"owner"`
 		Management apikey.Scope `json:"management"`
@@ -20,51 +20,51 @@ type (
 		beginning[keyJSON]
 		Fault string `json:"fault"` // why the list is incomplete
 	}
-	// keyJSON is a key without anything from which it could be found out.
+	// keyJSON describes a key without anything that could reveal it.
 	keyJSON struct {
 		Name       string       `json:"name"` // "": the deployment's own
 		Owner      string       `json:"owner"`
 		Management apikey.Scope `json:"management"`
 		Jobs       apikey.Scope `json:"jobs"`
-		Endpoints  []string     `json:"endpoints"` // none: all
-		Created    int64        `json:"created"`   // 0: not known
-		Expires    int64        `json:"expires"`   // 0: never
+		Endpoints  []string     `json:"endpoints"` // empty means all
+		Created    int64        `json:"created"`   // 0 if unknown
+		Expires    int64        `json:"expires"`   // 0 if never
 		Expired    bool         `json:"expired"`
 	}
 )
 
-// caller returns who sends a request. Without a key it is somebody who used the printed
-// link, and may do everything.
+// caller returns the identity of a request's sender. Without a key, the sender used the printed link,
+// and has all rights.
 func (p *Page) caller(r *http.Request) apikey.Identity {
 	if r.Header.Get("Authorization") == "" {
 		return apikey.Own
 	}
-	who, err := p.Keys.Authorize(r)
+	caller, err := p.Keys.Authorize(r)
 	if err != nil {
-		return apikey.Identity{} // it was revoked a moment ago, and may see nothing
+		return apikey.Identity{} // the key was just revoked: no rights
 	}
-	return who
+	return caller
 }
 
-func describeCaller(who apikey.Identity) callerJSON {
-	return callerJSON{who.Owner, who.Management, who.Jobs}
+func describeCaller(caller apikey.Identity) callerJSON {
+	return callerJSON{caller.Owner, caller.Management, caller.Jobs}
 }
 
-// keys returns the keys that the caller may see: all if the caller may do everything, and
-// otherwise those of the same owner.
+// keys returns the keys that the caller may see: all if the caller has all rights, otherwise those of
+// the same owner.
 func (p *Page) keys(r *http.Request) *keysJSON {
-	who := p.caller(r)
-	everything := who.MayManage() && who.MayUse("", apikey.All)
+	caller := p.caller(r)
+	everything := caller.MayManage() && caller.MayUse("", apikey.All)
 	out, shown := new(keysJSON), []keyJSON{}
 	all, err := p.Keys.List()
 	if err != nil { // the log says why
 		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
-	if everything || who.Owner == apikey.Default {
+	if everything || caller.Owner == apikey.Default {
 		shown = append(shown, keyJSON{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All, Endpoints: []string{}})
 	}
 	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
-		if !everything && k.Owner != who.Owner {
+		if !everything && k.Owner != caller.Owner {
 			continue
 		}
 		shown = append(shown, keyJSON{

@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-const maxLines = 500 // of a log, the last ones
+const maxLines = 500 // last lines of a log
 
-// logRequest is GET /ui/log?endpoint=ID&worker=ID or ?pod=ID.
+// logRequest has the parameters of GET /ui/log?endpoint=ID&worker=ID or ?pod=ID.
 type logRequest struct {
 	Endpoint, Worker, Pod string
-	From, Until           time.Time // zero: all
+	From, Until           time.Time // zero for no limit
 }
 
 type (
@@ -35,10 +35,10 @@ type (
 
 func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
-	wanted := logRequest{
+	request := logRequest{
 		Endpoint: query.Get("endpoint"), Worker: query.Get("worker"), Pod: query.Get("pod"), From: queryTime(query, "from"), Until: queryTime(query, "until"),
 	}
-	lines, ok := p.readLog(r, wanted)
+	lines, ok := p.readLog(r, request)
 	if !ok {
 		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is another deployment's.")
 	}
@@ -46,18 +46,18 @@ func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	return nil
 }
 
-// readLog reads a log here, or at the jobrunner that has it.
-func (p *Page) readLog(r *http.Request, wanted logRequest) ([]lineJSON, bool) {
-	lines, ok := p.Source.Log(wanted.Endpoint, wanted.Worker)
-	if wanted.Pod != "" {
-		lines, ok = p.Source.PodLog(wanted.Pod)
+// readLog reads a log of this jobrunner, or asks the one that has it.
+func (p *Page) readLog(r *http.Request, request logRequest) ([]lineJSON, bool) {
+	lines, ok := p.Source.Log(request.Endpoint, request.Worker)
+	if request.Pod != "" {
+		lines, ok = p.Source.PodLog(request.Pod)
 	}
 	if ok {
 		return describeLog(slices.DeleteFunc(slices.Clone(lines), func(l run.Line) bool {
-			return l.Time.Before(wanted.From) || !wanted.Until.IsZero() && l.Time.After(wanted.Until)
+			return l.Time.Before(request.From) || !request.Until.IsZero() && l.Time.After(request.Until)
 		})), true
 	}
-	others, _ := p.ask(r, "/ui/log", wanted.query())
+	others, _ := p.ask(r, "/ui/log", request.query())
 	for _, other := range others {
 		var found logJSON
 		if other.Body != nil && json.Unmarshal(other.Body, &found) == nil {
@@ -82,7 +82,7 @@ func (l logRequest) query() url.Values {
 	return query
 }
 
-// queryTime is a time in milliseconds since 1970; zero for none.
+// queryTime returns a time in milliseconds since 1970, or zero.
 func queryTime(query url.Values, name string) time.Time {
 	ms, err := strconv.ParseInt(query.Get(name), 10, 64)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// Where several jobrunners share a database, each has workers, GPUs and logs of its own.
-// Each asks the others for theirs when somebody looks at its page.
+// If several jobrunners share a database, each has its own workers, GPUs and logs. When a user opens
+// the page of one, it asks the others for theirs.
 
-// alone is a parameter of requests that a jobrunner answers for itself.
+// alone is a parameter of requests that a jobrunner answers only for itself.
 const alone = "alone"
 
 // Answer is the response of another jobrunner.
 type Answer struct {
 	Node string // its URL for other jobrunners
-	Body []byte // nil: 404
+	Body []byte // nil for 404
 }
 
 // nodeJSON is the state of one jobrunner: GET /ui/node?endpoint=ID.
 type nodeJSON struct {
 	Name    string                    `json:"-"`
-	States  map[string]map[string]int `json:"states"`  // numbers of workers by endpoint and state
+	States  map[string]map[string]int `json:"states"`  // number of workers by endpoint and state
 	Workers []Worker                  `json:"workers"` // of the endpoint, or all
 	GPUs    GPUs                      `json:"gpus"`
 	Events  events                    `json:"events"` // of jobs of the endpoint, or of all
@@ -63,12 +63,12 @@ func (p *Page) withOthers(r *http.Request, own nodeJSON) (all []nodeJSON, unreac
 	all = []nodeJSON{own}
 	answers, unreachable := p.ask(r, "/ui/node", query)
 	for _, a := range answers {
-		one := nodeJSON{Name: a.Node}
-		if a.Body == nil || json.Unmarshal(a.Body, &one) != nil { // it is of another version
+		node := nodeJSON{Name: a.Node}
+		if a.Body == nil || json.Unmarshal(a.Body, &node) != nil { // it is of another version
 			unreachable = append(unreachable, a.Node)
 			continue
 		}
-		all = append(all, one)
+		all = append(all, node)
 	}
 	if unreachable == nil {
 		unreachable = []string{}
@@ -88,32 +88,32 @@ func (p *Page) ask(r *http.Request, path string, query url.Values) (answers []An
 	return answers, unreachable
 }
 
-// statesOf adds up an endpoint's workers.
+// statesOf sums an endpoint's workers by state.
 func statesOf(endpoint string, nodes []nodeJSON) map[string]int {
 	out := maps.Clone(nodes[0].States[endpoint])
-	for _, one := range nodes[1:] {
-		for state, n := range one.States[endpoint] {
+	for _, node := range nodes[1:] {
+		for state, n := range node.States[endpoint] {
 			out[state] += n
 		}
 	}
 	return out
 }
 
-// addNode adds workers and GPUs of a jobrunner. A single jobrunner has no name.
-func (s *snapshot) addNode(one nodeJSON) {
-	for i := range one.Workers {
-		one.Workers[i].Node = one.Name
+// addNode adds the workers and GPUs of a jobrunner. A single jobrunner has no name.
+func (s *snapshot) addNode(node nodeJSON) {
+	for i := range node.Workers {
+		node.Workers[i].Node = node.Name
 	}
-	for i := range one.GPUs.Devices {
-		one.GPUs.Devices[i].Node = one.Name
+	for i := range node.GPUs.Devices {
+		node.GPUs.Devices[i].Node = node.Name
 	}
-	if one.Name != "" {
-		s.Nodes = append(s.Nodes, one.Name)
+	if node.Name != "" {
+		s.Nodes = append(s.Nodes, node.Name)
 	}
-	s.Workers = append(s.Workers, one.Workers...)
+	s.Workers = append(s.Workers, node.Workers...)
 	if len(s.GPUs.Devices) == 0 {
-		s.GPUs = one.GPUs
+		s.GPUs = node.GPUs
 		return
 	}
-	s.GPUs.Devices = append(s.GPUs.Devices, one.GPUs.Devices...)
+	s.GPUs.Devices = append(s.GPUs.Devices, node.GPUs.Devices...)
 }

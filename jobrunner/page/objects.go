@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
 
-// Objects are what a deployment has beside its endpoints.
+// Objects are the objects of a deployment other than endpoints.
 type Objects struct {
 	Pods     []Pod // also the members of clusters
 	Clusters []Cluster
@@ -28,7 +28,7 @@ type Pod struct {
 	Actions []string `json:"actions"` // the possible ones of PodActions
 	Compute string   `json:"compute"` // for people: 2 × NVIDIA H200
 	Locked  bool     `json:"locked"`
-	Started int64    `json:"started"` // 0: not running
+	Started int64    `json:"started"` // 0 if not running
 	Cost    float64  `json:"cost"`    // dollars per hour now
 	Member
 	Created time.Time `json:"-"`
@@ -37,7 +37,7 @@ type Pod struct {
 // Member is a pod's place in a cluster.
 type Member struct {
 	Cluster string `json:"-"`    // id; "" if it is of no cluster
-	Rank    *int64 `json:"rank"` // nil: not known yet
+	Rank    *int64 `json:"rank"` // nil if not known yet
 	Role    string `json:"role"`
 	IP      string `json:"ip"`
 }
@@ -71,10 +71,10 @@ type Release struct {
 	Workers int      `json:"workers"`
 }
 
-// objectsAge is how old the objects that the page shows may be.
+// objectsAge is the maximum age of the shown objects.
 const objectsAge = time.Second
 
-// What one answer holds at most.
+// Limits of an answer.
 const (
 	maxPods     = 50
 	maxClusters = 20
@@ -83,19 +83,19 @@ const (
 	maxReleases = 20
 )
 
-// PodActions are those that the page offers: pods are made and deleted elsewhere.
+// PodActions are the actions that the page offers. It can't create or delete pods.
 var PodActions = []string{"start", "stop", "restart"}
 
 type (
-	// beginning is the first elements of a list, and how many the list has.
+	// beginning has the first elements of a list, and the length of the list.
 	beginning[T any] struct {
 		Total int `json:"total"`
 		List  []T `json:"list"`
 	}
 	pods struct {
 		beginning[Pod]
-		Find   string         `json:"find"`   // what the list was filtered by
-		Found  int            `json:"found"`  // so many have it
+		Find   string         `json:"find"`   // filter of the list
+		Found  int            `json:"found"`  // number of elements that match it
 		States map[string]int `json:"states"` // of all
 	}
 )
@@ -105,15 +105,15 @@ func beginningOf[T any](list []T, most int) beginning[T] {
 	return beginning[T]{len(list), append([]T{}, list[:min(len(list), most)]...)}
 }
 
-// newest is the list with the newest first.
+// newest sorts the list, the newest first.
 func newest[T any](list []T, created func(T) time.Time) []T {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b T) int { return created(b).Compare(created(a)) })
 	return list
 }
 
-// addObjects adds what the overview has beside endpoints. With ?pods=TEXT the pods
-// are those whose name, id, image or state has the text.
+// addObjects adds the overview's objects other than endpoints. With ?pods=TEXT, only pods whose name,
+// id, image or state contains the text are listed.
 func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	all, err := p.objects.get(p.Clock.Now(), objectsAge, func() (Objects, error) { return p.Source.Objects(r.Context()) })
 	if err != nil {
@@ -123,18 +123,18 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	members := map[string][]Pod{}
 	var single, found []Pod
 	want := strings.ToLower(strings.TrimSpace(shown.Find))
-	for _, one := range all.Pods {
-		if one.Cluster != "" {
-			members[one.Cluster] = append(members[one.Cluster], one)
+	for _, pod := range all.Pods {
+		if pod.Cluster != "" {
+			members[pod.Cluster] = append(members[pod.Cluster], pod)
 			continue
 		}
-		single = append(single, one)
-		shown.States[one.Status]++
-		if one.matches(want) {
-			found = append(found, one)
+		single = append(single, pod)
+		shown.States[pod.Status]++
+		if pod.matches(want) {
+			found = append(found, pod)
 		}
 	}
-	shown.beginning = beginningOf(newest(found, func(one Pod) time.Time { return one.Created }), maxPods)
+	shown.beginning = beginningOf(newest(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
 	shown.Found, shown.Total = len(found), len(single)
 	s.Pods = &shown
 	s.Clusters = new(beginningOf(newest(all.Clusters, func(c Cluster) time.Time { return c.Created }), maxClusters))
@@ -155,7 +155,7 @@ func (p Pod) matches(lower string) bool {
 func byRank(members []Pod) beginning[Pod] {
 	rank := func(p Pod) int64 {
 		if p.Rank == nil {
-			return 1 << 62 // not known yet: last
+			return 1 << 62 // last if not known yet
 		}
 		return *p.Rank
 	}
@@ -163,7 +163,7 @@ func byRank(members []Pod) beginning[Pod] {
 	return beginningOf(members, maxMembers)
 }
 
-// releases are those of an endpoint, the newest first, with their workers.
+// releases returns the releases of an endpoint, the newest first, with their workers.
 func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*beginning[Release], error) {
 	all, err := p.Source.Releases(ctx, endpoint)
 	out := beginningOf(all, maxReleases)
@@ -173,15 +173,15 @@ func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]
 	return &out, err
 }
 
-// batches are the first page of those of an endpoint, as the job API lists them.
+// batches returns the newest batches of an endpoint, as the job API lists them.
 func (p *Page) batches(ctx context.Context, endpoint string) (*beginning[jobapi.BatchSummary], error) {
 	list, total, err := p.Source.Batches(ctx, endpoint, jobapi.DefaultPage)
 	if err != nil {
 		return nil, err
 	}
 	out := &beginning[jobapi.BatchSummary]{total, []jobapi.BatchSummary{}}
-	for _, one := range list {
-		out.List = append(out.List, jobapi.Summarize(one))
+	for _, pod := range list {
+		out.List = append(out.List, jobapi.Summarize(pod))
 	}
 	return out, nil
 }

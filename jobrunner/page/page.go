@@ -1,14 +1,11 @@
-// Package page is a deployment's page in the browser: endpoints, queues,
-// workers, GPUs, the latest jobs and what their workers wrote, as they are now
-// and were in the last ten minutes, and pods, clusters, network volumes and API
+// Package page serves a deployment's page for browsers: endpoints, queues, workers, GPUs, the latest
+// jobs and their logs, now and in the last ten minutes, and pods, clusters, network volumes and API
 // keys.
 //
-// The page itself is public and empty; what it shows it asks for every second,
-// at /ui/snapshot, and that needs a session (session.go). What it does is a
-// request to the APIs with the key of the session (call.go): the APIs decide.
-// Whatever jobs, workers and users wrote is hostile here: it reaches the document
-// as text alone, and the Content-Security-Policy lets no script run but the
-// page's own.
+// The page itself is public and has no data. Every second it requests /ui/snapshot, which requires a
+// session (session.go). Its actions are requests to the APIs with the session's key (call.go), so the
+// APIs authorize them. Output of jobs, workers and users is untrusted: it enters the document only as
+// text, and the Content-Security-Policy forbids all scripts but the page's own.
 package page
 
 import (
@@ -34,29 +31,28 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Config is what a page stands on.
+// Config configures a Page.
 type Config struct {
 	Source Source
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
-	Logger *slog.Logger // of reads that fail
-	// API answers a request of the job API or the management API; one without a
-	// key comes from who may do everything. nil: the page sends none.
+	Logger *slog.Logger // for failed reads
+	// API answers a request to the job API or the management API. A request without a key has all
+	// rights. If it is nil, the page can't send requests.
 	API http.HandlerFunc
-	// Shared says that other processes change jobs too, so that events alone
-	// don't tell how many there are.
+	// Shared means that other processes change jobs too, so that events don't determine how many jobs
+	// there are.
 	Shared bool
-	// Others sends a GET request for a path of the page to the other jobrunners of the
-	// deployment, with the authority of who sent r. silent are the URLs of those that do
-	// not answer. nil: there are none.
+	// Others sends a GET request for a path of the page to the deployment's other jobrunners, with the
+	// authority of the sender of r. silent are the URLs of those that don't answer. It is nil if there
+	// are no others.
 	Others  func(r *http.Request, path string) (answers []Answer, silent []string)
-	Node    string // the URL at which the others reach this one; "" without Others
-	Machine string // the id of this one, which its sessions carry; "" without Others
-	Version string // of the program
+	Node    string // this jobrunner's URL for the others; "" without Others
+	Machine string // this jobrunner's id, which is part of its sessions; "" without Others
+	Version string // version of the program
 }
 
-// Page serves itself, and remembers what it needs for its charts. Its methods
-// may be called from many goroutines.
+// Page serves the page and records the history for its charts. It is safe for concurrent use.
 type Page struct {
 	Config
 	started  time.Time
@@ -77,7 +73,7 @@ type file struct {
 	etag    string
 }
 
-// New begins to remember. The caller ends it with Close.
+// New starts recording. The caller must call Close.
 func New(c Config) *Page {
 	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, now: c.Clock.Now, machine: c.Machine}, history: newHistory(c.Clock.Now), files: files()}
 	ctx, stop := context.WithCancel(context.Background())
@@ -89,17 +85,17 @@ func New(c Config) *Page {
 	return p
 }
 
-// Close ends what runs.
+// Close stops recording.
 func (p *Page) Close() {
 	p.stop()
 	p.sampling.Wait()
 }
 
-// Code is for a link to the page, /#code=…: it lets one browser in, once,
-// within an hour. A code that was made before is void.
+// Code returns a new code for a link to the page, /#code=…. It signs one browser in, once, within an
+// hour. Earlier codes become invalid.
 func (p *Page) Code() string { return p.sessions.newCode() }
 
-// Job remembers what happened to a job.
+// Job records an event of a job.
 func (p *Page) Job(e engine.Event) {
 	if p.Shared {
 		p.history.job(e, nil)
@@ -108,8 +104,8 @@ func (p *Page) Job(e engine.Event) {
 	p.history.job(e, &e.Counts)
 }
 
-// sample remembers what no event tells. It goes by real time, like the devices:
-// an advanced clock need not stop for it.
+// sample records values without events, such as GPU load, in real time: an advanced clock needn't wait
+// for it.
 func (p *Page) sample(ctx context.Context) {
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
@@ -124,14 +120,13 @@ func (p *Page) sample(ctx context.Context) {
 	}
 }
 
-// count notes how many jobs there are: what there was before the first event,
-// and what other processes did.
+// count records the numbers of jobs: those before the first event, and changes by other processes.
 func (p *Page) count(ctx context.Context) {
 	endpoints, err := p.Source.Endpoints(ctx)
 	if err != nil {
-		return // the next time; who looks at the page is told
+		return // retried next time; the page shows the outage
 	}
-	active, err := p.Source.Active(ctx) // one question, however many endpoints there are
+	active, err := p.Source.Active(ctx) // one query for all endpoints
 	if err != nil {
 		return
 	}
@@ -147,7 +142,7 @@ func (p *Page) count(ctx context.Context) {
 	p.history.level("", all)
 }
 
-// kinds are named here because machines differ in what they make of an ending.
+// kinds maps suffixes to content types, because systems differ in theirs.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -156,7 +151,7 @@ func files() map[string]file {
 	all := map[string]file{}
 	dir, err := fs.Sub(embedded, "assets")
 	if err != nil {
-		panic(err) // the folder is in the binary
+		panic(err) // never: the folder is embedded
 	}
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -173,15 +168,14 @@ func files() map[string]file {
 	return all
 }
 
-// Owns tells that a path is the page's.
+// Owns reports whether a path is the page's.
 func Owns(path string) bool { return path == "/" || path == "/ui" || strings.HasPrefix(path, "/ui/") }
 
-// policy lets nothing run or load that is not the page's own, and no string
-// become markup.
+// policy forbids everything that isn't the page's own, and turning strings into markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// route is one address of the page.
+// route is a path of the page.
 type route struct {
 	methods []string
 	public  bool // needs no session
@@ -226,7 +220,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal
 		return httpanswer.NotAllowed(r, d.methods...)
 	}
 	if isCrossSite(r) {
-		return httpanswer.Refuse(http.StatusForbidden, "The page's data is for the page alone.")
+		return httpanswer.Refuse(http.StatusForbidden, "The page's data is only for the page.")
 	}
 	if !d.public {
 		authorization, refused := p.sessions.authorize(r)

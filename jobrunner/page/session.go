@@ -18,32 +18,31 @@ import (
 
 const (
 	sessionTime = 24 * time.Hour
-	maxSessions = 64 // the oldest goes when one more signs in
+	maxSessions = 64 // a further session replaces the oldest
 	codeTime    = time.Hour
 	maxSignIn   = 4 << 10 // bytes
 )
 
-// sessions lets browsers in that showed a key, or the code of a printed link.
-// A browser keeps a random token in a cookie that no script can read and no
-// other site can send along.
+// sessions signs browsers in with a key, or with the code of a printed link. A browser keeps a random
+// token in a cookie that scripts can't read and other sites can't send.
 type sessions struct {
 	keys    *apikey.Keys
 	now     func() time.Time
-	machine string // the id of this one of several jobrunners, or ""
+	machine string // this jobrunner's id if there are several, otherwise ""
 
 	mu    sync.Mutex
 	all   []session // the oldest first
 	code  string    // of the printed link; "" once used
-	until time.Time // then the code is void
+	until time.Time // the code's expiry
 }
 
 type session struct {
 	token string
-	key   string // is looked at again at each request: it may be taken back; "" where the code was used
+	key   string // checked again at each request, because it may be revoked; "" for a code
 	until time.Time
 }
 
-// newCode makes a code that lets one browser in, once and soon.
+// newCode returns a code that signs one browser in, once, for a limited time.
 func (s *sessions) newCode() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *sessions) newCode() string {
 	return s.code
 }
 
-// signIn returns the token of a new session, or why there is none.
+// signIn returns the token of a new session, or why it is rejected.
 func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.Refusal) {
 	if code == "" {
 		if refused := s.check(key); refused != nil {
@@ -77,14 +76,14 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 	return token, nil
 }
 
-// check tells whether a key opens the page, which shows all objects and all jobs.
+// check rejects keys that don't open the page, which shows all objects and jobs.
 func (s *sessions) check(key string) *httpanswer.Refusal {
 	who, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
 	switch {
 	case err != nil:
 		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing or unknown.")
 	case !opens(who):
-		return httpanswer.Refuse(http.StatusForbidden, "This API key may not read everything. The page shows all: it needs a key for both APIs and all endpoints.")
+		return httpanswer.Refuse(http.StatusForbidden, "This API key may not read everything. The page shows everything, so it needs a key for both APIs and all endpoints.")
 	}
 	return nil
 }
@@ -93,9 +92,8 @@ func opens(who apikey.Identity) bool {
 	return who.MayRead() && len(who.Endpoints) == 0 && who.MayUse("", apikey.Read)
 }
 
-// authorize tells whether a request comes from a browser that is signed in, or
-// carries a key itself. It answers the header with which the request counts at the
-// APIs: "" is the deployment's own key.
+// authorize accepts a request from a signed-in browser or with a key. It returns the Authorization
+// header for the APIs, "" for the deployment's own key.
 func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if who, err := s.keys.Authorize(r); err == nil && opens(who) {
@@ -139,8 +137,7 @@ func (s *sessions) signOut(r *http.Request) {
 	}
 }
 
-// cookieName has the port in it: browsers send the cookies of one port of a
-// host to all others.
+// cookieName contains the port, because browsers send the cookies of one port to all ports of a host.
 func cookieName(r *http.Request) string {
 	name := "gpucloud-page"
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
@@ -149,8 +146,8 @@ func cookieName(r *http.Request) string {
 	return name
 }
 
-// SignedInAt is the id of the jobrunner that knows the session of a request; "" where
-// there is one alone, or no session.
+// SignedInAt returns the id of the jobrunner that has a request's session, or "" if there is only one
+// jobrunner or no session.
 func SignedInAt(r *http.Request) string {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
@@ -171,7 +168,7 @@ func cookie(r *http.Request, token string) *http.Cookie {
 	return c
 }
 
-// session is POST /ui/session {"key"} or {"code"}, and DELETE /ui/session.
+// session serves POST /ui/session {"key"} or {"code"}, and DELETE /ui/session.
 func (p *Page) session(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	if r.Method == http.MethodDelete {
 		p.sessions.signOut(r)

@@ -14,17 +14,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// What one answer holds at most.
+// Limits of an answer.
 const (
 	maxJobs    = 50
 	maxWorkers = 200
 	maxOutput  = 64 << 10 // bytes of a job's output
 )
 
-// States are those of workers, in the order in which the page shows them.
+// States are the states of workers in the order of the page.
 var States = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY"}
 
-// Died is the state of a worker that is gone, and was not to end.
+// Died is the state of a worker that ended unexpectedly.
 const Died = "DIED"
 
 type (
@@ -32,27 +32,27 @@ type (
 		Now       int64      `json:"now"`
 		Started   int64      `json:"started"`
 		Version   string     `json:"version"`
-		Step      int64      `json:"step"`  // of the past's levels
-		Widen     int        `json:"widen"` // so many of them to one of percentiles
+		Step      int64      `json:"step"`  // length of a step of the levels
+		Widen     int        `json:"widen"` // steps per percentile
 		States    []string   `json:"states"`
 		Endpoints []Endpoint `json:"endpoints"`
-		Endpoint  string     `json:"endpoint"` // the one that the rest is about; "": all
+		Endpoint  string     `json:"endpoint"` // the shown endpoint; "" for all
 		Past      past       `json:"past"`
 		Jobs      []jobJSON  `json:"jobs"`
 		Workers   []Worker   `json:"workers"`
 		GPUs      GPUs       `json:"gpus"`
 		Costs     Costs      `json:"costs"`
-		Who       callerJSON `json:"who"`    // is signed in
-		Nodes     []string   `json:"nodes"`  // where the deployment has several jobrunners: those whose workers and GPUs are shown
-		Silent    []string   `json:"silent"` // the others
+		Who       callerJSON `json:"who"`    // the signed-in user
+		Nodes     []string   `json:"nodes"`  // if there are several jobrunners, those whose workers and GPUs are shown
+		Silent    []string   `json:"silent"` // jobrunners that don't answer
 
-		// Of the overview alone.
+		// Only in the overview.
 		Pods     *pods               `json:"pods,omitempty"`
 		Clusters *beginning[Cluster] `json:"clusters,omitempty"`
 		Volumes  *beginning[Volume]  `json:"volumes,omitempty"`
 		Keys     *keysJSON           `json:"keys,omitempty"`
 
-		// Of one endpoint alone.
+		// Only for one endpoint.
 		Releases *beginning[Release]             `json:"releases,omitempty"`
 		Batches  *beginning[jobapi.BatchSummary] `json:"batches,omitempty"`
 	}
@@ -69,8 +69,7 @@ type (
 	}
 )
 
-// snapshot is GET /ui/snapshot: everything, or with ?endpoint=ID what concerns
-// that endpoint.
+// snapshot serves GET /ui/snapshot: the overview, or with ?endpoint=ID the data of an endpoint.
 func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoints, err := p.Source.Endpoints(r.Context())
 	if err != nil {
@@ -97,7 +96,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		}
 	}
 	if !found {
-		return httpanswer.Refuse(http.StatusNotFound, "There is no such endpoint, or none any more.")
+		return httpanswer.Refuse(http.StatusNotFound, "This endpoint does not exist, or was deleted.")
 	}
 	var others []events
 	for i, one := range all {
@@ -131,8 +130,8 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	return nil
 }
 
-// sortWorkers orders the workers by state, leaves out those beyond the bound, and counts
-// those that run by version.
+// sortWorkers sorts the workers by state, cuts the list at its limit, and returns the number of
+// running workers by version.
 func (s *snapshot) sortWorkers() map[int64]int {
 	slices.SortStableFunc(s.Workers, func(a, b Worker) int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
@@ -147,7 +146,7 @@ func (s *snapshot) sortWorkers() map[int64]int {
 	return running
 }
 
-// rank is the place of a state: those that are gone come last.
+// rank returns the position of a state: ended workers come last.
 func rank(state string) int {
 	if state == Died {
 		return len(States)
@@ -166,8 +165,8 @@ func describeJob(j engine.Job) jobJSON {
 	return out
 }
 
-// job is GET /ui/job?endpoint=ID&id=ID: a job with its output, and what its
-// worker wrote while it ran.
+// job serves GET /ui/job?endpoint=ID&id=ID: a job with its output, and the log of its worker while it
+// ran.
 func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
 	j, err := p.Source.Job(r.Context(), endpoint, id)
@@ -178,10 +177,10 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	}
 	var body struct {
 		jobJSON
-		Output string     `json:"output"` // JSON, cut where it is long
-		Cut    int        `json:"cut"`    // bytes of it that are left out
+		Output string     `json:"output"` // JSON, truncated if it is long
+		Cut    int        `json:"cut"`    // number of omitted bytes
 		Log    []lineJSON `json:"log"`
-		Logged bool       `json:"logged"` // there is a log of that worker
+		Logged bool       `json:"logged"` // whether the worker's log exists
 	}
 	body.jobJSON = describeJob(j)
 	body.Error = logline.Failure(j.Error)
@@ -200,7 +199,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	return nil
 }
 
-// truncate leaves whole characters, and says how many bytes it left out.
+// truncate keeps whole characters, and returns the number of omitted bytes.
 func truncate(output []byte) (text string, rest int) {
 	n := min(len(output), maxOutput)
 	for n > 0 && n < len(output) && !utf8.RuneStart(output[n]) {

@@ -9,38 +9,38 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// Source is what the page shows, as it stands.
+// Source reads the current state of a deployment.
 type Source interface {
 	Endpoints(ctx context.Context) ([]Endpoint, error)
-	// Counts counts an endpoint's jobs; it is asked often.
+	// Counts counts an endpoint's jobs. It is called often.
 	Counts(endpoint string) engine.Counts
-	// Active counts the jobs that wait or run, of all endpoints that have some.
+	// Active counts the waiting and running jobs of all endpoints that have any.
 	Active(ctx context.Context) (map[string]engine.Counts, error)
-	// Latest are the newest n jobs, the newest first, of an endpoint or of all
-	// for "", without their outputs.
+	// Latest returns the newest n jobs of an endpoint, or of all for "", the newest first, without
+	// their outputs.
 	Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error)
-	// Job is one job whole, or engine.ErrNotFound.
+	// Job returns a whole job, or engine.ErrNotFound.
 	Job(ctx context.Context, endpoint, id string) (engine.Job, error)
 	Workers(endpoint string) []Worker
-	// Log is what a worker wrote, the oldest line first; false: there is no such
-	// worker, or none any more.
+	// Log returns the lines of a worker's log, the oldest first, or false if the worker doesn't exist
+	// any more.
 	Log(endpoint, worker string) ([]run.Line, bool)
-	// PodLog is what a pod wrote, in the same way.
+	// PodLog returns the log of a pod, like Log.
 	PodLog(pod string) ([]run.Line, bool)
 	Objects(ctx context.Context) (Objects, error)
-	// Releases are those of an endpoint, the newest first, without their workers.
+	// Releases returns the releases of an endpoint, the newest first, without their workers.
 	Releases(ctx context.Context, endpoint string) ([]Release, error)
-	// Batches are the newest n batches of an endpoint, the newest first, and how many it has.
+	// Batches returns the newest n batches of an endpoint, the newest first, and how many it has.
 	Batches(ctx context.Context, endpoint string, n int) (list []engine.Batch, total int, err error)
 	GPUs() GPUs
-	// Costs are today's, the most expensive endpoint first.
+	// Costs returns today's costs, the most expensive endpoint first.
 	Costs(ctx context.Context) (Costs, error)
 }
 
-// The types below are also the page's JSON: times are milliseconds since 1970, 0 if there
-// is none, and durations milliseconds.
+// The types below are also the page's JSON. Times are milliseconds since 1970, or 0; durations are
+// milliseconds.
 
-// Milliseconds is a time in the page's JSON.
+// Milliseconds converts a time for the page's JSON.
 func Milliseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -61,30 +61,30 @@ type Endpoint struct {
 	Running   int            `json:"running"`
 	Completed int            `json:"completed"`
 	Failed    int            `json:"failed"`
-	Workers   map[string]int `json:"workers"` // how many this jobrunner has, by state
-	Queue     []int32        `json:"queue"`   // recent lengths; one if it was always the same
+	Workers   map[string]int `json:"workers"` // number on this jobrunner, by state
+	Queue     []int32        `json:"queue"`   // recent lengths; a single value if it didn't change
 }
 
 // Worker is a worker.
 type Worker struct {
-	Node     string   `json:"node"` // on which it is, if there are several
+	Node     string   `json:"node"` // its jobrunner, if there are several
 	Version  int64    `json:"version"`
 	Endpoint string   `json:"endpoint"`
 	ID       string   `json:"id"`
 	State    string   `json:"state"`  // one of States, or Died
 	Reason   string   `json:"reason"` // why it is in this state, for people
 	Advice   string   `json:"advice"` // for its author
-	Stale    bool     `json:"stale"`  // of an older version of the endpoint
+	Stale    bool     `json:"stale"`  // the endpoint has a newer version
 	Started  int64    `json:"started"`
 	Devices  []string `json:"devices"` // UUIDs of its GPUs
 	CPU      int64    `json:"cpu"`
 	Memory   int64    `json:"memory"` // bytes
 }
 
-// GPUs are a machine's.
+// GPUs are the GPUs of a machine.
 type GPUs struct {
 	gpu.Driver
-	Simulated bool  `json:"simulated"` // they don't exist
+	Simulated bool  `json:"simulated"` // no real devices
 	Devices   []GPU `json:"devices"`
 }
 
@@ -93,6 +93,6 @@ type GPU struct {
 	Node string `json:"node"`
 	gpu.Device
 	gpu.Sample
-	Holder string  `json:"holder"` // the worker that has it; "" if none has
-	Past   []int32 `json:"past"`   // utilization
+	Holder string  `json:"holder"` // id of the worker that has it, or ""
+	Past   []int32 `json:"past"`   // recent utilization
 }

@@ -1,11 +1,10 @@
-// Package rawjson takes JSON texts (RFC 8259) apart in one pass and without
-// copies, for documents of megabytes that are passed on as they came: to check
-// and store one takes encoding/json several passes, each slower than this.
-// It accepts just the texts that encoding/json does.
+// Package rawjson parses JSON texts (RFC 8259) in one pass and without copies. It is for documents of
+// megabytes that are passed on unchanged: encoding/json needs several slower passes to check and store
+// one. It accepts exactly the texts that encoding/json accepts.
 //
-// No library does the same as cheaply: a decoder of tokens and raw values
-// (go-json-experiment's jsontext, which has no release yet) takes 2.9 times as
-// long for a body of 1 KB and 3.5 times for one of 1 MB, of which it makes a copy.
+// No library does this as cheaply: a decoder of tokens and raw values (go-json-experiment's jsontext,
+// which has no release yet) takes 2.9 times as long for a body of 1 KB, and 3.5 times for one of 1 MB,
+// which it copies.
 package rawjson
 
 import (
@@ -18,15 +17,15 @@ import (
 	"unicode/utf8"
 )
 
-// Valid tells whether the text is a JSON value.
+// Valid reports whether the text is a JSON value.
 func Valid(text []byte) bool {
 	s := scanner{text: text}
 	return s.value() && s.end()
 }
 
-// Members are the members of an object that have one of the names, of several
-// with one name the last one. They are parts of the text, and how many others
-// there are costs no memory. ok is false where the text is not a JSON object.
+// Members returns the members of an object that have one of the names; of duplicates the last one.
+// They are slices of the text, and other members cost no memory. ok is false if the text isn't a JSON
+// object.
 func Members(text []byte, names ...string) (members map[string]json.RawMessage, ok bool) {
 	members = make(map[string]json.RawMessage, len(names))
 	s := scanner{text: text}
@@ -42,7 +41,7 @@ func Members(text []byte, names ...string) (members map[string]json.RawMessage, 
 	return members, ok
 }
 
-// find tells which of the names a string says.
+// find returns the name that a quoted string equals.
 func find(quoted []byte, names []string) (name string, ok bool) {
 	said := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(said, '\\') >= 0 || !utf8.Valid(said) {
@@ -56,8 +55,8 @@ func find(quoted []byte, names []string) (name string, ok bool) {
 	return "", false
 }
 
-// Unicode reports whether a JSON text is UTF-8 and its escapes have no half of a
-// surrogate pair alone: encoding/json replaces both by U+FFFD.
+// Unicode reports whether a JSON text is valid UTF-8 and its escapes have no unpaired surrogates:
+// encoding/json replaces both by U+FFFD.
 func Unicode(text []byte) bool {
 	if !utf8.Valid(text) {
 		return false
@@ -79,7 +78,7 @@ func Unicode(text []byte) bool {
 	return true
 }
 
-// escaped is the code unit of the \u escape with which a text starts; -1: none.
+// escaped returns the code unit of the \u escape at the start of a text, or -1.
 func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1
@@ -91,8 +90,8 @@ func escaped(text []byte) rune {
 	return rune(unit)
 }
 
-// Count is how many values there are in a text, as far as it is JSON, but no
-// more than most: each costs memory in a tree of it.
+// Count returns the number of values in a text, up to its first syntax error, and at most most. Each
+// value would cost memory in a tree.
 func Count(text []byte, most int) (n int) {
 	inString, escaped := false, false
 	for _, c := range text {
@@ -112,7 +111,7 @@ func Count(text []byte, most int) (n int) {
 	return n
 }
 
-// Fault says at which byte a text stops being JSON, and why; nil: it is JSON.
+// Fault returns nil if the text is JSON, otherwise at which byte it stops being JSON, and why.
 func Fault(text []byte) error {
 	err := json.Unmarshal(text, new(json.RawMessage))
 	var syntax *json.SyntaxError
@@ -122,11 +121,11 @@ func Fault(text []byte) error {
 	return err
 }
 
-// maxDepth of nested values, that of encoding/json.
+// maxDepth is the maximum depth of nested values, as in encoding/json.
 const maxDepth = 10_000
 
-// scanner is at a place of a text. Its methods go past what they are named for,
-// and answer false where that is not there.
+// scanner is a position in a text. Each method skips the element in its name, and returns false if
+// that isn't there.
 type scanner struct {
 	text  []byte
 	i     int
@@ -154,7 +153,7 @@ func (s *scanner) space() {
 	}
 }
 
-// end is that of the text.
+// end reports whether only space follows.
 func (s *scanner) end() bool {
 	s.space()
 	return s.i == len(s.text)
@@ -190,7 +189,7 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// object tells visit, which may be nil, of each member.
+// object calls visit, which may be nil, for each member.
 func (s *scanner) object(visit func(name, value []byte)) bool {
 	return s.list('{', '}', func() bool {
 		from := s.i
@@ -216,7 +215,7 @@ func (s *scanner) object(visit func(name, value []byte)) bool {
 
 func (s *scanner) array() bool { return s.list('[', ']', s.value) }
 
-// list is elements with commas between them.
+// list skips elements that are separated by commas.
 func (s *scanner) list(begin, end byte, element func() bool) bool {
 	if s.depth++; s.depth > maxDepth || !s.past(begin) {
 		return false
@@ -235,8 +234,8 @@ func (s *scanner) list(begin, end byte, element func() bool) bool {
 	return s.past(end)
 }
 
-// plain are the bytes that a string may have as they are, any but the quote, the
-// backslash and control characters.
+// plain are the bytes that need no escape in a string: all but the quote, the backslash and control
+// characters.
 var plain = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c >= ' ' && c != '"' && c != '\\'
@@ -303,7 +302,7 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// digits are one or more.
+// digits skips one or more digits.
 func (s *scanner) digits() bool {
 	from := s.i
 	for s.i < len(s.text) && '0' <= s.text[s.i] && s.text[s.i] <= '9' {
@@ -312,8 +311,8 @@ func (s *scanner) digits() bool {
 	return s.i > from
 }
 
-// unquote is what a string says.
+// unquote returns the value of a quoted string.
 func unquote(quoted []byte) (text string) {
-	_ = json.Unmarshal(quoted, &text) // it was scanned
+	_ = json.Unmarshal(quoted, &text) // never fails: it was scanned
 	return text
 }

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// poll is how often a file is checked, in real time: people edit it.
-const poll = time.Second
+// pollInterval is how often a file is checked, in real time, because people edit it.
+const pollInterval = time.Second
 
-// Watch calls changed when the file's text is another than the last one, or
-// can't be read any more, until stop is called, which waits for its end.
+// Watch calls changed when the file's text changes or can no longer be read. stop ends that and waits
+// for a running call.
 func Watch(name string, text []byte, changed func(text []byte, err error)) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		ticker := time.NewTicker(poll)
+		ticker := time.NewTicker(pollInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -29,7 +29,7 @@ func Watch(name string, text []byte, changed func(text []byte, err error)) (stop
 				continue
 			}
 			if text = now; err != nil {
-				text = nil // told once
+				text = nil // report the error once
 			} else if text == nil {
 				text = []byte{}
 			}

@@ -1,6 +1,5 @@
-// Package yamlfile reads the jobrunner's configuration files, strictly: an
-// unknown key is an error that names the nearest known one, and errors begin
-// with the file's name and the line.
+// Package yamlfile reads the jobrunner's configuration files strictly: an unknown key is an error that
+// suggests the nearest known one. Errors begin with the file's name and the line.
 package yamlfile
 
 import (
@@ -17,7 +16,7 @@ import (
 
 const maxSize = 1 << 20 // bytes
 
-// Decode reads text into the value that into points at.
+// Decode decodes text into the value that into points to.
 func Decode(name string, text []byte, into any) error {
 	if len(text) > maxSize {
 		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
@@ -32,7 +31,7 @@ func Decode(name string, text []byte, into any) error {
 	return nil
 }
 
-// At is an error about a line of a file.
+// At returns an error about a line of a file.
 func At(name string, line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
 }
@@ -52,7 +51,7 @@ func hint(e yaml.Error, t reflect.Type) string {
 	return near.Suggest(unknown.Token.Value, keys)
 }
 
-// collect gathers the keys of a type and of all that it holds.
+// collect adds the keys of a type and of all its parts.
 func collect(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return
@@ -71,8 +70,7 @@ func collect(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
 	}
 }
 
-// Text is a scalar as it is written, with its line: 1.10 is a version, not the
-// number 1.1.
+// Text is a scalar as written, with its line: 1.10 is a version, not the number 1.1.
 type Text struct {
 	Value string
 	Line  int
@@ -81,7 +79,7 @@ type Text struct {
 func (t *Text) UnmarshalYAML(node ast.Node) error {
 	scalar, ok := node.(ast.ScalarNode)
 	if _, null := node.(*ast.NullNode); !ok || null {
-		return &yaml.SyntaxError{Token: node.GetToken(), Message: "expected a single value; put it in quotes where it has special characters"}
+		return &yaml.SyntaxError{Token: node.GetToken(), Message: "expected a single value; put it in quotes if it has special characters"}
 	}
 	t.Line = node.GetToken().Position.Line
 	switch scalar := scalar.(type) {
@@ -95,11 +93,11 @@ func (t *Text) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// Missing tells that the file has null there, or nothing.
+// Missing reports whether the file has null or nothing there.
 func (t Text) Missing() bool { return t.Line == 0 }
 
-// LineOf is where a node starts: the token of a mapping is a colon after its
-// first key, which may stand on the line above.
+// LineOf returns the line where a node starts. The token of a mapping is a colon after its first key,
+// which may be on the previous line.
 func LineOf(node ast.Node) int {
 	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
 		return m.Values[0].Key.GetToken().Position.Line

@@ -1,5 +1,4 @@
-// What a person can have done: each action says first what will happen. The APIs
-// decide whether it may.
+// The actions of the page. Each describes its effect before it runs. The APIs authorize them.
 
 import { call } from './call.js';
 import { confirm } from './confirm.js';
@@ -8,17 +7,17 @@ import { count, words } from './format.js';
 const things = (n, thing) => (n === 1 ? `1 ${thing}` : `${count(n)} ${thing}s`);
 const jobs = (n) => things(n, 'job');
 
-// agree is a number of jobs, or other things, with a verb that agrees with it.
+// agree returns a number of jobs, or other things, with a verb that agrees with it.
 const agree = (n, one, many, thing = 'job') => `${things(n, thing)} ${n === 1 ? one : many}`;
 
 const podSays = {
-  start: (p) => [`It starts as soon as this machine has what it asks for (${p.compute}).`, 'Its disk is new; its volume, if it has one, is as it was.'],
+  start: (p) => [`It starts as soon as this machine has the compute for it (${p.compute}).`, 'Its disk is new; its volume, if it has one, is unchanged.'],
   stop: () => ['What runs in it is asked to end, and killed after 5 seconds. It gives its GPUs back, and stays stopped until somebody starts it.', 'What is on its disk is lost; its volume, if it has one, stays.'],
   restart: () => ['What runs in it is asked to end, killed after 5 seconds, and started again. It keeps its GPUs.', 'What is on its disk is lost; its volume, if it has one, stays.'],
 };
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-// actOnPod asks for one of the actions that the pod allows.
+// actOnPod asks to confirm one of the actions that the pod allows.
 export function actOnPod(action, p, elsewhere) {
   const name = p.name || p.id;
   confirm({
@@ -27,18 +26,18 @@ export function actOnPod(action, p, elsewhere) {
   });
 }
 
-// stopEndpoint has an endpoint without workers. now answers it as it is.
+// stopEndpoint sets the maximum number of workers to 0. now returns the current endpoint.
 export function stopEndpoint(now, elsewhere) {
   const e = now();
   const name = e.name || e.id;
   const says = () => {
     const { min, max, queued, running, type } = now();
-    const change = `Sets workers.min (now ${min}) and workers.max (now ${max}) to 0. Where Terraform manages the endpoint, its next apply undoes that.`;
+    const change = `Sets workers.min (now ${min}) and workers.max (now ${max}) to 0. If Terraform manages the endpoint, its next apply undoes that.`;
     if (type !== 'QUEUE') return [change, 'Its workers finish their open requests and end. Further requests wait, at most two minutes.'];
     return [
       change,
-      `${running ? agree(running, 'runs', 'run') : 'No job runs'}. Workers finish what they run, and end.`,
-      `${queued ? agree(queued, 'waits', 'wait') : 'No job waits'}. Further jobs are accepted. All wait until workers are allowed again, or their time to live ends.`,
+      `${running ? agree(running, 'runs', 'run') : 'No job runs'}. Workers finish their jobs, and end.`,
+      `${queued ? agree(queued, 'waits', 'wait') : 'No job waits'}. Further jobs are accepted. All wait until workers are allowed again or their time to live ends.`,
     ];
   };
   confirm({
@@ -46,12 +45,12 @@ export function stopEndpoint(now, elsewhere) {
     run: async () => {
       await call('stop-endpoint', { endpoint: e.id });
       const { running } = now();
-      return `Endpoint ${name} is stopped: it may have no workers.` + (running ? ` ${agree(running, 'is', 'are')} being finished.` : '');
+      return `Endpoint ${name} is stopped: it can’t have workers.` + (running ? ` ${agree(running, 'is', 'are')} being finished.` : '');
     },
   });
 }
 
-// purgeQueue removes the jobs that wait.
+// purgeQueue removes the waiting jobs.
 export function purgeQueue(now, elsewhere) {
   const e = now();
   const name = e.name || e.id;
@@ -76,22 +75,22 @@ const jobSays = {
 export const mayRetry = (state) => ['FAILED', 'TIMED_OUT'].includes(state);
 export const mayCancel = (state) => ['IN_QUEUE', 'IN_PROGRESS'].includes(state);
 
-// actOnJob asks whether to cancel or retry a job, and calls done with the answer.
+// actOnJob asks to confirm that a job is cancelled or retried, and calls done with the answer.
 export function actOnJob(op, j, done, elsewhere) {
   confirm({
     title: `${capital(op)} job ${j.id}?`, verb: `${capital(op)} job`, elsewhere, says: () => jobSays[op](j),
     run: async () => {
-      const told = await call(op, { endpoint: j.endpoint, id: j.id });
-      done(told);
-      return `Job ${j.id} is ${words(told.status)}.`;
+      const reply = await call(op, { endpoint: j.endpoint, id: j.id });
+      done(reply);
+      return `Job ${j.id} is ${words(reply.status)}.`;
     },
   });
 }
 
-// mayCancelBatch tells whether something of a batch waits or runs.
+// mayCancelBatch reports whether requests of a batch wait or run.
 export const mayCancelBatch = (b) => b.status === 'DRAFT' || b.status === 'FINALIZED' && b.requestCompleted + b.requestFailed < b.requestTotal;
 
-// cancelBatch asks whether to cancel a batch. now answers it as it is.
+// cancelBatch asks to confirm that a batch is cancelled. now returns the current batch.
 export function cancelBatch(endpoint, now, elsewhere) {
   const { id, name } = now();
   const says = () => {
@@ -105,8 +104,8 @@ export function cancelBatch(endpoint, now, elsewhere) {
   confirm({
     title: `Cancel batch ${name || id}?`, verb: 'Cancel batch', says, elsewhere,
     run: async () => {
-      const told = await call('cancel-batch', { endpoint, id });
-      return told.requestInProgress ? `Batch ${name || id} is cancelled as soon as ${agree(told.requestInProgress, 'has', 'have', 'request')} ended.` : `Batch ${name || id} is ${words(told.status)}.`;
+      const reply = await call('cancel-batch', { endpoint, id });
+      return reply.requestInProgress ? `Batch ${name || id} is cancelled as soon as ${agree(reply.requestInProgress, 'has', 'have', 'request')} ended.` : `Batch ${name || id} is ${words(reply.status)}.`;
     },
   });
 }

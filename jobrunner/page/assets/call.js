@@ -1,12 +1,11 @@
-// Requests to the APIs, with the authority of who is signed in.
+// Requests to the APIs, with the authority of the signed-in user.
 
-// call asks for an operation on what ids name ({endpoint}, {id}), and throws what
-// the API says is wrong.
+// call performs an operation with the ids {endpoint} and {id}, and throws the API's error.
 export async function call(op, ids, body) {
   const answer = await fetch('/ui/call?' + new URLSearchParams({ op, ...ids }), {
     method: 'POST', headers: { 'Content-Type': 'application/json' }, body: body ?? '',
   });
-  const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error([told.error ?? told.message ?? told.detail ?? answer.statusText, ...(told.errors ?? [])].join(': '));
-  return told;
+  const reply = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error([reply.error ?? reply.message ?? reply.detail ?? answer.statusText, ...(reply.errors ?? [])].join(': '));
+  return reply;
 }

@@ -1,13 +1,12 @@
-// Charts in SVG. What a chart shows is said in words too, in its label.
+// Charts in SVG. A chart's label describes its content in words.
 
 import { h, s, setAttr, setText } from './dom.js';
 import { duration } from './format.js';
 
 const W = 600, H = 100;
 
-// frame is what the charts have in common: a title, a legend with values, a
-// plot with an axis on the left, and the time below. Pointing at the plot shows
-// the values of that moment.
+// frame returns the common parts of the charts: a title, a legend with values, a plot with an axis on
+// the left, and the time below. Pointing at the plot shows the values of that moment.
 function frame(figure, title, entries) {
   const legend = h('ul', { class: 'legend' });
   const values = entries.map((e) => {
@@ -34,7 +33,7 @@ function ticks(f, list) {
   }));
 }
 
-// pointing calls show with the place that is pointed at, from 0 to 1, or null.
+// pointing calls show with the position of the pointer, from 0 to 1, or null.
 function pointing(f, show) {
   const at = (e) => {
     const box = f.svg.getBoundingClientRect();
@@ -51,7 +50,7 @@ function mark(f, x) {
 
 const steps = [1, 2, 4, 10];
 
-// niceMax is the end of an axis of whole numbers.
+// niceMax returns the end of an axis of whole numbers.
 function niceMax(n) {
   for (let unit = 1; ; unit *= 10) for (const k of steps) if (k * unit >= n && (k * unit) % 2 === 0) return k * unit;
 }
@@ -144,8 +143,8 @@ export function ranges(figure, title, entries) {
   };
 }
 
-// spark is a small line without words, beside a number that has them. Values
-// below zero are gaps.
+// spark is a small line chart without words, next to a number that has them. Values below zero are
+// gaps.
 export function spark(key) {
   const area = s('path', { class: 'area' }), line = s('path', { class: 'line' });
   const svg = s('svg', { class: 'spark', viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: 'none', 'aria-hidden': 'true', 'data-series': key }, area, line);

@@ -1,16 +1,15 @@
-// The dialog that asks before something is done, and the line that says what came
-// of it.
+// The dialog that confirms an action, and the line with its result.
 
 import { $, h, setText } from './dom.js';
 
 const dialog = $('confirm');
-let asked = null; // what it asks: {says, run, elsewhere}
+let asked = null; // the action: {says, run, elsewhere}
 let busy = false;
 
-// confirm asks. title is a question, verb the name of the button. says answers the
-// sentences that say what will happen; it is asked again while the dialog is open.
-// run does it, and answers what came of it. elsewhere answers the element that gets
-// the focus where the one that had it is gone.
+// confirm opens the dialog. title is a question, verb the text of the button. says returns sentences
+// that describe the effect; it is called again while the dialog is open. run performs the action and
+// returns its result. elsewhere returns the element that gets the focus if the one that had it is
+// gone.
 export function confirm({ title, verb, says, run, elsewhere }) {
   asked = { says, run, elsewhere };
   busy = false;
@@ -22,7 +21,7 @@ export function confirm({ title, verb, says, run, elsewhere }) {
   dialog.showModal();
 }
 
-// refreshConfirm brings what an open dialog says up to date.
+// refreshConfirm updates the text of an open dialog.
 export function refreshConfirm() {
   if (!asked) return;
   const sentences = asked.says();
@@ -32,7 +31,7 @@ export function refreshConfirm() {
 
 export const closeConfirm = () => dialog.open && dialog.close();
 
-// A key that is held down would confirm what it has just asked for.
+// Ignore a key that is held down: it would confirm the dialog that it opened.
 $('confirm-yes').addEventListener('keydown', (e) => { if (e.repeat) e.preventDefault(); });
 
 $('confirm-form').addEventListener('submit', async (e) => {
@@ -53,11 +52,11 @@ $('confirm-form').addEventListener('submit', async (e) => {
   }
 });
 $('confirm-no').addEventListener('click', () => dialog.close());
-dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // beside it
+dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // outside the dialog
 dialog.addEventListener('close', () => {
-  if (dialog.open) return; // it asks again already
+  if (dialog.open) return; // it is open again
   const { elsewhere } = asked ?? {};
   asked = null;
-  const held = document.activeElement; // the browser gave the focus back, where what had it is still there
+  const held = document.activeElement; // the browser restores the focus if its element still exists
   if (held === document.body || dialog.contains(held)) elsewhere?.()?.focus();
 });

@@ -1,4 +1,4 @@
-// What the deployment would have cost today, by endpoint.
+// Today's costs of the deployment at the catalog's prices, by endpoint.
 
 import { $, h, keyed, row, setAttr, setText } from './dom.js';
 import { duration, money } from './format.js';
@@ -24,8 +24,7 @@ function update(tr, c) {
   setText(tr.cells[4], money(c.total));
 }
 
-// showCosts brings the section up to date; one is the endpoint that the page is
-// about, or undefined.
+// showCosts updates the section. one is the shown endpoint, or undefined.
 export function showCosts(s, names, one, hint) {
   const { costs } = s;
   const rows = costs.endpoints

@@ -5,7 +5,7 @@ import { actOnJob, mayCancel, mayRetry } from './actions.js';
 import { clock, count, duration, words } from './format.js';
 
 const dialog = $('detail');
-let shown = null; // what it is about: {address, render}
+let shown = null; // its content: {address, render}
 
 export const detail = {
   job(j) {
@@ -28,7 +28,7 @@ function open(title, address, render) {
   refresh();
 }
 
-// refresh reads again what an open dialog shows, and draws it if it changed.
+// refresh reads the content of an open dialog again, and draws it if it changed.
 export async function refresh() {
   const mine = shown;
   if (!mine || !dialog.open) return;
@@ -49,7 +49,7 @@ export async function refresh() {
 }
 
 dialog.addEventListener('close', () => { shown = null; });
-dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // beside it
+dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // outside the dialog
 $('detail-close').addEventListener('click', () => dialog.close());
 
 function renderJob(j) {
@@ -67,13 +67,13 @@ function renderJob(j) {
   if (j.error) parts.push(h('h3', null, 'Error'), block(j.error, 'bad'));
   if (j.output) {
     parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.cut)));
-    if (j.cut) parts.push(h('p', { class: 'muted' }, `${count(j.cut)} more bytes are left out here: the job API has them.`));
+    if (j.cut) parts.push(h('p', { class: 'muted' }, `${count(j.cut)} more bytes are omitted here: the job API has them.`));
   }
-  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.logged ? 'The worker wrote nothing in that time.' : 'That worker’s log is not kept, or not any more.') : 'No worker has taken the job yet.'));
+  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.logged ? 'The worker wrote nothing in that time.' : 'That worker’s log no longer exists.') : 'No worker has taken the job yet.'));
   return parts;
 }
 
-// actions are what can be done with a job as it stands.
+// actions returns the actions that the job's state allows.
 function actions(j) {
   const button = (name, op, may) => h('button', {
     type: 'button', class: 'quiet', 'data-op': op, disabled: !may, onclick: () => actOnJob(op, j, refresh, () => $('detail-close')),

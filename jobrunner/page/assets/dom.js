@@ -1,5 +1,5 @@
-// The document is made of elements and text, never of markup in strings: what
-// jobs and users wrote can be nothing but text.
+// The document is built from elements and text, never from markup in strings, so output of jobs and
+// users is always text.
 
 import { words } from './format.js';
 
@@ -19,8 +19,8 @@ export const h = (tag, props, ...children) => fill(document.createElement(tag), 
 export const s = (tag, props, ...children) => fill(document.createElementNS(SVG, tag), props, children);
 export const $ = (id) => document.getElementById(id);
 
-// setText and setAttr leave alone what is right already: what the reader has
-// selected or focused stays.
+// setText and setAttr don't touch values that are already right, so that selections and the focus
+// stay.
 export function setText(el, text) {
   text = String(text ?? '');
   if (el.textContent !== text) el.textContent = text;
@@ -32,17 +32,17 @@ export function setAttr(el, name, value) {
   } else if (el.getAttribute(name) !== String(value)) el.setAttribute(name, value);
 }
 
-// keyed makes the children of parent those of items, in their order. make
-// makes the element of an item once, update brings it up to date.
+// keyed makes the children of parent match items, in order. make creates the element of an item,
+// update updates it.
 export function keyed(parent, items, key, make, update) {
   const old = (parent.keyed ??= new Map());
   const fresh = new Map();
   const wanted = new Set(items.map(key));
-  for (const [k, el] of old) if (!wanted.has(k)) el.remove(); // first: what is not moved keeps the focus
+  for (const [k, el] of old) if (!wanted.has(k)) el.remove(); // first, so that elements that stay keep the focus
   let place = parent.firstElementChild;
   for (const item of items) {
     const k = key(item);
-    if (fresh.has(k)) continue; // one element for each key
+    if (fresh.has(k)) continue; // one element per key
     const el = old.get(k) ?? make(item);
     update(el, item);
     fresh.set(k, el);
@@ -52,7 +52,7 @@ export function keyed(parent, items, key, make, update) {
   parent.keyed = fresh;
 }
 
-// badge is a state in words and colour.
+// badge shows a state as a word with a color.
 export const badge = () => h('span', { class: 'badge' });
 
 export function setState(el, state) {
@@ -60,8 +60,8 @@ export function setState(el, state) {
   setAttr(el, 'data-state', state);
 }
 
-// more is the part of a list that is shown: the first few, until the reader wants
-// all with the button, which then has again called.
+// more returns the visible part of a list: the first few, or all once the reader has pressed the
+// button, which then calls again.
 export function more(button, list, few, again) {
   button.hidden = list.length <= few;
   setText(button, button.all ? 'Show fewer' : `Show all ${list.length}`);
@@ -69,8 +69,8 @@ export function more(button, list, few, again) {
   return button.all ? list : list.slice(0, few);
 }
 
-// row is a table's row: one cell per column. The roles stay when a narrow
-// screen lays it out as a card.
+// row returns a table row with one cell per column. The roles keep it a row when a narrow screen
+// displays it as a card.
 export function row(labels, classes = []) {
   return h('tr', { role: 'row' }, labels.map((label, i) => h('td', { role: 'cell', class: classes[i], 'data-label': label })));
 }

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Numbers and times for people.
 
 export const count = (n) => n.toLocaleString('en');
 
@@ -17,7 +17,7 @@ export function duration(ms) {
   return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`;
 }
 
-// ago is coarse: a table whose every cell changes each second can't be read.
+// ago is coarse, because a table whose cells all change every second can't be read.
 export function ago(ms) {
   const sec = Math.max(0, Math.floor(ms / 1000));
   if (sec < 5) return 'just now';

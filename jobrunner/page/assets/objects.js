@@ -4,10 +4,9 @@ import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom
 import { cancelBatch, mayCancelBatch } from './actions.js';
 import { ago, count, date, words } from './format.js';
 
-const few = 12; // are shown until the reader wants more
+const few = 12; // rows until the reader wants more
 
-// section brings a section with a table up to date: shows its rows and how many there
-// are, or hides it where there are none.
+// section updates a section with a table: its rows and their number. It hides a section without rows.
 function section(name, some, again, key, make, update) {
   $(name + '-section').hidden = !some?.total;
   if (!some?.total) return;
@@ -109,7 +108,7 @@ function updateBatch(tr, b, s) {
   if (held && tr.cancel.hidden) $('main').focus();
 }
 
-// showObjects brings the sections up to date.
+// showObjects updates the sections.
 export function showObjects(s, again) {
   section('volumes', s.volumes, again, (v) => v.id, makeVolume, updateVolume);
   setText($('keys-fault'), s.keys?.fault);

@@ -1,5 +1,4 @@
-// The page: signs in, asks for a snapshot every second while it is seen, and
-// shows it.
+// The page: signs in, requests a snapshot every second while it is visible, and shows it.
 
 import { $, setAttr, setText } from './dom.js';
 import { closeConfirm } from './confirm.js';
@@ -8,7 +7,7 @@ import { view } from './parts.js';
 
 const every = 1000;
 const show = view(detail);
-let asking = null; // the request under way
+let asking = null; // the request in flight
 
 function status(state, text) {
   setText($('status'), text);
@@ -35,13 +34,13 @@ async function signIn(body) {
   return (await answer.json()).error;
 }
 
-// The endpoint that the address names, as #/endpoint/ID.
+// The endpoint in the address, #/endpoint/ID.
 function chosen() {
   const [, kind, id] = location.hash.split('/');
   return kind === 'endpoint' && id ? decodeURIComponent(id) : '';
 }
 
-// ask asks once, and tells whether to go on.
+// ask requests one snapshot, and returns whether to continue.
 async function ask() {
   asking?.abort();
   asking = new AbortController();
@@ -66,7 +65,7 @@ async function ask() {
     status('live', 'Live');
     await refresh();
   } catch (e) {
-    if (e.name === 'AbortError') return false; // another one follows, or nobody is signed in
+    if (e.name === 'AbortError') return false; // another request follows, or the user signed out
     status('lost', 'Not reachable, trying again');
   }
   return true;
@@ -101,7 +100,7 @@ $('signin-form').addEventListener('submit', async (e) => {
 
 $('signout').addEventListener('click', async () => {
   clearTimeout(timer);
-  asking?.abort(); // what it brings would be shown after the sign-out
+  asking?.abort(); // its answer would be shown after the sign-out
   await fetch('/ui/session', { method: 'DELETE' });
   signedIn(false);
   $('key').focus();
@@ -116,10 +115,10 @@ addEventListener('hashchange', () => {
   setText($('outcome'), '');
   if ($('signin').hidden) loop();
 });
-document.addEventListener('changed', loop); // something was done: what came of it is shown at once
+document.addEventListener('changed', loop); // show the result of an action at once
 $('pods-filter').addEventListener('input', loop);
 
-// A printed link brings a code, which leaves the address at once.
+// A printed link contains a code, which is removed from the address at once.
 const code = new URLSearchParams(location.hash.slice(1)).get('code');
 if (code) {
   history.replaceState(null, '', '/');

@@ -1,4 +1,4 @@
-// The parts of the page: each brings itself up to date from a snapshot.
+// The parts of the page. Each updates itself from a snapshot.
 
 import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
 import { purgeQueue, stopEndpoint } from './actions.js';
@@ -14,7 +14,7 @@ const short = (id) => id.replace(/^((?:sync-)?[^-]+-[^-]+)-.*$/, '$1…');
 const link = (id) => '#/endpoint/' + encodeURIComponent(id);
 const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
 
-// command is a line for a shell, with a button that copies it.
+// command is a line for a shell, with a button to copy it.
 export function command(text) {
   const done = h('span', { class: 'hidden', role: 'status' });
   const copy = navigator.clipboard && h('button', {
@@ -33,8 +33,7 @@ const createLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n 
 const podLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"name": "hello", "image": "builtin/echo", "cpu": {"id": "cpu3c", "vcpuCount": 2}}' \\\n  ${location.origin}/v2/pods`;
 const jobLine = (id) => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"input": {"say": "hello"}}' ${location.origin}/v2/${id}/runsync`;
 
-// empty shows the next step in the place of a list without items. key says what
-// the step depends on.
+// empty shows the next step instead of an empty list. key identifies the inputs of the step.
 function empty(id, table, isEmpty, key, ...children) {
   const box = $(id);
   box.hidden = !isEmpty;
@@ -53,10 +52,10 @@ const tiles = [
   { key: 'gpus', label: 'GPUs in use' },
 ];
 
-// Several jobrunners may have devices of the same name.
+// Several jobrunners may have devices with the same name.
 const holds = (w, d) => w.node === d.node && w.devices.includes(d.uuid);
 
-// place names the jobrunner on which something is, where there are several.
+// place returns the name of an item's jobrunner if there are several.
 const place = (s, node) => (s.nodes.length + s.silent.length > 1 ? node.replace(/^https?:\/\//, '') : '');
 
 function tileValues(s) {
@@ -115,7 +114,7 @@ function updateEndpoint(tr, e, states) {
   tr.spark.update(e.queue, Math.max(...e.queue));
 }
 
-const fewJobs = 12; // are shown until the reader wants more
+const fewJobs = 12; // rows until the reader wants more
 const jobColumns = ['State', 'Job', 'Endpoint', 'Queued', 'Delay', 'Execution', 'Worker'];
 const jobClasses = ['state', 'main', 'endpoint', 'num', 'num', 'num', 'mono worker'];
 
@@ -197,21 +196,21 @@ function updateGPU(li, d, s, names) {
   setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
   setText(li.sub, [d.type, place(s, d.node)].filter(Boolean).join(' · '));
   setAttr(li, 'title', d.uuid);
-  // One that somebody beside the deployment keeps busy is not free.
+  // A device that another program keeps busy isn't free.
   const foreign = !d.holder && (d.utilization >= 5 || d.memoryUsed > 0.05 * d.memory);
   setState(li.badge, d.fault ? 'UNUSABLE' : d.holder ? 'IN_USE' : foreign ? 'USED_BY_OTHERS' : 'FREE');
   setText(li.fault, d.fault);
   li.fault.hidden = !d.fault;
   li.spark.update(d.past?.length ? d.past : [d.utilization], 100);
-  const told = (n, text) => (n < 0 ? '–' : text);
+  const known = (n, text) => (n < 0 ? '–' : text);
   li.busy.bar.value = Math.max(0, d.utilization) / 100;
-  setText(li.busy.text, told(d.utilization, d.utilization + ' %'));
+  setText(li.busy.text, known(d.utilization, d.utilization + ' %'));
   li.memory.bar.value = d.memory > 0 ? Math.max(0, d.memoryUsed) / d.memory : 0;
-  setText(li.memory.text, told(d.memoryUsed, `${bytes(d.memoryUsed)} of ${bytes(d.memory)}`));
-  setText(li.rest, [told(d.temperature, d.temperature + ' °C'), told(d.power, Math.round(d.power / 1000) + ' W'), held ? names.get(held.endpoint) ?? held.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
+  setText(li.memory.text, known(d.memoryUsed, `${bytes(d.memoryUsed)} of ${bytes(d.memory)}`));
+  setText(li.rest, [known(d.temperature, d.temperature + ' °C'), known(d.power, Math.round(d.power / 1000) + ' W'), held ? names.get(held.endpoint) ?? held.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
 }
 
-// showActions offers what can be done with the endpoint that the page is about.
+// showActions offers the actions of the shown endpoint.
 function showActions(one) {
   $('endpoint-actions').hidden = !one;
   if (!one) return;
@@ -222,15 +221,15 @@ function showActions(one) {
   if (focused && one.max === 0) otherAction().focus();
 }
 
-// otherAction gets the focus where the action that had it is not offered any more.
+// otherAction gets the focus if the action that had it is no longer offered.
 const otherAction = () => [$('endpoint-stop'), $('endpoint-purge')].find((b) => !b.hidden) ?? $('main');
 
-// view binds the parts to the document; the function that it returns shows a
-// snapshot. open is told of the job or worker that the reader wants to see.
+// view binds the parts to the document, and returns a function that shows a snapshot. open is called
+// with the job or worker that the reader selects.
 export function view(open) {
   const load = levels($('chart-load'), 'Queue and running', [{ key: 'queued', name: 'In queue' }, { key: 'running', name: 'Running' }]);
   const times = ranges($('chart-times'), 'Delay and execution', [{ key: 'delay', name: 'Delay' }, { key: 'execution', name: 'Execution' }]);
-  for (const table of document.querySelectorAll('table')) { // a narrow screen lays tables out as cards: they stay tables
+  for (const table of document.querySelectorAll('table')) { // tables stay tables when a narrow screen displays them as cards
     table.setAttribute('role', 'table');
     for (const el of table.querySelectorAll('thead, tbody')) el.setAttribute('role', 'rowgroup');
     for (const el of table.querySelectorAll('tr')) el.setAttribute('role', 'row');
@@ -238,7 +237,7 @@ export function view(open) {
   }
   const filter = $('filter');
   let latest = null;
-  let shownLast = null; // the endpoint that the page was about last
+  let shownLast = null; // the endpoint shown last
   const endpointNow = () => latest.endpoints.find((e) => e.id === shownLast.id) ?? shownLast;
   for (const [button, act] of [[$('endpoint-stop'), stopEndpoint], [$('endpoint-purge'), purgeQueue]]) {
     button.addEventListener('click', () => act(endpointNow, otherAction));
@@ -284,7 +283,7 @@ export function view(open) {
 
     setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · ${s.gpus.simulated ? 'simulated, not on this machine · ' : ''}driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
     const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => holds(w, d))) : s.gpus.devices;
-    const gpusPlace = s.gpus.devices.length ? $('workers-section') : null; // without GPUs, what could be is said last
+    const gpusPlace = s.gpus.devices.length ? $('workers-section') : null; // without GPUs, their section is last
     if ($('gpus-section').nextElementSibling !== gpusPlace) $('live').insertBefore($('gpus-section'), gpusPlace);
     $('gpus-section').hidden = !!one && devices.length === 0;
     keyed($('gpus'), devices, (d) => d.node + ' ' + d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
@@ -310,7 +309,7 @@ export function view(open) {
       () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
       () => (target ? command(jobLine(target.id)) : ''));
 
-    // A deployment that only counts its workers lists none.
+    // A deployment that only counts its workers has no list of them.
     const counted = sum(one ? [one] : s.endpoints, (e) => sum(Object.values(e.workers), (n) => n));
     $('workers-section').hidden = counted > 0 && s.workers.length === 0;
     setText($('workers-count'), s.workers.filter((w) => w.state !== 'DIED').length || '');

@@ -29,7 +29,7 @@ function makePod(p, open) {
   return tr;
 }
 
-// usable is an element of a row that can have the focus.
+// usable returns an element of a row that can have the focus.
 const usable = (tr) => tr.buttons.find((b) => !b.hidden) ?? tr.open;
 
 function updateCommon(tr, p, s) {
@@ -96,10 +96,9 @@ function updateCluster(li, c, s, open) {
 }
 
 const order = ['RUNNING', 'STARTING', 'PROVISIONING', 'EXITED', 'ERROR', 'TERMINATED'];
-const few = 12; // are shown until the reader wants more
+const few = 12; // rows until the reader wants more
 
-// showPods brings both sections up to date; empty shows a hint in the place of no
-// pods.
+// showPods updates both sections; empty shows a hint if there are no pods.
 export function showPods(s, open, again) {
   $('pods-section').hidden = !s.pods;
   $('clusters-section').hidden = !s.clusters?.total;

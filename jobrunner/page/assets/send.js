@@ -7,14 +7,14 @@ import { duration, words } from './format.js';
 
 let endpoint = '';
 let job = null; // {id, state}
-let turn = 0; // of what is shown: what an older one brings is left out
+let turn = 0; // counts the shown jobs, so that late answers for an older one are ignored
 
 const remembered = (id) => 'gpucloud-input-' + id;
 
 const over = (state) => !mayCancel(state);
 
-// submission makes one of what was typed: an input, or an object with the member
-// input.
+// submission builds the body of a submission from the typed text: an input, or an object with the
+// member input.
 function submission(text) {
   const value = JSON.parse(text || '{}');
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('Expected a JSON object.');
@@ -22,38 +22,38 @@ function submission(text) {
   return JSON.stringify(whole ? value : { input: value });
 }
 
-function showState(told) {
-  job = { id: told.id, state: told.status };
-  setText($('send-state'), `${told.id}: ${words(told.status)}` + (told.executionTime != null ? ` in ${duration(told.executionTime)}` : ''));
-  $('send-state').dataset.state = told.status;
-  $('send-cancel').disabled = !mayCancel(told.status);
-  $('send-retry').disabled = !mayRetry(told.status);
+function showState(reply) {
+  job = { id: reply.id, state: reply.status };
+  setText($('send-state'), `${reply.id}: ${words(reply.status)}` + (reply.executionTime != null ? ` in ${duration(reply.executionTime)}` : ''));
+  $('send-state').dataset.state = reply.status;
+  $('send-cancel').disabled = !mayCancel(reply.status);
+  $('send-retry').disabled = !mayRetry(reply.status);
 }
 
 const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 
-function showEnd(told) {
-  showState(told);
+function showEnd(reply) {
+  showState(reply);
   const result = $('send-result');
-  result.hidden = told.output === undefined && !told.error;
-  setText(result, [told.error, told.output === undefined ? '' : pretty(told.output)].filter(Boolean).join('\n'));
+  result.hidden = reply.output === undefined && !reply.error;
+  setText(result, [reply.error, reply.output === undefined ? '' : pretty(reply.output)].filter(Boolean).join('\n'));
 }
 
-// follow shows the chunks of a job as they come, and its end.
+// follow shows the chunks of a job as they arrive, and its end.
 async function follow(id) {
   const mine = turn;
   const stream = $('send-stream');
   while (mine === turn) {
-    const told = await call('stream', { endpoint, id });
+    const reply = await call('stream', { endpoint, id });
     if (mine !== turn) return;
-    for (const chunk of told.stream) stream.append(h('div', null, pretty(chunk.output)));
+    for (const chunk of reply.stream) stream.append(h('div', null, pretty(chunk.output)));
     stream.hidden = !stream.childElementCount;
     stream.scrollTop = stream.scrollHeight;
-    if (over(told.status)) break;
-    showState({ id, status: told.status });
+    if (over(reply.status)) break;
+    showState({ id, status: reply.status });
   }
-  const told = await call('status', { endpoint, id });
-  if (mine === turn) showEnd(told);
+  const reply = await call('status', { endpoint, id });
+  if (mine === turn) showEnd(reply);
 }
 
 async function guarded(work) {
@@ -76,22 +76,22 @@ async function send(op) {
   const body = submission($('send-input').value);
   try {
     localStorage.setItem(remembered(endpoint), $('send-input').value);
-  } catch { /* a browser may keep nothing */ }
+  } catch { /* the browser may not allow storage */ }
   clear();
   if (op === 'runsync') {
     const mine = turn;
     setText($('send-state'), 'Waiting for the end …');
-    const told = await call(op, { endpoint }, body);
-    if (mine === turn) showEnd(told);
-    if (mine === turn && !over(told.status)) await follow(told.id);
+    const reply = await call(op, { endpoint }, body);
+    if (mine === turn) showEnd(reply);
+    if (mine === turn && !over(reply.status)) await follow(reply.id);
     return;
   }
-  const told = await call(op, { endpoint }, body);
-  showState(told);
-  await follow(told.id);
+  const reply = await call(op, { endpoint }, body);
+  showState(reply);
+  await follow(reply.id);
 }
 
-// show brings the form up to date: one is the endpoint, undefined for all.
+// show updates the form. one is the endpoint, or undefined for all.
 export function showForm(one) {
   $('send-section').hidden = !one || one.type !== 'QUEUE';
   if (!one || one.id === endpoint) return;
@@ -100,7 +100,7 @@ export function showForm(one) {
   let text = null;
   try {
     text = localStorage.getItem(remembered(endpoint));
-  } catch { /* it was kept nowhere */ }
+  } catch { /* the browser may not allow storage */ }
   $('send-input').value = text ?? '{\n  "say": "hello"\n}';
   $('send-cancel').disabled = $('send-retry').disabled = true;
   setText($('send-variable'), `export RUNPOD_ENDPOINT_BASE_URL=${location.origin}/live/v2`);
@@ -112,10 +112,10 @@ $('send-form').addEventListener('submit', (e) => {
 });
 const input = () => $('send-input');
 $('send-cancel').addEventListener('click', () => actOnJob('cancel', { ...job, endpoint }, showState, input));
-$('send-retry').addEventListener('click', () => actOnJob('retry', { ...job, endpoint }, (told) => guarded(() => {
+$('send-retry').addEventListener('click', () => actOnJob('retry', { ...job, endpoint }, (reply) => guarded(() => {
   clear();
-  showState(told);
-  return follow(told.id);
+  showState(reply);
+  return follow(reply.id);
 }), input));
 $('send-copy').addEventListener('click', async (e) => {
   await navigator.clipboard.writeText($('send-variable').textContent);

@@ -62,10 +62,10 @@ func TestBrowserActsOnEndpoint(t *testing.T) {
 	waiting := d.job(work, `{}`)
 	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '1'`)
 	tab.Click("#endpoint-stop")
-	tab.Shows("#confirm", "Stop endpoint work?", "Sets workers.min (now 0) and workers.max (now 1) to 0", "its next apply undoes that", "1 job runs. Workers finish what they run, and end", "1 job waits. Further jobs are accepted")
+	tab.Shows("#confirm", "Stop endpoint work?", "Sets workers.min (now 0) and workers.max (now 1) to 0", "its next apply undoes that", "1 job runs. Workers finish their jobs, and end", "1 job waits. Further jobs are accepted")
 	tab.Picture("confirm")
 	tab.Click("#confirm-yes")
-	tab.Shows("#outcome", "Endpoint work is stopped: it may have no workers. 1 job is being finished.")
+	tab.Shows("#outcome", "Endpoint work is stopped: it can’t have workers. 1 job is being finished.")
 	tab.Shows("#endpoint-stopped", "workers.max is 0")
 	tab.HasFocus("#endpoint-purge") // the stop button is disabled
 	tab.Picture("stopped")
@@ -115,7 +115,7 @@ func TestBrowserRefusesReaders(t *testing.T) {
 	}
 	tab.Click("#pods [data-op=stop]")
 	tab.Click("#confirm-yes")
-	tab.Shows("#confirm-error", "this API key may only read at the management API: use a key with --management all")
+	tab.Shows("#confirm-error", "this API key may only read from the management API: use a key with --management all")
 	tab.Until(`document.querySelector('#confirm').open`)
 	tab.Picture("refused")
 	d.awaitPod(pod, "RUNNING")
@@ -218,7 +218,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 	buttons("Stop,Restart")
 	press("restart", "It keeps its GPUs", "is starting", "Stop,Restart")
 	press("stop", "killed after 5 seconds", "is exited", "Start")
-	press("start", "as soon as this machine has what it asks for (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
+	press("start", "as soon as this machine has the compute for it (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
 
 	// Another client stops the pod during the confirmation, which removes the focused button.
 	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
