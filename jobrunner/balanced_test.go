@@ -18,11 +18,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// webServers are programs that serve HTTP at their PORT, within this process.
+// webServers are programs in this process that serve HTTP at their PORT.
 type webServers struct {
 	serve http.HandlerFunc
 	sick  atomic.Bool
-	// address is that of the processes; "": this machine's loopback.
+	// address is the processes' address; "" is the loopback address.
 	address string
 }
 
@@ -66,8 +66,8 @@ func (p *webServer) Stop(time.Duration) {
 	p.once.Do(func() { _ = p.server.Close(); close(p.done) })
 }
 
-// balanced deploys an endpoint whose workers do what serve does, one for each
-// open request.
+// balanced deploys a load-balancing endpoint whose workers run serve, with one worker for
+// each open request.
 func balanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *webServers, id string) {
 	programs = &webServers{serve: serve}
 	d = deployWith(t, jobrunner.Config{Programs: programs, URL: "http://127.0.0.1:1", AdminClock: true})
@@ -92,8 +92,8 @@ func TestRequestsBehindALoadBalancer(t *testing.T) {
 	}
 }
 
-// Two open requests, at one for each worker, start a second worker, which has
-// the next request: the first has more.
+// Two open requests start a second worker, which gets the next request because it has fewer
+// open requests.
 func TestOpenRequestsStartWorkers(t *testing.T) {
 	arrived, finish := make(chan string, 2), make(chan struct{})
 	d, _, id := balanced(t, func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func TestOpenRequestsStartWorkers(t *testing.T) {
 	group.Wait()
 }
 
-// awaitIdleWorker waits until a worker is ready and has no request.
+// awaitIdleWorker waits until a worker is ready and has no open request.
 func awaitIdleWorker(d *deployment, endpoint string) {
 	d.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -131,15 +131,15 @@ func awaitIdleWorker(d *deployment, endpoint string) {
 	}
 }
 
-// A worker whose address is not reached is killed, and the reason says so.
-func TestAWorkerOutOfReach(t *testing.T) {
+// A worker whose address can't be reached is killed, with a reason.
+func TestUnreachableWorkerIsKilled(t *testing.T) {
 	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.address = "224.0.0.1" // a group, with which nobody connects
 	awaitReason(d, id, "can't reach it at 224.0.0.1:", 30*time.Second)
 }
 
-// A worker that starts and does not become ready says why.
-func TestAWorkerThatTakesNoRequests(t *testing.T) {
+// A worker that never becomes ready is killed, with a reason.
+func TestUnreadyWorkerIsKilled(t *testing.T) {
 	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.sick.Store(true)
 	awaitReason(d, id, `"reason":"it takes no requests yet: GET /up at its PORT has to answer 200, and got 500"`, time.Second)
@@ -151,8 +151,8 @@ func TestAWorkerThatTakesNoRequests(t *testing.T) {
 	}
 }
 
-// awaitReason starts a worker of an endpoint, and advances the clock by steps until it
-// tells why it does not work.
+// awaitReason starts a worker of an endpoint, and advances the clock in steps until the
+// worker has a reason for its failure.
 func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
 	d.t.Helper()
 	code, _, body := d.do("PATCH", "/v2/serverless/"+endpoint, `{"workers": {"min": 1, "max": 1}}`)
@@ -190,8 +190,7 @@ func TestASickWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// A request that is open when the endpoint changes is answered by the worker
-// that has it, and the next one by a fresh worker.
+// A release doesn't interrupt open requests; the next request goes to a new worker.
 func TestAReleaseKeepsOpenRequests(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	d, _, id := balanced(t, func(_ http.ResponseWriter, r *http.Request) {

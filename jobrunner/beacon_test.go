@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// A handler that was ordered to calls this machine when it begins and while it
-// runs, and no other machine.
+// A handler with a beacon calls this machine, and no other, at its start and while it runs.
 func TestBeacon(t *testing.T) {
 	var calls atomic.Int64
 	var odd atomic.Value
@@ -53,7 +52,7 @@ func TestBeacon(t *testing.T) {
 	}
 }
 
-// Time that is advanced waits for each call.
+// An advance of the clock waits for each call.
 func TestBeaconKeepsTime(t *testing.T) {
 	calls := make(chan struct{}, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

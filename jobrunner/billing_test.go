@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// prices are such that an hour costs round sums.
+// prices make the cost of an hour a round number.
 const prices = `
 gpus:
   - {id: NVIDIA L4, price: {serverless: 0.44}}
@@ -36,7 +36,7 @@ func catalogFile(t *testing.T, text string) string {
 	return file
 }
 
-// jsonAnswer is a JSON answer whose numbers are as they were written.
+// jsonAnswer is a decoded JSON response that keeps the text of its numbers.
 type jsonAnswer struct {
 	t    *testing.T
 	body any
@@ -72,7 +72,7 @@ func (a jsonAnswer) at(path string) any {
 	return v
 }
 
-// expect compares members, numbers exactly.
+// expect compares members; numbers must be exact.
 func (a jsonAnswer) expect(members map[string]string) {
 	a.t.Helper()
 	for path, want := range members {
@@ -82,7 +82,7 @@ func (a jsonAnswer) expect(members map[string]string) {
 	}
 }
 
-// add sums a member of records, exactly.
+// add returns the exact sum of a member of records.
 func add(records any, member string) string {
 	total := new(big.Rat)
 	list, _ := records.([]any)
@@ -102,7 +102,7 @@ func (d *deployment) advance(by time.Duration) {
 	d.must(http.StatusOK, "POST", "/clock", string(body))
 }
 
-// stopClock has the time stand still but for advance.
+// stopClock stops the clock, so that only advance moves it.
 func (d *deployment) stopClock() time.Time {
 	d.t.Helper()
 	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).at("now").(string)
@@ -127,8 +127,8 @@ func (d *deployment) awaitWorkers(endpoint string, n int) {
 	}
 }
 
-// What workers and volumes cost is what the catalog says, for the time for which
-// they were there, in both versions.
+// Both API versions report the cost of workers and volumes: the catalog's price times their
+// lifetime.
 func TestBilling(t *testing.T) {
 	onEach(t, func(t *testing.T, c jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, catalogFile(t, prices)
@@ -177,7 +177,7 @@ func TestBilling(t *testing.T) {
 			if got, want := add(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String(); got != want {
 				t.Errorf("%s: the records add up to %s, the total is %s", what, got, want)
 			}
-			// The same sum by any other buckets.
+			// Other buckets have the same sum.
 			for _, bucket := range []string{"day", "week", "month", "year"} {
 				path := map[string]string{"serverless": "/serverless", "volumes": "/network-volumes", "all": ""}[what]
 				other := d.must(200, "GET", "/v2/billing"+path+"?lastN=2&bucketSize="+bucket, "")
@@ -236,8 +236,8 @@ func TestBilling(t *testing.T) {
 	})
 }
 
-// A data folder of a version without billing opens, and its volumes are billed from then
-// on; prices that change count for volumes at once, and for workers with the next one.
+// The volumes of a data folder from a version without billing are billed once it is opened.
+// New prices apply to volumes at once, and to workers when the next one starts.
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), catalogFile(t, prices)
 	open := func() (*jobrunner.Jobrunner, *deployment) {
@@ -299,8 +299,8 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	}
 }
 
-// Two jobrunners on one database show the same: each worker once, also while another
-// process runs it, with the time that an advance of its clock has brought.
+// Two jobrunners on one database report the same usage: each worker once, even if the other
+// process runs it, including the time of an advanced clock.
 func TestBillingOfSharedDatabase(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t), AdminClock: true}
 	one, other := deployWith(t, c), deployWith(t, c)
@@ -330,8 +330,8 @@ func TestBillingOfSharedDatabase(t *testing.T) {
 	}
 }
 
-// A pod costs what its GPUs, vCPUs and disks cost while it runs, in the cloud where it
-// is; one of which there is no stock is refused.
+// A running pod costs the price of its GPUs, vCPUs and disks in its cloud. A pod without
+// stock is rejected.
 func TestBillingOfPods(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true, Catalog: catalogFile(t, `
 gpus:
@@ -383,7 +383,7 @@ stock:
 	d.must(201, "POST", "/v2/pods", `{"name":"g","image":"i","gpu":{"id":"NVIDIA H200","count":1}}`).expect(map[string]string{"dataCenterId": `"US-KS-2"`})
 }
 
-// awaitBilled waits until a total is what it is to be.
+// awaitBilled waits until a total has the expected value.
 func (d *deployment) awaitBilled(path, want string) {
 	d.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -397,7 +397,7 @@ func (d *deployment) awaitBilled(path, want string) {
 	}
 }
 
-// Each rule of the parameters, in the form of each version.
+// Every rule of the parameters holds in both API versions.
 func TestBillingParameters(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	for _, path := range []string{"", "/pods", "/serverless", "/endpoints", "/network-volumes", "/clusters"} {
@@ -449,7 +449,7 @@ func TestBillingParameters(t *testing.T) {
 			t.Errorf("/v1/billing%s: %d %s", path, got, text)
 		}
 	}
-	// The last buckets end with the one that now is in.
+	// The last buckets include the current one.
 	now := d.stopClock()
 	midnight := now.UTC().Truncate(24 * time.Hour)
 	d.must(200, "GET", "/v2/billing?lastN=3", "").expect(map[string]string{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// correctClock corrects the clock to the database's if several nodes share it: a deadline that
-// one sets is for all.
+// correctClock sets the clock by that of a shared database, because deadlines must mean the
+// same on all nodes.
 func (j *Jobrunner) correctClock(ctx context.Context) error {
 	behind, err := j.db.Behind(ctx, j.clock.Passed)
 	if err == nil {
@@ -16,8 +16,8 @@ func (j *Jobrunner) correctClock(ctx context.Context) error {
 	return err
 }
 
-// watchClock notices jumps of this machine's clock until ctx ends. Nodes that share a database
-// call correctClock instead: there its clock is the one that counts.
+// watchClock logs jumps of this machine's clock until ctx ends. Nodes that share a database
+// call correctClock instead.
 func (j *Jobrunner) watchClock(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// With --clock=admin the seven days of a job's ttl pass at once, and it expires
-// exactly at their end.
+// With --clock=admin a client can advance the clock by a ttl of seven days: the job expires
+// exactly at its end.
 func TestClockRoute(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	now := func() time.Time {

@@ -11,8 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// The pods of a cluster are billed to the cluster while they run, with its network, and
-// not as pods.
+// Running pods of a cluster are billed to the cluster, with its network, and not as pods.
 func TestBillingOfClusters(t *testing.T) {
 	machine := filepath.Join(t.TempDir(), "gpus.yaml")
 	if err := os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600); err != nil {
@@ -36,7 +35,7 @@ storage: {disk: 0.73}
 	}
 	d.advance(30 * time.Minute)
 	d.must(204, "DELETE", "/v2/clusters/"+id, "")
-	// 4 GPUs at 0.5 and twice 10 GB at 0.001, for half an hour.
+	// 4 GPUs at 0.5 and 2 disks of 10 GB at 0.001, for half an hour.
 	d.awaitBilled("/v2/billing/clusters?bucketSize=hour&lastN=2&clusterId="+id, "1.01")
 	d.advance(time.Hour)
 	d.must(200, "GET", "/v2/billing/clusters?bucketSize=hour&lastN=4", "").expect(map[string]string{"metadata.totals.totalAmount": "1.01", "metadata.uniqueClusterCount": "1"})

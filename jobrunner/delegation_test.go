@@ -7,9 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// A jobrunner that is started again on its folder lists the delegations that were
-// made, as they were, and not those that were revoked.
-func TestDelegationsOutliveARestart(t *testing.T) {
+// After a restart a jobrunner lists its delegations, except the revoked ones.
+func TestDelegationsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	const path = "/v2/registries/delegations"
 	create := func(t *testing.T, d *deployment, body string) (id string) {

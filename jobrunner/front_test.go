@@ -31,8 +31,7 @@ func (d *deployment) get(path, key string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// What the metrics say after some work is what was done, by templates of paths
-// and not by what clients sent.
+// The metrics count the requests by path templates, not by the paths that clients sent.
 func TestMetrics(t *testing.T) { onEach(t, testMetrics) }
 
 func testMetrics(t *testing.T, c jobrunner.Config) {
@@ -79,8 +78,8 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 	}
 }
 
-// Where other machines reach the deployment, metrics need a key for everything,
-// and the page answers by any name; profiles are not for them.
+// With Remote, the metrics need a key with all rights, the page accepts any host name, and
+// profiles are disabled.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	some, err := apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
@@ -133,8 +132,8 @@ func TestUnloggedRequests(t *testing.T) {
 	}
 }
 
-// The metrics are read: any method but GET and HEAD is 405, and says so.
-func TestMetricsAreRead(t *testing.T) {
+// The metrics reject any method but GET and HEAD with 405.
+func TestMetricsRejectOtherMethods(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{})
 	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 405, "DELETE": 405, "MADEUP": 405} {
 		req, err := http.NewRequestWithContext(t.Context(), method, d.url+"/metrics", nil)

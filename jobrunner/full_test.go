@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// smallDisk mounts a file system that is soon full. Only root may do so.
+// smallDisk mounts a small file system, which only root may do.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// A result for which the disk has no room is kept until it has.
+// A result that doesn't fit on the disk is spooled until the disk has space.
 func TestResultsOnAFullDisk(t *testing.T) {
 	t.Run("built-in worker", func(t *testing.T) {
 		o := startDeployment(t, jobrunner.Config{DataDir: smallDisk(t), AdminClock: true})
@@ -53,7 +53,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 			for !strings.Contains(o.log.String(), "waits for the database in memory") {
 				sleep(t.Context(), 10*time.Millisecond)
 			}
-			o.jobIs(o.newest, "IN_PROGRESS")
+			o.awaitJob(o.newest, "IN_PROGRESS")
 			if len(answered) > 0 { // the result would not outlive this process
 				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
 			}
@@ -77,7 +77,7 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 	if err != nil || status != http.StatusOK {
 		t.Fatal(status, text, err)
 	}
-	path := o.jobIs(endpoint, "IN_PROGRESS")
+	path := o.awaitJob(endpoint, "IN_PROGRESS")
 	for size := 1 << 20; size > 1<<10; size /= 2 { // until there is no room for the smallest
 		for status := http.StatusOK; status == http.StatusOK; {
 			var err error
@@ -106,8 +106,8 @@ func (o *outage) resultOnAFullDisk(image string, end func()) {
 	o.ended(&acknowledged{})
 }
 
-// How the call of a webhook went is kept while the database is away: a receiver
-// that took it is not called again.
+// The outcome of a webhook call is spooled during an outage, so that the receiver isn't
+// called again.
 func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a call is due again whose outcome is not known")

@@ -13,14 +13,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// public is what is shown without a key: the page without its data, and the
-// figures on a loopback address.
+// public lists the paths that need no key: the page without its data, and the metrics on a
+// loopback address.
 func public(path string) bool {
 	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/ui/") && path != "/ui/snapshot" && path != "/ui/job" && path != "/ui/log" && path != "/ui/call"
 }
 
-// Any request without a key, on any route of a deployment, is refused without a
-// secret in the answer, unless the path is public, and changes nothing.
+// A request without a key changes nothing on any route. It is rejected unless the path is
+// public, and the response has no secret.
 func FuzzWithoutKey(f *testing.F) {
 	j, err := jobrunner.New(f.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler), AdminClock: true, Profile: true})
 	if err != nil {

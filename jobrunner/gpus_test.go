@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// TestTheMachinesGPUsAreInTheCatalog: what the machine has is available, also a
-// type that the catalog lacks; what it doesn't have is not.
+// The catalog's API shows the machine's GPUs as available, even a type that the catalog
+// lacks, and all other types as unavailable.
 func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 	inventory, err := gpu.Simulate("mixed", slog.New(slog.DiscardHandler))
 	if err != nil {

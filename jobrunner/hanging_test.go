@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// hangingReceivers are servers that accept a webhook and do not answer.
+// hangingReceivers are servers that accept a webhook call and never respond.
 type hangingReceivers struct {
 	urls []string
 
@@ -22,7 +22,7 @@ type hangingReceivers struct {
 	most int
 }
 
-// full waits until an owner's share of calls is open, and tells since when the oldest is.
+// full waits until an owner's share of calls is open, and returns the start of the oldest.
 func (h *hangingReceivers) full(t *testing.T) (began time.Time) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -71,8 +71,7 @@ func startHanging(t *testing.T, n int) *hangingReceivers {
 	return h
 }
 
-// Receivers that hang, at a hundred endpoints of one owner, delay no call of
-// another owner.
+// Hanging receivers at a hundred endpoints of one owner don't delay calls of another owner.
 func TestHangingReceiversOfAnotherOwner(t *testing.T) { onEach(t, testHangingReceivers) }
 
 func testHangingReceivers(t *testing.T, c jobrunner.Config) {
@@ -113,8 +112,9 @@ func testHangingReceivers(t *testing.T, c jobrunner.Config) {
 	for i, url := range hanging.urls {
 		submit("hangs", ids[i], url)
 	}
-	// A call that waits for one that hangs comes when that times out, after ten seconds. On
-	// a busy machine any call may be as late: one that never waits comes sooner once.
+	// A call that waits for a hanging one comes only after its timeout of ten seconds. On a busy
+	// machine any call may be that late, but a call that doesn't wait is faster in one of the
+	// tries.
 	sooner := func() bool {
 		began := hanging.full(t)
 		submit("good", ids[endpoints], good.URL) // an endpoint of its own

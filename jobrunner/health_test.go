@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// Probes need no key. A stopped jobrunner, and one whose database is away, is alive and
-// not ready, and its answer does not name the database.
+// Probes need no key. A stopping jobrunner, or one whose database is unavailable, is alive
+// but not ready, and its response doesn't name the database.
 func TestHealth(t *testing.T) {
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: t.TempDir(), APIKey: "planted-key"})
 	if err != nil {
@@ -59,7 +59,7 @@ func TestHealthWithoutTheDatabase(t *testing.T) {
 	o.becomes(http.StatusOK)
 }
 
-// becomes waits for a status of the readiness.
+// becomes waits for a status of the readiness probe.
 func (o *outage) becomes(status int) (text string) {
 	o.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

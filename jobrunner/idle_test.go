@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// What idle endpoints cost a shared database does not depend on how many there
-// are, with idle workers or without.
+// The load on a shared database doesn't depend on the number of idle endpoints, with or
+// without idle workers.
 func TestIdleEndpointsCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("transactions are counted for seconds")
@@ -37,8 +37,8 @@ func TestIdleEndpointsCostNothing(t *testing.T) {
 		}
 		return n
 	}
-	// A session tells its figures when it was idle for a moment: what creating the
-	// endpoints cost is counted once the figure grows slowly, or it never does.
+	// A session reports its statistics only when it is idle. Wait until the number grows slowly,
+	// so that it includes the creation of the endpoints.
 	least := 1 << 30
 	for deadline := time.Now().Add(time.Minute); least > endpoints && time.Now().Before(deadline); {
 		start, from := time.Now(), transactions()

@@ -1,5 +1,5 @@
-// Package jobrunner is a deployment of the management APIs v1 and v2 and of
-// the job API in one process, over one store.
+// Package jobrunner assembles a deployment: the management APIs v1 and v2 and the job API in
+// one process.
 package jobrunner
 
 import (
@@ -40,72 +40,70 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// MaxStateMemory is what a state in memory may have, in bytes.
+// MaxStateMemory is the maximum size of a state in memory, in bytes.
 const MaxStateMemory = sqldb.MaxMemory
 
-// Config says what a deployment is.
+// Config configures a deployment.
 type Config struct {
-	// DataDir holds the state. Empty keeps it in memory: it ends with Close.
+	// DataDir is the folder of the state. If it is empty, the state is in memory until Close.
 	DataDir string
-	// Engine is the URL of a PostgreSQL database that holds the state, which
-	// several deployments may share, instead of the data folder. It takes over keys
-	// that were added to the folder.
+	// Engine is the URL of a PostgreSQL database for the state instead of the data folder.
+	// Several deployments may share it. The database imports the folder's added keys.
 	Engine string
-	// EngineConnections bounds the connections to it; 0 is sqldb.DefaultConnections.
+	// EngineConnections limits the connections to the database; 0 is
+	// sqldb.DefaultConnections.
 	EngineConnections int
-	// APIKey is the key that opens everything. Those that were added to the data
-	// folder open their own part.
+	// APIKey is the key with all rights. Keys that were added to the data folder have
+	// restricted rights.
 	APIKey string
-	// KeyDir is the folder of the keys that were added, where it is not DataDir.
+	// KeyDir is the folder of the added keys; "" is DataDir.
 	KeyDir string
-	// SecretKey is the file of the key that encrypts account secrets, which nodes on one
-	// Engine need the same of. Empty: store.SecretKeyFile in DataDir. The first secret makes
-	// it.
+	// SecretKey is the file of the key that encrypts account secrets; "" is
+	// store.SecretKeyFile in DataDir. All nodes on one Engine need the same key. The first
+	// secret creates the file.
 	SecretKey string
-	// NoJobLimits switches the limits of the job API off that say how often, how
-	// many at a time, and how long a queue: for benchmarks and tests by force.
+	// NoJobLimits disables the job API's rate limits and limits of concurrent requests and
+	// queue lengths, for benchmarks and load tests.
 	NoJobLimits bool
-	// ManagementLimits makes the management API answer 429 beyond its rate
-	// limits.
+	// ManagementLimits enables the rate limits of the management API.
 	ManagementLimits bool
-	// WebhookAllow names the hosts at which webhooks may be called: example.com,
-	// *.example.com, an address, each with :port or without. Empty allows this
-	// machine and public addresses.
+	// WebhookAllow lists the only hosts that webhooks may call: example.com, *.example.com or
+	// an address, each optionally with :port. If it is empty, webhooks may call this machine
+	// and public addresses.
 	WebhookAllow []string
-	// BodyMemory bounds the memory of request bodies and of job outputs in flight, in
-	// bytes, half each; 0 is httplimit.DefaultMemory.
+	// BodyMemory limits the memory of request bodies and of job outputs in flight, in bytes,
+	// half each; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
-	// StateMemory bounds a state in memory, in bytes; 0 is MaxStateMemory.
+	// StateMemory limits a state in memory, in bytes; 0 is MaxStateMemory.
 	StateMemory int64
-	// AdminClock lets clients advance the deployment's clock, at /clock: for
-	// tests of what takes long.
+	// AdminClock lets clients advance the deployment's clock at /clock, for tests.
 	AdminClock bool
-	// Remote says that other machines may reach the deployment: /metrics then
-	// asks for a key, and the page answers to any name.
+	// Remote means that other machines may reach the deployment: /metrics then needs a key,
+	// and the page accepts any host name.
 	Remote bool
-	// Profile serves profiles of the process at /debug/pprof/, which Remote rules
-	// out.
+	// Profile serves profiles of the process at /debug/pprof/. It excludes Remote.
 	Profile bool
-	// Catalog is the file of what the deployment offers (docs/reference/catalog.md), which is
-	// read again when it changes. Empty: what is built in.
+	// Catalog is the catalog file (docs/reference/catalog.md), which is read again when it
+	// changes; "" is the built-in catalog.
 	Catalog string
-	// GPUs are what workers get of this machine's; nil is none. The caller closes
-	// them, after the deployment.
+	// GPUs are this machine's GPUs for workers and pods; nil means none. The caller closes
+	// them after the deployment.
 	GPUs gpu.Inventory
-	// URL is where workers that are processes reach the deployment, like
-	// http://127.0.0.1:8420. Without it there are none.
+	// URL is where worker processes reach the deployment, such as http://127.0.0.1:8420. If
+	// it is empty, the deployment starts no worker processes.
 	URL string
-	// NodeURL is where other deployments on the same database reach this one; "": at URL.
+	// NodeURL is where other deployments on the same database reach this one; "" is URL.
 	NodeURL string
 	// Programs resolves images that aren't built in. Nil resolves none.
 	Programs run.Programs
 	// Pods resolves the images of pods that aren't built in. Nil resolves none.
 	Pods run.PodPrograms
-	// Volumes keeps volumes where the programs run. If nil, they are folders of this machine.
+	// Volumes stores volumes where the programs run. If nil, they are folders of this machine.
 	Volumes run.VolumeKeeper
-	// LogWorkers takes each line that a worker or a pod writes, behind its id; nil: none.
+	// LogWorkers receives the output of workers and pods, if it isn't nil. Each line begins
+	// with the id of the worker or pod.
 	LogWorkers io.Writer
-	// OnJob is told of each change of a job's state, and must not wait; nil: not.
+	// OnJob is called on every change of a job's state, if it isn't nil. It must not block.
 	OnJob   func(engine.Event)
 	Version string // of the program, for the page and the metrics
 	Logger  *slog.Logger
@@ -117,29 +115,30 @@ type Jobrunner struct {
 	clock   *clock.Clock
 	store   *store.Store
 	bills   metering.Bills
-	catalog *catalog.Source // nil: what is built in
+	catalog *catalog.Source // nil: the built-in catalog
 	engine  *engine.Engine
 	pools   *worker.Pools
 	pods    *pod.Pods
 	volumes *volume.Volumes
 	node    *node.Node
-	news    atomic.Pointer[node.Node] // node, while it heeds what others announce
-	machine string                    // the deployment's id
+	machine string // the deployment's id
 	log     *slog.Logger
-	limits  *limits.Shared // nil: requests are counted here alone
-	added   *apikey.Table  // nil: a file has the added keys
+	limits  *limits.Shared // nil if the database isn't shared
+	added   *apikey.Table  // nil if the added keys are in a file
 	metrics *metrics.Metrics
-	working atomic.Pointer[worker.Pools] // pools, once they are told of queues
-	page    atomic.Pointer[page.Page]    // once there is something to show
 	gpus    *gpu.Allocator
 	handler http.Handler
-	closers []func() // Close calls them, the last one first
+	closers []func() // called by Close in reverse order
+
+	// Set once events and announcements can be passed on to them.
+	announceTo atomic.Pointer[node.Node]
+	queuedTo   atomic.Pointer[worker.Pools]
+	page       atomic.Pointer[page.Page]
 }
 
 func (j *Jobrunner) onClose(f func()) { j.closers = append(j.closers, f) }
 
-// New opens the state and starts the workers that it asks for. The caller ends
-// the deployment with Close.
+// New opens the state and starts the deployment. The caller must call Close.
 func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.APIKey == "" {
 		return nil, errors.New("a deployment needs an API key")
@@ -187,7 +186,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) e
 	return j.serve(ctx, c, hooks, shown)
 }
 
-// openState opens what the database and the data folder have of management objects.
+// openState opens the store, the catalog and the billing meter.
 func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	if err := j.correctClock(ctx); err != nil {
 		return err
@@ -229,14 +228,14 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 // openJobs opens the job engine and starts calling webhooks.
 func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
 	background := context.WithoutCancel(ctx)
-	heed := func(kind, id string) {
-		if n := j.news.Load(); n != nil { // before, what others announce is read anyway
+	handleAnnouncement := func(kind, id string) {
+		if n := j.announceTo.Load(); n != nil { // before that, the start reads all changes
 			n.HandleAnnouncement(background, kind, id)
 		}
 	}
 	if j.engine, err = engine.Open(ctx, engine.Config{
 		DB: j.db, Clock: j.clock, Logger: c.Logger, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
-		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: heed,
+		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: handleAnnouncement,
 	}); err != nil {
 		return err
 	}
@@ -245,7 +244,7 @@ func (j *Jobrunner) openJobs(ctx context.Context, c Config, hooks webhook.Policy
 	return nil
 }
 
-// startWork starts pods, and workers of the endpoints that this node leads.
+// startWork starts pods, and the workers of the endpoints that this node leads.
 func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 	mounted := func(id string) bool { return j.pools.Mounts(id) || j.pods.Mounts(id) }
 	j.volumes = volume.New(volume.Config{Data: c.DataDir, Store: j.store, Keeper: c.Volumes, Known: j.bills.Meter.HasVolume, Mounted: mounted, Clock: j.clock, Logger: c.Logger})
@@ -269,11 +268,11 @@ func (j *Jobrunner) startWork(ctx context.Context, c Config) error {
 		Round: j.round, LimitReached: func(key string) { j.limits.ReturnUnused(key) },
 	})
 	j.onClose(j.node.Close)
-	j.working.Store(j.pools)
+	j.queuedTo.Store(j.pools)
 	return j.node.Settle(ctx)
 }
 
-// round is a node's, on a shared database, once a second.
+// round is called once a second if the database is shared.
 func (j *Jobrunner) round(ctx context.Context, minute bool) error {
 	err := j.added.Reload(ctx)
 	if err == nil {
@@ -285,7 +284,7 @@ func (j *Jobrunner) round(ctx context.Context, minute bool) error {
 	return err
 }
 
-// serve creates the handler of all requests, and begins to follow what other nodes do.
+// serve creates the handler of all requests, and starts to follow the other nodes.
 func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, shown *view.View) error {
 	keys, added, err := apikey.Open(ctx, c.APIKey, cmp.Or(c.KeyDir, c.DataDir), j.db, j.clock.Now, c.Logger)
 	if err != nil {
@@ -303,7 +302,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	if err != nil {
 		return err
 	}
-	var quotas *mgmt.SharedQuotas // nil: requests are counted here alone
+	var quotas *mgmt.SharedQuotas // nil: this process counts its own requests
 	if j.db.Shared() && c.ManagementLimits {
 		if quotas, err = mgmt.NewSharedQuotas(ctx, j.db, j.clock); err != nil {
 			return err
@@ -332,7 +331,7 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 		APIs: apis, Page: j.node.ForwardPage(j.page.Load()), Metrics: j.metrics, Keys: keys, Ready: j.node.Unready, Remote: c.Remote, Profile: c.Profile, Logger: c.Logger,
 	}))
 	if j.db.Shared() {
-		j.news.Store(j.node)
+		j.announceTo.Store(j.node)
 		j.node.Follow(ctx)
 	} else {
 		j.inBackground(ctx, j.watchClock)
@@ -340,17 +339,17 @@ func (j *Jobrunner) serve(ctx context.Context, c Config, hooks webhook.Policy, s
 	return nil
 }
 
-// openPage creates the page, whose requests apis answers.
+// openPage creates the page. apis handles its requests.
 func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis http.Handler) {
 	call := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" { // a browser that used the printed link may do everything
+		if r.Header.Get("Authorization") == "" { // a browser that used the printed link has all rights
 			r.Header.Set("Authorization", "Bearer "+c.APIKey)
 		}
 		if r.Method == http.MethodGet {
 			apis.ServeHTTP(w, r)
 			return
 		}
-		front.Observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // changes are logged as any client's
+		front.Observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // log changes
 	}
 	p := page.Config{Source: shown, API: call, Keys: keys, Clock: j.clock, Logger: c.Logger, Version: c.Version}
 	if j.db.Shared() {
@@ -360,38 +359,38 @@ func (j *Jobrunner) openPage(c Config, keys *apikey.Keys, shown *view.View, apis
 	j.onClose(j.page.Load().Close)
 }
 
-// PageCode is for a link to the page, /#code=…: it lets one browser in, once,
+// PageCode returns a code for a link to the page, /#code=…. One browser can use it once,
 // within an hour.
 func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
 
-// recordEvent passes events of jobs to the metrics, the page, and also to another function.
-// The page's charts are about the jobs of /run and /runsync alone.
-func (j *Jobrunner) recordEvent(also func(engine.Event)) func(engine.Event) {
+// recordEvent returns a function that passes events of jobs to the metrics, the page, and
+// onJob if it isn't nil. The page's charts exclude requests of batches.
+func (j *Jobrunner) recordEvent(onJob func(engine.Event)) func(engine.Event) {
 	return func(e engine.Event) {
 		j.metrics.Job(e)
 		if engine.IsBatchQueue(e.Endpoint) {
-			if pools := j.working.Load(); pools != nil && e.To == engine.InQueue {
+			if pools := j.queuedTo.Load(); pools != nil && e.To == engine.InQueue {
 				pools.Queued(e.Endpoint)
 			}
 		} else if p := j.page.Load(); p != nil {
 			p.Job(e)
 		}
-		if also != nil {
-			also(e)
+		if onJob != nil {
+			onJob(e)
 		}
 	}
 }
 
-// AliveRoute is the path of a probe, without a key, for those who restart jobrunners.
+// AliveRoute is the path of the liveness probe, which needs no key.
 const AliveRoute = front.AliveRoute
 
 const reportsFolder = "reports" // of the data folder
 
-// StateFiles are the names of what the data folder has of the state beside the database:
-// reports that it could not take yet, the deployment's id and its further keys.
+// StateFiles returns the names of the data folder's files besides the database that belong
+// to the state: spooled reports, the deployment's id and its added keys.
 func StateFiles() []string { return []string{reportsFolder, node.MachineFile, apikey.FileName} }
 
-// spoolDir is where job reports are stored while the database is unavailable.
+// spoolDir returns the folder of reports that wait for the database.
 func spoolDir(data string) string {
 	if data == "" {
 		return ""
@@ -399,22 +398,23 @@ func spoolDir(data string) string {
 	return filepath.Join(data, reportsFolder)
 }
 
-// Outdated is closed once another jobrunner has changed the shared database in a way
-// that this version can't work with: this one answers 503, and is to be closed.
+// Outdated is closed once another jobrunner has made a breaking migration of the shared
+// database. The deployment then answers 503, and the caller should close it.
 func (j *Jobrunner) Outdated() <-chan struct{} { return j.node.Outdated() }
 
 // Handler serves every path of the deployment.
 func (j *Jobrunner) Handler() http.Handler { return j.handler }
 
-// Drain has the pods end, lets workers end their jobs, hands them no more, and waits
-// for that until ctx ends. The deployment is to be served meanwhile, and closed after it.
+// Drain stops the pods, hands out no more jobs, and waits until the workers have finished
+// theirs or ctx ends. The caller must serve the deployment meanwhile, and close it
+// afterwards.
 func (j *Jobrunner) Drain(ctx context.Context) {
 	j.node.Drain()
 	j.pods.Stop()
 	j.pools.Drain(ctx)
 }
 
-// Running counts the jobs that workers of this process run.
+// Running counts the jobs that this process's workers run.
 func (j *Jobrunner) Running() (n int) {
 	for _, endpoint := range j.engine.Endpoints() {
 		n += min(j.engine.Counts(endpoint).InProgress, j.pools.Counts(endpoint).Running)
@@ -422,10 +422,9 @@ func (j *Jobrunner) Running() (n int) {
 	return n
 }
 
-// Close ends workers and engine and closes the state. Jobs that run are queued
-// again when the state is next opened.
+// Close stops the workers and closes the state. Running jobs go back to the queue.
 func (j *Jobrunner) Close() error {
-	j.news.Store(nil)
+	j.announceTo.Store(nil)
 	for _, f := range slices.Backward(j.closers) {
 		f()
 	}

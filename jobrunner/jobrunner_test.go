@@ -56,8 +56,8 @@ func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	return d
 }
 
-// logBuffer is a log that is read while it is written. The line of a request may
-// come after its answer.
+// logBuffer is a log that can be read while it is written. A request's line may come after
+// its response.
 type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -75,7 +75,7 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// awaitLog waits until the log has a text n times, and returns all of it.
+// awaitLog waits until the log contains a text n times, and returns the log.
 func (d *deployment) awaitLog(text string, n int) string {
 	d.t.Helper()
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -121,7 +121,7 @@ func echo(name string) api.Endpoint {
 	}
 }
 
-// From an endpoint to a job's result, through both APIs.
+// An endpoint that the management API creates runs a job of the job API.
 func TestEndpointRunsJobs(t *testing.T) { onEach(t, testEndpointRunsJobs) }
 
 func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
@@ -154,7 +154,7 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 	}
 }
 
-// A change of a template takes effect at once at the endpoint that is linked to it.
+// A change of a template immediately affects the linked endpoint.
 func TestTemplateChangesReachEndpoints(t *testing.T) { onEach(t, testTemplateChangesReachEndpoints) }
 
 func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
@@ -192,8 +192,7 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	}
 }
 
-// What was made is there after the state is opened again, and jobs that waited
-// get done.
+// After the state is reopened, objects exist and queued jobs run.
 func TestReopen(t *testing.T) { onEach(t, testReopen) }
 
 func testReopen(t *testing.T, c jobrunner.Config) {
@@ -237,8 +236,8 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 	})
 }
 
-// One address for everything: the reserved words are the management API's, any
-// other first segment after /v2 is an endpoint's.
+// All APIs share one address. After /v2, reserved words belong to the management API, and any
+// other segment is an endpoint's id.
 func TestOneAddress(t *testing.T) {
 	d := deploy(t, "")
 	for path, says := range map[string]string{

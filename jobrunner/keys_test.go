@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// as makes a request with a key and returns the status.
+// as sends a request with a key and returns the status.
 func (d *deployment) as(key, method, path, body string) (int, string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
@@ -29,8 +29,8 @@ func (d *deployment) as(key, method, path, body string) (int, string) {
 	return resp.StatusCode, resp.Header.Get("Content-Type")
 }
 
-// Who may do what, at both APIs of one deployment, while keys come and go.
-func TestWhoMayDoWhat(t *testing.T) {
+// Rights of keys at both APIs, while keys are added and removed.
+func TestRightsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deploy(t, dir)
 	own := echo("own")
@@ -97,8 +97,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// What the scopes of a key open, at each API, the page and the clock; a key that
-// has expired opens nothing.
+// Scopes of keys at each API, the page and the clock. An expired key has no rights.
 func TestScopesOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true, Remote: true})
@@ -163,8 +162,7 @@ func TestScopesOfKeys(t *testing.T) {
 	}
 }
 
-// What a deployment does unless told otherwise: the job API has its limits, the
-// management API has none.
+// By default the job API has limits, and the management API has none.
 func TestLimitsOfADeployment(t *testing.T) {
 	for _, c := range []struct {
 		config  jobrunner.Config

@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// A pod whose node is gone says so at the others. It does what was asked of it meanwhile
-// once the node is back, and is gone for good where it was deleted.
+// If a pod's node is gone, the other nodes say so. When the node is back, it applies the
+// changes that were requested meanwhile, including deletions.
 func TestPodsOfANodeThatIsGone(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	stays := deployWith(t, c)

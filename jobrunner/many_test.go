@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// BenchmarkManyEndpoints measures the processor time of what lists 10,000 endpoints.
+// BenchmarkManyEndpoints measures the processor time of listing 10,000 endpoints.
 //
 //	go test -run '^$' -bench ManyEndpoints -benchtime 5x ./jobrunner
 func BenchmarkManyEndpoints(b *testing.B) {
@@ -65,7 +65,7 @@ func BenchmarkManyEndpoints(b *testing.B) {
 	}
 }
 
-// processorTime is what the process has used, of the user and the system.
+// processorTime returns the user and system time of the process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

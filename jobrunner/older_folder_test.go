@@ -13,11 +13,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// recorded is the moment of testdata/folder in ms: the state of a version that had neither
-// pods nor clusters, SSH keys or billing, and its file of keys.
+// recorded is when testdata/folder was recorded, in ms. It has the state of a version without
+// pods, clusters, SSH keys and billing, and its file of keys.
 const recorded = 1795375012000
 
-// olderFolder is a data folder of that version, as if it had ended a moment ago.
+// olderFolder returns a copy of that folder, as if its jobrunner had just stopped.
 func olderFolder(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -56,8 +56,8 @@ func olderFolder(t *testing.T) (dir string) {
 	return dir
 }
 
-// A data folder of an older version, with the first released version of the engine's tables, opens with all that is in it: objects, keys and jobs
-// of each state. What was added since works in it, twice.
+// A data folder with the first released version of the engine's tables opens with its
+// objects, keys and jobs in each state. Newer features work in it, also after a restart.
 func TestOlderFolder(t *testing.T) {
 	dir := olderFolder(t)
 	for _, start := range []string{"first", "second"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// handler makes an endpoint of builtin/conformance.
+// handler creates an endpoint of builtin/conformance.
 func (d *deployment) handler() (id string) {
 	d.t.Helper()
 	e := echo("e")
@@ -24,7 +24,7 @@ func (d *deployment) handler() (id string) {
 	return e.ID
 }
 
-// The receiver of a webhook gets the job's end, from a worker to a server.
+// A webhook's receiver is called when a worker has finished the job.
 func TestWebhook(t *testing.T) {
 	bodies := make(chan string, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -71,8 +71,8 @@ func TestBothDialects(t *testing.T) {
 	}
 }
 
-// What a handler gives is passed on through everything that wraps the handlers,
-// and broken off there where it can't go on.
+// All wrapping handlers forward the chunks of a handler, and abort the response if the handler
+// fails.
 func TestOpenAI(t *testing.T) {
 	d := deploy(t, "")
 	id := d.handler()

@@ -29,8 +29,8 @@ func (o *outage) later(method, path, body string) <-chan answer {
 	return c
 }
 
-// jobIs waits until an endpoint's newest job has a state, and returns its path.
-func (o *outage) jobIs(endpoint, state string) string {
+// awaitJob waits until an endpoint's newest job has a state, and returns its path.
+func (o *outage) awaitJob(endpoint, state string) string {
 	o.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(o.t.Context(), 10*time.Millisecond) {
 		_, text, err := o.call(o.t.Context(), http.MethodGet, "/v2/"+endpoint+"/requests", "")
@@ -46,18 +46,18 @@ func (o *outage) jobIs(endpoint, state string) string {
 	return ""
 }
 
-// While the database is away each API answers 503 in its own form and the log
-// has one line; who waits for a job goes on waiting; then all is as before.
+// During an outage of the database each API answers 503 in its own form, the log has one
+// line, and clients keep waiting for jobs. Afterwards everything works again.
 func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/conformance", 2)
 	const order = `{"input":{"op":"sleep","ms":3000,"output":"slept"}}`
 	long := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
-	first := o.jobIs(endpoint, "IN_PROGRESS")
+	first := o.awaitJob(endpoint, "IN_PROGRESS")
 	short := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
 	path := first
 	for path == first {
-		path = o.jobIs(endpoint, "IN_PROGRESS")
+		path = o.awaitJob(endpoint, "IN_PROGRESS")
 	}
 	for range 3 {
 		o.server.End(syscall.SIGQUIT)
@@ -95,7 +95,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 			}
 			long = nil
 		}
-		for o.jobIs(endpoint, "COMPLETED") != path { // it is the newest
+		for o.awaitJob(endpoint, "COMPLETED") != path { // it is the newest
 			t.Fatal("another job is the newest")
 		}
 	}
@@ -105,7 +105,7 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// A server that hangs is as good as none.
+// A hanging server counts as an outage.
 func TestDatabaseThatHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for time-outs")
@@ -113,7 +113,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/conformance", 2)
 	running := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
-	path := o.jobIs(endpoint, "IN_PROGRESS")
+	path := o.awaitJob(endpoint, "IN_PROGRESS")
 	goOn := o.server.Hang()
 	for _, path := range []string{path, "/v1/endpoints", "/v2/serverless"} {
 		started := time.Now()

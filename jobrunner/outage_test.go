@@ -25,13 +25,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// outage is a deployment on a PostgreSQL that the test may stop.
+// outage is a deployment on a PostgreSQL server that the test can stop.
 type outage struct {
 	*deployment
 	server *pgtest.Server
 	newest string // endpoint
-	// leaks are answers that show what only the database can have said, or that
-	// have a status which no outage explains.
+	// leaks are responses with text from the database, or with a status that an outage doesn't
+	// explain.
 	mu    sync.Mutex
 	leaks []string
 }
@@ -73,8 +73,8 @@ func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	return o
 }
 
-// call sends a request and judges its answer: an outage is 503 in the API's own
-// form, which says when to come again, and nothing that the database said.
+// call sends a request and checks the response. During an outage it must be 503 in the API's
+// own form, with Retry-After and without text from the database.
 func (o *outage) call(ctx context.Context, method, path, body string) (int, string, error) {
 	req, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
 	if err != nil {
@@ -128,7 +128,7 @@ func (o *outage) judge(what string, resp *http.Response, text string) {
 	}
 }
 
-// endpoint makes an endpoint whose workers run an image.
+// endpoint creates an endpoint whose workers run an image.
 func (o *outage) endpoint(image string, workers int64) string {
 	o.t.Helper()
 	e, err := o.client(api.V2).Endpoints.Create(o.t.Context(), api.Endpoint{
@@ -141,15 +141,13 @@ func (o *outage) endpoint(image string, workers int64) string {
 	return e.ID
 }
 
-// sdkWorkers are processes without processes that speak the worker protocol as
-// the public SDK does: a result is posted three times at most, after 2 s and 3 s,
-// where the answer is 5xx, and otherwise once.
+// sdkWorkers simulates worker processes that use the worker protocol as the public SDK does:
+// if the response to a result is 5xx, they post it again after 2 s and 3 s.
 type sdkWorkers struct {
-	// release lets handlers end, each of which says in ends that it does; nil: they
-	// wait for nothing.
+	// Handlers wait for release, unless it is nil, and then send to ends.
 	release <-chan struct{}
 	ends    chan<- struct{}
-	// answered takes the status of each result that was posted; nil: nobody asks.
+	// answered receives the response status of each posted result, unless it is nil.
 	answered chan<- int
 }
 
@@ -254,7 +252,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// acknowledged are the jobs that clients know of, and what each must answer.
+// acknowledged has the accepted jobs and their expected outputs.
 type acknowledged struct {
 	mu   sync.Mutex
 	jobs map[string]want // by path of the status
@@ -274,7 +272,7 @@ func (a *acknowledged) remove(status string) {
 	delete(a.jobs, status)
 }
 
-// load submits jobs, until ctx ends, to each endpoint in each way.
+// load submits jobs to each endpoint by each operation until ctx ends.
 func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
 	var number atomic.Int64
 	for i, endpoint := range endpoints {
@@ -319,8 +317,8 @@ func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *ackno
 	}
 }
 
-// ended expects that each job is COMPLETED with what its handler answered, all
-// of its stream, and no retry.
+// ended checks that each job is COMPLETED with its handler's output, its whole stream, and no
+// retry.
 func (o *outage) ended(acked *acknowledged) {
 	o.t.Helper()
 	for path, want := range acked.jobs {
@@ -363,7 +361,7 @@ func (o *outage) ended(acked *acknowledged) {
 	}
 }
 
-// few is a tenth of n in a short run.
+// few returns a tenth of n in a short run.
 func few(n int) int {
 	if testing.Short() {
 		return max(1, n/10)
@@ -371,8 +369,8 @@ func few(n int) int {
 	return n
 }
 
-// Whatever the server does under load, each job that was acknowledged ends as
-// its handler answered, and no client reads what the database said.
+// During outages under load each accepted job ends with its handler's output, and no response
+// has text from the database.
 func TestOutagesUnderLoad(t *testing.T) {
 	o := startOutage(t)
 	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// pageSnapshot is what the page is told.
+// pageSnapshot is the data of the page.
 type pageSnapshot struct {
 	Endpoints []struct{ Workers map[string]int }
 	Workers   []struct{ ID, Node string }
@@ -34,7 +34,7 @@ func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
 	return s
 }
 
-// twoNodes are on one database, and know each other.
+// twoNodes starts two nodes on one database, and waits until they know each other.
 func twoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	t.Helper()
 	c.Engine = pgtest.Start(t)
@@ -109,8 +109,8 @@ func TestPageAtEachNode(t *testing.T) {
 	}
 }
 
-// A page whose other node does not answer says so, and shows what it has.
-func TestPageBesideANodeThatDoesNotAnswer(t *testing.T) {
+// If the other node doesn't respond, the page says so and shows its own node.
+func TestPageBesideAnUnreachableNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	absent := httptest.NewServer(http.NotFoundHandler())
 	absent.Close()
@@ -123,8 +123,8 @@ func TestPageBesideANodeThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// Behind a load balancer a browser stays signed in, whichever node has its request, until
-// it signs out at any of them.
+// Behind a load balancer a browser is signed in at all nodes until it signs out at any of
+// them.
 func TestBrowserAtEachNode(t *testing.T) {
 	nodes := twoNodes(t, jobrunner.Config{})
 	var cookie *http.Cookie

@@ -8,10 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 )
 
-// podsFolder is in the data folder.
-const podsFolder = "pods"
+const podsFolder = "pods" // in the data folder
 
-// startPods goes on with the pods of an earlier run, which have the GPUs that they had.
+// startPods starts the pods, and adopts those of an earlier run with their GPUs.
 func (j *Jobrunner) startPods(ctx context.Context, c Config) error {
 	folder, err := j.volumes.Folder()
 	if err != nil {

@@ -38,8 +38,8 @@ func (d *deployment) awaitPod(id, status string) {
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
 
-// Of several deployments that share a database, the one that made a pod runs it; any of
-// them shows and stops it.
+// On a shared database the deployment that created a pod runs it; any deployment can show and
+// stop it.
 func TestPodsOfSharedDatabases(t *testing.T) {
 	url := pgtest.Start(t)
 	a, b := deployWith(t, jobrunner.Config{Engine: url}), deployWith(t, jobrunner.Config{Engine: url})

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Nobody else on the machine can read or write anything in the data folder,
-// whatever the umask.
+// Other users of the machine can neither read nor write the data folder, whatever the umask.
 func TestDataFolderIsPrivate(t *testing.T) {
 	before := syscall.Umask(0)
 	defer syscall.Umask(before)

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// Whatever clients send that is secret is in no line of the log, also where what
-// they send is refused.
+// The log never has a client's secrets, even if their requests are rejected.
 func TestLogHasNoSecret(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{DataDir: t.TempDir()})
 	_, _, endpoint := d.do("POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"TOKEN":"planted-env"}}`)
@@ -53,7 +52,7 @@ func TestLogHasNoSecret(t *testing.T) {
 	}
 }
 
-// No route allows a browser to show its answers to another site's page.
+// No route allows pages of other sites to read its responses.
 func TestNoOtherSiteReads(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true, Remote: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/ui/session", "/metrics", "/clock", "/v1/templates", "/v2/templates", "/v2/ep/run", "/live/v2/ep/run", "/v2/ep/job-take/w"} {
@@ -79,8 +78,8 @@ func TestNoOtherSiteReads(t *testing.T) {
 	}
 }
 
-// A name that leads to this machine from a site of others shows its scripts
-// nothing: neither profiles nor metrics nor the page.
+// A foreign host name that resolves to this machine (DNS rebinding) gives its scripts no
+// access to profiles, metrics and the page.
 func TestNamesOfOthersAreRefused(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{Profile: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
@@ -111,8 +110,8 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 
 const secretEnv = `"env":{"A":"{{ RUNPOD_SECRET_token }}","B":"b={{RUNPOD_SECRET_TOKEN}}","C":"{{ RUNPOD_SECRET_absent }}"}`
 
-// A worker and a pod get the value that a secret has when they start, and keep it. Nothing
-// but the process shows it.
+// Workers and pods get a secret's value at their start, and keep it. Only their process sees
+// it.
 func TestAccountSecrets(t *testing.T) {
 	onEach(t, func(t *testing.T, c jobrunner.Config) {
 		if c.Engine != "" {
@@ -172,7 +171,7 @@ func TestAccountSecrets(t *testing.T) {
 	})
 }
 
-// worker is the id of an endpoint's only worker, "" without one.
+// worker returns the id of an endpoint's only worker, or "".
 func (d *deployment) worker(endpoint string) string {
 	workers, _ := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "").at("workers").([]any)
 	if len(workers) == 0 {
@@ -181,7 +180,7 @@ func (d *deployment) worker(endpoint string) string {
 	return workers[0].(map[string]any)["id"].(string)
 }
 
-// podLog reads the log of a pod until a line has a text.
+// podLog reads a pod's log until a line contains a text.
 func (d *deployment) podLog(id, end string) string {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/v2/pods/"+id+"/logs", nil)

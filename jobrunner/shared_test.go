@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Two deployments on one database are one: what is made at one is there at the
-// other, and what one leaves undone the other does.
+// Two deployments on one database act as one: they share all objects, and each finishes the
+// work of the other.
 func TestTwoOnOneDatabase(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	b := deployWith(t, c)
@@ -45,7 +45,7 @@ func TestTwoOnOneDatabase(t *testing.T) {
 			t.Errorf("a name that the other one has given: %v", err)
 		}
 	})
-	// The one that made the endpoint is gone.
+	// The deployment that created the endpoint is gone.
 	client := b.client(api.V2)
 	submitted, err := client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)})
 	if err != nil {
@@ -65,8 +65,7 @@ func TestTwoOnOneDatabase(t *testing.T) {
 	}
 }
 
-// What the metrics tell of the queue is the deployment's, and the same at each node;
-// workers are those of the node, and their sum is the deployment's.
+// All nodes have the same metrics of the queue. The metrics of workers are per node.
 func TestMetricsOfTwoNodes(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	a, b := deployWith(t, c), deployWith(t, c)
@@ -91,8 +90,7 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// Why a job waits is known at every node, also at those that don't lead the endpoint,
-// until it waits no more.
+// Every node reports why a job waits, even if it doesn't lead the endpoint.
 func TestQueueReasonAtEachNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
@@ -127,8 +125,8 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	until(func(reason string) bool { return reason == "" })
 }
 
-// The workers of an endpoint are on one node, and each node shows them in the form of
-// pods and counts them among its releases.
+// One node runs an endpoint's workers, and every node shows them as pods and counts them by
+// release.
 func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
@@ -164,7 +162,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	}
 }
 
-// silentNode joins a database, and is not where it says.
+// silentNode joins a database with a URL that can't be reached.
 func silentNode(t *testing.T, c jobrunner.Config, url string) {
 	t.Helper()
 	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
@@ -179,9 +177,9 @@ func silentNode(t *testing.T, c jobrunner.Config, url string) {
 	})
 }
 
-// A list of pods that wants workers is refused while a node does not say which it has: it
-// would lack them.
-func TestWorkersOfANodeThatDoesNotAnswer(t *testing.T) {
+// A list of pods with workers is rejected while a node doesn't respond, because it would lack
+// that node's workers.
+func TestWorkersOfAnUnreachableNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	d := deployWith(t, c)
 	absent := httptest.NewServer(http.NotFoundHandler())

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// holding runs jobs that hold their volume until they may end.
+// holding runs jobs that use their volume until they are released.
 type holding struct {
 	folder chan string // of each job
 	end    chan struct{}
@@ -56,7 +56,7 @@ func awaitGone(t *testing.T, path string) {
 	}
 }
 
-// The folder of a deleted volume stays while a job has it, and goes then.
+// The folder of a deleted volume is removed once no job uses it.
 func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), ""} {
 		programs := holding{make(chan string, 1), make(chan struct{})}
@@ -80,7 +80,7 @@ func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
 	}
 }
 
-// The folder of a volume that was deleted at another node goes soon.
+// The folder of a volume that was deleted at another node is removed soon.
 func TestVolumeDeletedElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true})
@@ -107,8 +107,8 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	}
 }
 
-// Of folders that are there at a start, those of deleted volumes go, a link alone
-// instead of what it points to. Those of volumes and of others stay.
+// A start removes the folders of deleted volumes. If such a folder is a symbolic link, it
+// removes only the link. It keeps all other folders.
 func TestFoldersOfVolumesAtStart(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	kept := filepath.Join(elsewhere, "kept")

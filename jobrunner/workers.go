@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// workerConfig is the configuration of the worker pools.
+// workerConfig returns the configuration of the worker pools.
 func (j *Jobrunner) workerConfig(c Config) worker.Config {
 	w := worker.Config{
 		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.volumes.Mount, Credentials: j.store.Credentials, Secrets: j.store.ResolveSecrets, Sample: c.GPUs.Sample,
@@ -18,16 +18,16 @@ func (j *Jobrunner) workerConfig(c Config) worker.Config {
 	if j.db.Shared() {
 		w.MayScale = j.engine.MayScale
 	}
-	// Where there is not even a driver, endpoints with GPUs run on the CPU. Where
-	// there is one, they wait for what it may show later.
+	// Without a driver, the workers of endpoints with GPUs run on the CPU. With a driver, they
+	// wait until it reports GPUs.
 	if len(c.GPUs.Devices()) > 0 || c.GPUs.Driver().Version != "" {
 		w.Devices = j.gpus
 	}
 	return w
 }
 
-// limiter counts the requests of the job API: here, or where several share a database
-// for all.
+// limiter returns the limiter of the job API, which counts the requests of all processes on
+// a shared database.
 func (j *Jobrunner) limiter(ctx context.Context) (_ jobapi.Limiter, err error) {
 	if !j.db.Shared() {
 		return limits.New(j.clock), nil
@@ -39,7 +39,7 @@ func (j *Jobrunner) limiter(ctx context.Context) (_ jobapi.Limiter, err error) {
 	return j.limits, err
 }
 
-// workers counts an endpoint's workers as its health tells them.
+// workers counts an endpoint's workers for its health.
 func (j *Jobrunner) workers(endpoint string) jobapi.Workers {
 	c := j.pools.Counts(endpoint)
 	return jobapi.Workers{

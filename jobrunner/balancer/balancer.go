@@ -1,7 +1,6 @@
-// Package balancer passes the requests of load-balancing endpoints on to their
-// workers: HTTP and WebSocket, each to the ready worker with the fewest open
-// requests, without a queue and without a second try (service description,
-// What the service does, 4). What a worker serves is its own.
+// Package balancer forwards the requests of load-balancing endpoints, HTTP and WebSocket, to
+// the ready worker with the fewest open requests. It neither queues nor retries requests
+// (service description, What the service does, 4).
 package balancer
 
 import (
@@ -20,15 +19,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// Workers are those of load-balancing endpoints.
+// Workers has the workers of load-balancing endpoints.
 type Workers interface {
-	// Pick returns the address of the ready worker with the fewest open requests,
-	// host:port, and counts one more for it until done is called. It waits for a
-	// worker until ctx ends, whose error it then answers.
+	// Pick returns the address, host:port, of the ready worker with the fewest open requests.
+	// It counts an open request for the worker until done is called. It waits for a ready
+	// worker until ctx ends.
 	Pick(ctx context.Context, endpoint string) (address string, done func(), err error)
 }
 
-// Config is what the balancer stands on.
+// Config configures a balancer.
 type Config struct {
 	Workers Workers
 	Keys    *apikey.Keys
@@ -39,11 +38,11 @@ type Config struct {
 const (
 	// readyTimeout is how long a request waits for a worker to be ready.
 	readyTimeout = 2 * time.Minute
-	// responseTimeout is how long a worker may take to begin its answer.
+	// responseTimeout is how long a worker may take until its response begins.
 	responseTimeout = 5*time.Minute + 30*time.Second
 )
 
-// statusTimeout says that the worker took too long. It has no name in net/http.
+// statusTimeout is the status if the worker times out. It has no name in net/http.
 const statusTimeout = 524
 
 type balancer struct {
@@ -51,27 +50,27 @@ type balancer struct {
 	proxy *httputil.ReverseProxy
 }
 
-// New serves /v2/{endpoint_id}/… of load-balancing endpoints. The caller makes
-// sure that the endpoint is one.
+// New returns a handler of /v2/{endpoint_id}/…. The caller must check that the endpoint is a
+// load-balancing one.
 func New(c Config) http.Handler {
 	b := &balancer{Config: c}
 	transport := &http.Transport{
-		// On a connection that was used before, net/http may send a request again.
+		// net/http may retry a request on a reused connection.
 		DisableKeepAlives:     true,
 		ResponseHeaderTimeout: responseTimeout,
-		DisableCompression:    true, // bodies pass as they are
+		DisableCompression:    true, // forward bodies unchanged
 	}
 	b.proxy = &httputil.ReverseProxy{
 		Rewrite:       rewrite,
 		Transport:     transport,
-		FlushInterval: -1, // what a worker streams is passed on at once
+		FlushInterval: -1, // forward streams without buffering
 		ErrorHandler:  b.answerError,
 		ErrorLog:      slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	return b
 }
 
-// target is where a request goes.
+// target is the worker's address and path of a request.
 type target struct{ address, path, raw string }
 
 type targetKey struct{}
@@ -110,7 +109,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
 }
 
-// split tells the endpoint from the path that is its worker's.
+// split returns the endpoint of a URL, and a target with the worker's path.
 func split(u *url.URL) (endpoint string, t target) {
 	below := func(path string) (id, rest string) {
 		id, rest, _ = strings.Cut(strings.TrimPrefix(path, "/v2/"), "/")
@@ -123,7 +122,7 @@ func split(u *url.URL) (endpoint string, t target) {
 	return endpoint, t
 }
 
-// pick waits for a worker, on the deployment's clock.
+// pick waits for a worker for up to readyTimeout on the deployment's clock.
 func (b *balancer) pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -139,8 +138,7 @@ func (b *balancer) pick(ctx context.Context, endpoint string) (address string, d
 	return b.Workers.Pick(waiting, endpoint)
 }
 
-// rewrite aims a request at its worker. The key opens the deployment, which is
-// not the worker's to know.
+// rewrite sends a request to its worker, without the API key, which the worker must not see.
 func rewrite(p *httputil.ProxyRequest) {
 	t, _ := p.In.Context().Value(targetKey{}).(target)
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", t.address
@@ -168,8 +166,8 @@ func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error
 	refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
 }
 
-// abortConnection ends the connection of a client that is gone. One that has only ended
-// its own side must not take the end of the handler for a 200.
+// abortConnection closes the connection of a client that is gone. If the handler just
+// returned, a client that has only closed its side for writing would receive a 200.
 func abortConnection() { panic(http.ErrAbortHandler) }
 
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {

@@ -1,15 +1,15 @@
-// Package billing meters what ran, and says what it cost.
+// Package billing meters resources and computes their cost.
 //
-// A span is a resource from a start to an end: a worker, a pod or a cluster that
-// runs, or a network volume of a size. It has the rates that the catalog had at
-// its start. What it has cost up to a moment is the rate times the time, rounded
-// down to billionths of a dollar; what it cost in a bucket is the difference of
-// two such amounts. So the buckets of any partition of a time add up to the same.
+// A span is the time in which a resource is billed at constant rates: a worker, pod or
+// cluster while it runs, or a network volume while it has a size. Its rates are the
+// catalog's at its start. The cost up to a time is the rate times the duration, rounded down
+// to billionths of a dollar. The cost of a bucket is the difference of two such amounts, so
+// that all partitions of a time into buckets have the same total.
 //
-// Spans of workers, pods and clusters belong to the process that runs them
-// (meter.go), which notes every few seconds that they go on: if it is killed they
-// end there. Spans of volumes begin and end in the transactions that change the
-// volumes (volume.go).
+// Spans of workers, pods and clusters belong to the process that runs them (meter.go). It
+// writes a checkpoint every few seconds: if it is killed, its spans end at the last
+// checkpoint. Spans of volumes begin and end in the transactions that change the volumes
+// (volume.go).
 package billing
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Kind is what is billed.
+// Kind is a kind of resource.
 type Kind string
 
 // The kinds of resources.
@@ -31,37 +31,37 @@ const (
 	Volume  Kind = "volume"
 )
 
-// Resource is one that is billed, with its rates.
+// Resource is a billed resource with its rates.
 type Resource struct {
 	Kind  Kind   `json:"-"`
 	ID    string `json:"-"`
-	Owner string `json:"-"` // of a worker its endpoint, of all others the resource itself
+	Owner string `json:"-"` // the endpoint of a worker; for other kinds the resource itself
 
 	Rates       Rates    `json:"rates"`
 	GPUType     string   `json:"gpuType,omitempty"`
 	Image       string   `json:"image,omitempty"`
-	Template    string   `json:"template,omitempty"` // id of the one that it follows
+	Template    string   `json:"template,omitempty"` // id
 	DataCenters []string `json:"dataCenters,omitempty"`
-	Disk        int64    `json:"disk,omitempty"` // GB, of a volume its size
+	Disk        int64    `json:"disk,omitempty"` // GB; the size of a volume
 	// HighPerformance is the tier of a volume.
 	HighPerformance bool `json:"highPerformance,omitempty"`
 }
 
-// Rate is a price in billionths of a dollar for a month of 730 hours: a whole
-// number where the catalog's price is for an hour, and where it is for a month.
+// Rate is a price in billionths of a dollar per month of 730 hours. With this unit the
+// catalog's prices per hour and per month are both whole numbers.
 type Rate int64
 
 const (
 	monthHours = 730
 	month      = monthHours * time.Hour
-	// maxRate keeps the cost of a century below what an int64 holds.
+	// maxRate keeps the cost of a century within an int64.
 	maxRate = math.MaxInt64 / 2000
 )
 
-// Hourly is the rate of some units of a price for an hour.
+// Hourly returns the rate of some units at a price per hour.
 func Hourly(price catalog.USD, units int64) Rate { return rate(uint64(price), monthHours, units) }
 
-// Monthly is the rate of some units of a price for a month.
+// Monthly returns the rate of some units at a price per month.
 func Monthly(price catalog.USD, units int64) Rate { return rate(uint64(price), 1, units) }
 
 func rate(price, hours uint64, units int64) Rate {
@@ -75,10 +75,10 @@ func rate(price, hours uint64, units int64) Rate {
 	return Rate(low)
 }
 
-// Rates are those of the components of a cost.
+// Rates are the rates of a resource's components.
 type Rates = components[Rate]
 
-// Cost is what something cost, by component.
+// Cost is a cost by component.
 type Cost = components[catalog.USD]
 
 type components[T Rate | catalog.USD] struct {
@@ -98,12 +98,12 @@ func (c components[T]) Plus(d components[T]) components[T] {
 	}
 }
 
-// Total is the sum of the components.
+// Total returns the sum of the components.
 func (c components[T]) Total() T {
 	return c.GPU + c.CPU + c.Disk + c.Networking + c.Standard + c.HighPerformance
 }
 
-// upTo is what a rate has cost after a time in milliseconds.
+// upTo returns the cost after passed milliseconds.
 func (r Rate) upTo(passed int64) catalog.USD {
 	if passed <= 0 {
 		return 0
@@ -117,14 +117,14 @@ func (r Rate) upTo(passed int64) catalog.USD {
 	return catalog.USD(min(cost, math.MaxInt64/2))
 }
 
-// between is what rates cost from one moment to another, both in milliseconds
-// after the start of the span.
+// between returns the cost from one time to another, in milliseconds since the start of the
+// span.
 func between(r Rates, from, to int64) Cost {
 	cost := func(r Rate) catalog.USD { return r.upTo(to) - r.upTo(from) }
 	return Cost{cost(r.GPU), cost(r.CPU), cost(r.Disk), cost(r.Networking), cost(r.Standard), cost(r.HighPerformance)}
 }
 
-// PerHour is what rates come to in an hour, in dollars.
+// PerHour returns the total of rates in dollars per hour.
 func PerHour(c Rates) float64 {
 	const perDollar = 1_000_000_000
 	return float64(c.Total()) / monthHours / perDollar

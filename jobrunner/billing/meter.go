@@ -18,16 +18,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// CheckpointEvery is how often the spans that go on are noted, in real time. A
-// process that is killed loses that much of each at most.
+// CheckpointEvery is the interval of checkpoints, in real time. If a process is killed, at
+// most this much of each span isn't billed.
 const CheckpointEvery = 5 * time.Second
 
-// closeTimeout bounds the last attempt to note what ran.
+// closeTimeout limits the last write of Close.
 const closeTimeout = 3 * time.Second
 
-// schema is the history of the tables. Times are milliseconds since 1970. until is
-// the end of a span; of one that goes on, when its process (owned by) last noted
-// it, and of one that no process runs, endless.
+// schema is the history of the tables. Times are milliseconds since 1970. until is the end
+// of a span. If the span is running, until is its last checkpoint, or endless if it belongs
+// to no process.
 var schema = []string{`
 CREATE TABLE billing_spans (
 	span     TEXT   PRIMARY KEY,
@@ -47,11 +47,11 @@ CREATE INDEX billing_spans_resource ON billing_spans (resource);
 
 const endless = math.MaxInt64
 
-// Statements. A span may be written again, where it is not known whether it was.
+// Statements. A span is written again if it isn't known whether the first write succeeded.
 const (
 	writeSpan = `INSERT INTO billing_spans (span, kind, resource, owner, process, started, until, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (span) DO UPDATE SET process = excluded.process, until = excluded.until`
-	checkpoint = `UPDATE billing_spans SET until = ? WHERE process = ? AND process <> ''` // the latter names the partial index
+	checkpoint = `UPDATE billing_spans SET until = ? WHERE process = ? AND process <> ''` // <> '' makes it use the partial index
 	endSpan    = `UPDATE billing_spans SET until = ? WHERE resource = ? AND kind = ? AND until = ?`
 	spansOf    = `SELECT span, resource, owner, started, until, doc FROM billing_spans WHERE kind = ? AND until > ? AND started < ?`
 	readSpan   = `SELECT doc FROM billing_spans WHERE span = ?`
@@ -59,14 +59,14 @@ const (
 	openSpans  = `SELECT resource, doc FROM billing_spans WHERE kind = ? AND until = ?`
 )
 
-// Config is what a Meter stands on. DB and Clock are required.
+// Config configures a Meter. DB and Clock are required.
 type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
-	Logger *slog.Logger // nil: none
+	Logger *slog.Logger // may be nil
 }
 
-// Meter notes what runs. Its methods may be called from many goroutines.
+// Meter records spans. It is safe for concurrent use.
 type Meter struct {
 	Config
 	process string
@@ -74,11 +74,11 @@ type Meter struct {
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 
-	writing sync.Mutex // one flush at a time
-	mu      sync.Mutex // of all below
+	writing sync.Mutex // serializes flush
+	mu      sync.Mutex // guards the fields below
 	running map[key]*span
-	pending map[string]*span // by id: begun or ended since they were last written
-	behind  bool             // the last flush failed
+	pending map[string]*span // by id: started or ended since they were last written
+	failing bool             // the last flush failed
 }
 
 type key struct {
@@ -86,15 +86,15 @@ type key struct {
 	id   string
 }
 
-// span is a resource from a start to an end.
+// span is a billed span of a resource.
 type span struct {
 	Resource
 	id             string
-	started, until int64 // until is endless while it goes on
+	started, until int64 // until is endless while the span is running
 }
 
-// Open prepares the tables. The database stays the caller's to close, after the
-// Meter.
+// Open migrates the tables and starts a Meter. The caller must close the Meter, and then the
+// database.
 func Open(ctx context.Context, c Config) (*Meter, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -108,7 +108,7 @@ func Open(ctx context.Context, c Config) (*Meter, error) {
 	return m, nil
 }
 
-// Close ends what still runs, and notes it.
+// Close ends the running spans and writes them.
 func (m *Meter) Close() {
 	m.mu.Lock()
 	for _, s := range m.running {
@@ -126,14 +126,14 @@ func (m *Meter) Close() {
 
 func (m *Meter) now() int64 { return m.Clock.Now().UnixMilli() }
 
-// Start notes that a resource runs from now on. It does not wait.
+// Start starts a span of a resource. It doesn't block.
 func (m *Meter) Start(r Resource) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.start(r, m.now(), uuid.NewString())
 }
 
-// start begins a span. m is locked.
+// start starts a span. m is locked.
 func (m *Meter) start(r Resource, at int64, id string) {
 	if s := m.running[key{r.Kind, r.ID}]; s != nil {
 		m.end(s)
@@ -143,9 +143,9 @@ func (m *Meter) start(r Resource, at int64, id string) {
 	notify.Signal(m.dirty)
 }
 
-// Continue notes that a resource runs since a time, perhaps through an earlier process
-// that was killed meanwhile: it is billed for the time in between, too, and at the rates
-// that it had.
+// Continue starts the span of a resource that has been running since a time. If a killed
+// process has billed the same run, Continue continues its span at the same rates, so that
+// the time in between is billed, too.
 func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error {
 	at := since.UnixMilli()
 	id := fmt.Sprintf("%s %s %d", r.Kind, r.ID, at)
@@ -166,8 +166,7 @@ func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error
 	return err
 }
 
-// Stop notes that a resource runs no more. It does not wait. One that does not
-// run is ignored.
+// Stop ends the span of a resource, if it has one. It doesn't block.
 func (m *Meter) Stop(kind Kind, id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,7 +183,7 @@ func (m *Meter) end(s *span) {
 	notify.Signal(m.dirty)
 }
 
-// run writes what begins and ends as it happens, and now and then what goes on.
+// run writes spans when they start and end, and checkpoints, until ctx ends.
 func (m *Meter) run(ctx context.Context) {
 	timer := time.NewTimer(CheckpointEvery)
 	defer timer.Stop()
@@ -198,36 +197,36 @@ func (m *Meter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-m.dirty:
-			m.note(ctx, false)
+			m.flushAndLog(ctx, false)
 		case <-timer.C:
 			armed = false
-			m.note(ctx, true)
+			m.flushAndLog(ctx, true)
 		}
 	}
 }
 
-// busy tells whether there is something to write now and then.
+// busy reports whether checkpoints are needed.
 func (m *Meter) busy() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.running) > 0 || m.behind
+	return len(m.running) > 0 || m.failing
 }
 
-// Checkpoint notes now that what runs goes on. What can't be noted now is noted
-// later.
-func (m *Meter) Checkpoint(ctx context.Context) { m.note(ctx, true) }
+// Checkpoint writes a checkpoint now. If that fails, the Meter tries again later.
+func (m *Meter) Checkpoint(ctx context.Context) { m.flushAndLog(ctx, true) }
 
-// note is flush, and logs the first of several failures.
-func (m *Meter) note(ctx context.Context, all bool) {
+// flushAndLog calls flush and logs the first of consecutive failures.
+func (m *Meter) flushAndLog(ctx context.Context, all bool) {
 	m.mu.Lock()
-	failing := m.behind
+	failing := m.failing
 	m.mu.Unlock()
 	if err := m.flush(ctx, all); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 		m.Logger.ErrorContext(ctx, "what ran could not be noted for billing: trying again", "error", err)
 	}
 }
 
-// flush writes what began and ended, and with all what goes on, too.
+// flush writes the spans that started or ended and, if all is true, a checkpoint of the
+// running spans.
 func (m *Meter) flush(ctx context.Context, all bool) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
@@ -260,11 +259,11 @@ func (m *Meter) flush(ctx context.Context, all bool) error {
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.behind = err != nil; err != nil {
+	if m.failing = err != nil; err != nil {
 		return err
 	}
 	for _, s := range changed {
-		if current := m.pending[s.id]; current != nil && current.until == s.until { // it has not ended meanwhile
+		if current := m.pending[s.id]; current != nil && current.until == s.until { // unless it has just ended
 			delete(m.pending, s.id)
 		}
 	}

@@ -2,19 +2,19 @@ package billing
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 
-// Compute is what a worker, a pod or a node of a cluster runs on.
+// Compute is the compute of a worker, a pod or a node of a cluster.
 type Compute struct {
-	GPU   string // type; "" for CPUs
+	GPU   string // type; "" if it has CPUs
 	GPUs  int64
-	CPU   string // flavour
+	CPU   string // flavor
 	VCPUs int64
 	Disk  int64 // GB
 	Cloud string
-	Spot  bool // of a pod that may be interrupted
+	Spot  bool // the pod may be interrupted
 }
 
-// ForWorker is a worker of an endpoint at the prices of a catalog. The fee is part of the
-// price of its GPUs or CPUs.
+// ForWorker returns an endpoint's worker at the prices of a catalog. The rate of its GPUs or
+// CPUs includes the serverless fee.
 func ForWorker(offered *catalog.Catalog, id, endpoint string, c Compute) Resource {
 	r := Resource{Kind: Worker, ID: id, Owner: endpoint, GPUType: c.GPU, Disk: c.Disk}
 	r.Rates.Disk = Monthly(offered.Storage.Disk, c.Disk)
@@ -27,7 +27,7 @@ func ForWorker(offered *catalog.Catalog, id, endpoint string, c Compute) Resourc
 	return r
 }
 
-// ForPod is a pod at the prices of a catalog.
+// ForPod returns a pod at the prices of a catalog.
 func ForPod(offered *catalog.Catalog, id string, c Compute) Resource {
 	r := Resource{Kind: Pod, ID: id, Owner: id, GPUType: c.GPU, Disk: c.Disk}
 	r.Rates.Disk = Monthly(offered.Storage.Disk, c.Disk)
@@ -39,7 +39,7 @@ func ForPod(offered *catalog.Catalog, id string, c Compute) Resource {
 	return r
 }
 
-// ForCluster is a cluster of equal nodes at the prices of a catalog.
+// ForCluster returns a cluster of equal nodes at the prices of a catalog.
 func ForCluster(offered *catalog.Catalog, id string, nodes int64, c Compute) Resource {
 	return Resource{
 		Kind: Cluster, ID: id, Owner: id, GPUType: c.GPU, Disk: c.Disk * nodes,
@@ -51,7 +51,7 @@ func ForCluster(offered *catalog.Catalog, id string, nodes int64, c Compute) Res
 	}
 }
 
-// ForVolume is a network volume of a tier at the prices of a catalog.
+// ForVolume returns a network volume at the prices of a catalog.
 func ForVolume(offered *catalog.Catalog, id, tier, dataCenter string, size int64) Resource {
 	r := Resource{Kind: Volume, ID: id, Owner: id, DataCenters: []string{dataCenter}, Disk: size}
 	price := Monthly(offered.Storage.Volume(tier), size)

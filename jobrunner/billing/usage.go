@@ -10,17 +10,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Usage is what a resource cost in a bucket, and for how long it was billed there.
+// Usage is the cost and the billed time of a resource in a bucket.
 type Usage struct {
 	Resource
-	Bucket int // of the window
+	Bucket int // index in the window
 	Cost   Cost
 	Time   time.Duration
 }
 
-// Usage calls visit with what the resources of a kind cost in each bucket of a
-// window in which they were billed, up to now. One resource may come several times
-// for a bucket, as often as it was started in it.
+// Usage calls visit with the usage of a kind's resources in each bucket of a window, up to
+// now. It calls visit for each span, so a resource may come several times for a bucket.
 func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage)) error {
 	now := m.Clock.Wall().UnixMilli()
 	spans := m.inMemory(kind)
@@ -34,7 +33,7 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // an error of reading is in Err
+		defer func() { _ = rows.Close() }() // Err has the error of reading
 		for rows.Next() {
 			s := span{Resource: Resource{Kind: kind}}
 			var doc []byte
@@ -63,8 +62,8 @@ func (m *Meter) Usage(ctx context.Context, kind Kind, w Window, visit func(Usage
 	return nil
 }
 
-// inMemory are the spans that this process runs, as they stand, and those that are
-// not written yet.
+// inMemory returns the running spans of this process, up to now, and those that aren't
+// written yet.
 func (m *Meter) inMemory(kind Kind) (spans []span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,14 +81,14 @@ func (m *Meter) inMemory(kind Kind) (spans []span) {
 		add(s)
 	}
 	for _, s := range m.pending {
-		if s.until != endless { // the others run
+		if s.until != endless { // m.running has the others
 			add(s)
 		}
 	}
 	return spans
 }
 
-// visit splits a span at the bounds of a window.
+// visit splits a span at the bounds of a window, and calls visit for each part.
 func (s span) visit(w Window, visit func(Usage)) {
 	first, _ := slices.BinarySearchFunc(w.Bounds[1:], s.started, func(end time.Time, started int64) int { return cmp.Compare(end.UnixMilli(), started+1) })
 	for i := first; i < w.Len(); i++ {

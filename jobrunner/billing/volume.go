@@ -12,10 +12,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A volume is billed from its creation to its deletion, whether a jobrunner runs
-// or not. Its spans begin and end in the transactions that change it.
+// A volume is billed from its creation to its deletion, even while no jobrunner runs. The
+// transactions that change a volume also start and end its spans.
 
-// StartVolume begins the span of a volume, which no process runs.
+// StartVolume starts the span of a volume, which belongs to no process.
 func StartVolume(tx *sqldb.Tx, at time.Time, r Resource) error {
 	s := span{Resource: r, id: uuid.NewString(), started: at.UnixMilli()}
 	return s.write(tx, "", endless)
@@ -27,9 +27,8 @@ func StopVolume(tx *sqldb.Tx, at time.Time, id string) error {
 	return err
 }
 
-// SettleVolumes has the volumes that there are billed, and no others, each with its
-// rates: those of an older data folder have no span yet, and prices may have
-// changed.
+// SettleVolumes starts and ends spans so that exactly the given volumes are billed, at their
+// rates. Prices may have changed, and volumes of an old data folder have no span yet.
 func SettleVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 	open, err := openVolumes(tx)
 	if err != nil {
@@ -55,13 +54,13 @@ func SettleVolumes(tx *sqldb.Tx, at time.Time, volumes []Resource) error {
 	return nil
 }
 
-// openVolumes are the volumes that are billed, by id.
+// openVolumes returns the volumes with running spans, by id.
 func openVolumes(tx *sqldb.Tx) (open map[string]Resource, err error) {
 	rows, err := tx.Query(openSpans, string(Volume), int64(endless))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // an error of reading is in Err
+	defer func() { _ = rows.Close() }() // Err has the error of reading
 	open = map[string]Resource{}
 	for rows.Next() {
 		var id, doc string

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Bucket is a length of time by which costs are summed. Buckets begin at the full
-// hour, at midnight, on Monday, and on the first of a month and of a year, in UTC.
+// Bucket is the length of the intervals by which costs are summed. In UTC, buckets begin on
+// the hour, at midnight, on Monday, or on the first day of a month or year.
 type Bucket string
 
 // The lengths of buckets.
@@ -18,16 +18,16 @@ const (
 	Year  Bucket = "year"
 )
 
-// Buckets are their names, the shortest first.
+// Buckets lists the names of the lengths, the shortest first.
 var Buckets = []string{string(Hour), string(Day), string(Week), string(Month), string(Year)}
 
-// MaxBuckets is how many a window may have.
+// MaxBuckets is the maximum number of a window's buckets.
 const MaxBuckets = 10_000
 
-// DefaultPeriod is how long before now a window begins where nothing is said.
+// DefaultPeriod is the length of a window without a start.
 const DefaultPeriod = 30 * 24 * time.Hour
 
-// floor is the start of the bucket that a time is in.
+// floor returns the start of the bucket that contains t.
 func (b Bucket) floor(t time.Time) time.Time {
 	t = t.UTC()
 	switch b {
@@ -44,7 +44,7 @@ func (b Bucket) floor(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// step is the start of the bucket n after one that starts at a time.
+// step returns the start of the nth bucket after the one that starts at start.
 func (b Bucket) step(start time.Time, n int) time.Time {
 	switch b {
 	case Hour:
@@ -59,8 +59,7 @@ func (b Bucket) step(start time.Time, n int) time.Time {
 	return start.AddDate(0, 0, n)
 }
 
-// ceil is the end of the bucket that a time is in, or the time itself where one
-// starts there.
+// ceil returns the first start of a bucket that isn't before t.
 func (b Bucket) ceil(t time.Time) time.Time {
 	if start := b.floor(t); start.Before(t) {
 		return b.step(start, 1)
@@ -68,24 +67,23 @@ func (b Bucket) ceil(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// Window is a time of whole buckets. The bounds are the start of each, and the end
-// of the last one.
+// Window is a sequence of buckets.
 type Window struct {
 	Bucket Bucket
-	Bounds []time.Time
+	Bounds []time.Time // start of each bucket, and end of the last one
 }
 
-// Start is where the window begins.
+// Start returns the start of the first bucket.
 func (w Window) Start() time.Time { return w.Bounds[0] }
 
-// End is where it ends, exclusive.
+// End returns the exclusive end of the last bucket.
 func (w Window) End() time.Time { return w.Bounds[len(w.Bounds)-1] }
 
-// Len is the number of buckets.
+// Len returns the number of buckets.
 func (w Window) Len() int { return len(w.Bounds) - 1 }
 
-// Between is the window of the buckets that a time touches. The error says, for
-// people, why there is none.
+// Between returns the window of all buckets that overlap the time from start to end. Its
+// errors are for clients.
 func Between(b Bucket, start, end time.Time) (Window, error) {
 	if !start.Before(end) {
 		return Window{}, fmt.Errorf("startTime (%s) is not before endTime (%s): without them a period begins 30 days ago and ends now", start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339))
@@ -100,7 +98,7 @@ func Between(b Bucket, start, end time.Time) (Window, error) {
 	return w, nil
 }
 
-// Last is the window of the last n buckets, with the one that now is in.
+// Last returns the window of the last n buckets, including the current one.
 func Last(b Bucket, n int64, now time.Time) (Window, error) {
 	if n > MaxBuckets {
 		return Window{}, tooMany(b)

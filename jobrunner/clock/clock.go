@@ -1,5 +1,5 @@
-// Package clock is the jobrunner's time. Whatever reads the time or waits for
-// it does so through one Clock, so that time is a value like any other.
+// Package clock provides the jobrunner's time. All code reads the time and waits by one
+// Clock, so that tests and users can advance it.
 package clock
 
 import (
@@ -10,51 +10,50 @@ import (
 	"time"
 )
 
-// Clock is the time at which it was first read plus the time that passed since
-// by the monotonic clock, an offset, which starts at zero and which Advance alone
-// moves, and a correction of this machine's time. A jump of the machine's clock
-// does not count (jump.go). The zero Clock is ready for use. Inside a
-// testing/synctest bubble, where real time is virtual, so is the Clock's.
+// Clock is a clock that can be advanced. Its time is the time of day at its first use, plus
+// the monotonic time since then, the offset of Advance, and the correction of Correct. It
+// ignores jumps of the machine's clock (jump.go). The zero Clock is ready to use. Inside a
+// testing/synctest bubble it uses the bubble's time.
 type Clock struct {
 	wall  func() time.Time // nil: time.Now
 	start atomic.Pointer[reading]
-	ahead atomic.Int64 // nanoseconds by which jumps have put the time of day ahead of Now
+	ahead atomic.Int64 // nanoseconds by which the time of day is ahead of Now, after jumps
 
-	offset    atomic.Int64 // nanoseconds
-	corrected atomic.Bool
-	wrong     atomic.Int64  // nanoseconds that this machine's time is behind
-	stands    atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
-	signs     atomic.Uint64 // counts timers and work, begun and ended
-	calls     atomic.Uint64 // goroutines that are in a call of the system for long, as for signals, plus one; 0: not known
+	offset     atomic.Int64 // nanoseconds
+	corrected  atomic.Bool
+	correction atomic.Int64  // nanoseconds by which this machine's time is behind
+	stoppedAt  atomic.Int64  // Unix nanoseconds; 0: the clock runs
+	events     atomic.Uint64 // counts starts and ends of timers and work
+	calls      atomic.Uint64 // goroutines in long system calls, such as for signals, plus one; 0: unknown
 
 	mu      sync.Mutex
 	pending map[*Timer]bool
-	works   map[*work]bool // that go on
+	works   map[*work]bool // in progress
 }
 
 type work struct{ begun time.Time } // in real time
 
-// Now is the time.
+// Now returns the time.
 func (c *Clock) Now() time.Time {
 	now := c.passed()
-	if at := c.stands.Load(); at != 0 {
+	if at := c.stoppedAt.Load(); at != 0 {
 		now = time.Unix(0, at)
 	}
-	return now.Add(time.Duration(c.offset.Load() + c.wrong.Load()))
+	return now.Add(time.Duration(c.offset.Load() + c.correction.Load()))
 }
 
-// Stop makes the time stand still, for good: Advance alone moves it from now on,
-// so that a test sees the same however long this machine takes.
+// Stop stops the clock for good. Only Advance moves it then, so that tests don't depend on
+// the speed of the machine.
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stands.CompareAndSwap(0, c.passed().UnixNano())
+	c.stoppedAt.CompareAndSwap(0, c.passed().UnixNano())
 	for t := range c.pending {
 		t.real.Stop()
 	}
 }
 
-// Timer sends the time on C once, when its duration has passed.
+// Timer sends the time on C once, after its duration.
 type Timer struct {
 	C <-chan time.Time
 
@@ -74,17 +73,17 @@ func (c *Clock) NewTimer(d time.Duration) *Timer {
 		c.pending = map[*Timer]bool{}
 	}
 	c.pending[t] = true
-	c.signs.Add(1)
+	c.events.Add(1)
 	t.due = c.Now().Add(d)
 	t.real = time.AfterFunc(d, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		// It may have begun to fire when the clock was stopped.
-		if c.stands.Load() == 0 {
+		// The clock may have been stopped meanwhile.
+		if c.stoppedAt.Load() == 0 {
 			t.fire()
 		}
 	})
-	if c.stands.Load() != 0 {
+	if c.stoppedAt.Load() != 0 {
 		t.real.Stop()
 		if d <= 0 {
 			t.fire()
@@ -103,18 +102,18 @@ func (t *Timer) fire() {
 
 func (t *Timer) end() {
 	delete(t.clock.pending, t)
-	t.clock.signs.Add(1)
+	t.clock.events.Add(1)
 	t.real.Stop()
 }
 
-// Stop ends a timer that is not needed any more.
+// Stop stops the timer.
 func (t *Timer) Stop() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
 	t.end()
 }
 
-// Sleep waits for the duration, or for the end of ctx, whose error it answers.
+// Sleep waits for the duration. If ctx ends first, Sleep returns its error.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	t := c.NewTimer(d)
 	defer t.Stop()
@@ -126,8 +125,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Work says that something goes on that an advance should wait for before the
-// time moves on: what it answers is called at its end.
+// Work makes Advance wait for a piece of work until end is called.
 func (c *Clock) Work() (end func()) {
 	w := &work{time.Now()}
 	c.mu.Lock()
@@ -136,16 +134,16 @@ func (c *Clock) Work() (end func()) {
 		c.works = map[*work]bool{}
 	}
 	c.works[w] = true
-	c.signs.Add(1)
+	c.events.Add(1)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.works, w)
-		c.signs.Add(1)
+		c.events.Add(1)
 	}
 }
 
-// working tells whether something goes on that has not taken all patience.
+// working reports whether any work is in progress that is younger than workPatience.
 func (c *Clock) working() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,10 +155,9 @@ func (c *Clock) working() bool {
 	return false
 }
 
-// Advance moves the time forward. What goes on is let end first. Timers that
-// fall due fire one after the other, each at its own time, and what they wake
-// gets a moment to act on it and to begin timers of its own, which may fall due
-// as well.
+// Advance moves the time forward. It fires due timers one by one, each at its own time.
+// Before the first and after each timer it waits until the goroutines have settled: they may
+// start further timers, which can also fall due.
 func (c *Clock) Advance(d time.Duration) {
 	c.settle()
 	for target := c.Now().Add(d); c.step(target); {
@@ -168,8 +165,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// step moves the time to the next timer up to target and fires it, or else to
-// target, after which there is no other step.
+// step moves the time to the next timer before target and fires it. If there is none, it
+// moves the time to target and returns false.
 func (c *Clock) step(target time.Time) (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +182,7 @@ func (c *Clock) step(target time.Time) (more bool) {
 		return true
 	}
 	c.moveTo(target)
-	if c.stands.Load() == 0 {
+	if c.stoppedAt.Load() == 0 {
 		for t := range c.pending {
 			t.real.Reset(t.due.Sub(c.Now()))
 		}
@@ -199,19 +196,18 @@ func (c *Clock) moveTo(t time.Time) {
 	}
 }
 
-// What a fired timer wakes has acted when nothing works and no goroutine is
-// left to run. A process that always has some is not waited for beyond patience,
-// what is in calls of the system for so long need not end, and work that does
-// not end is waited for once.
 const (
 	pause        = 500 * time.Microsecond
-	patience     = 100 * time.Millisecond
-	workPatience = time.Second // a call of another process, on a busy machine
+	patience     = 100 * time.Millisecond // for goroutines that never wait
+	workPatience = time.Second            // for work, such as a call of another process
 )
 
+// settle waits until no work is in progress and all goroutines wait. It gives up after
+// patience if some goroutine always runs, and ignores goroutines that stay in system calls
+// for that long. It waits at most workPatience for work.
 func (c *Clock) settle() {
 	start := time.Now()
-	quiet, enough := 0, quietLooks // looks in a row at which nothing had gone on
+	quiet, enough := 0, quietLooks // consecutive looks without activity
 	first := c.calls.Load() == 0
 	if first {
 		enough = firstLooks
@@ -242,18 +238,18 @@ func (c *Clock) settle() {
 	}
 }
 
-// quietLooks is more than one: a request may have been passed on between a poll
-// of the network and the look after it.
+// quietLooks is more than one, because a request may be forwarded between the poll of the
+// network and the look after it.
 const quietLooks = 2
 
-// firstLooks learn how many goroutines are in calls of the system for good: one
-// that is in a short call, and not let run, must not count as one of those.
+// firstLooks is the number of looks of the first settle, which learns how many goroutines
+// are in system calls permanently. It must not count a goroutine in a short system call.
 const firstLooks = 8
 
-// activity changes with each timer and piece of work that begins or ends, and
-// with each goroutine that begins, as those of a connection do.
+// activity returns a number that changes whenever a timer or work starts or ends, or a
+// goroutine starts, as for a connection.
 func (c *Clock) activity() uint64 {
 	created := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
 	metrics.Read(created)
-	return c.signs.Load() + created[0].Value.Uint64()
+	return c.events.Load() + created[0].Value.Uint64()
 }

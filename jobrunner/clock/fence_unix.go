@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// fence is a pipe in the process. A byte in it passes the runtime's network
-// poller behind all that came in before.
+// fence is a pipe within the process. The runtime's network poller handles a byte in it
+// after everything that arrived earlier.
 type fence struct {
 	write *os.File
 	read  syscall.RawConn
@@ -28,22 +28,21 @@ var networkFence = sync.OnceValue(func() *fence {
 	return &fence{write, conn}
 })
 
-// pollNetwork waits until the goroutines that wait for a connection have been
-// woken, where one has data or was opened by now. On a busy machine the kernel
-// may take long to let the thread run that polls for them, and until then they
-// look as if they rested.
+// pollNetwork waits until the network poller has woken the goroutines whose connections
+// already have data or were already opened. On a busy machine the poller's thread may run
+// late, and until then these goroutines seem to wait.
 func pollNetwork() {
 	f := networkFence()
 	if f == nil {
-		return // too many open files: less is waited for
+		return // too many open files
 	}
 	sent := false
-	// Its error is that of a closed file, which this one never is.
+	// Read fails only if the file is closed, which it never is.
 	_ = f.read.Read(func(fd uintptr) (done bool) {
 		if !sent {
 			sent = true
 			_, err := f.write.Write([]byte{0})
-			return err != nil // else the poller says when the byte is there
+			return err != nil // otherwise wait for the poller to report the byte
 		}
 		for {
 			n, err := syscall.Read(int(fd), make([]byte, 1))

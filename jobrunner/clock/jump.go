@@ -2,15 +2,14 @@ package clock
 
 import "time"
 
-// Durations go by the monotonic clock: nothing times out early, late or never
-// because the time of day jumped, as when a machine wakes up, or its clock is
-// set. Until the process ends, Now goes on as if there had been no jump; Wall is
-// the time of day, for what people read.
+// Durations follow the monotonic clock, so that timeouts don't depend on jumps of the time
+// of day, as when a machine wakes up or its clock is set. Now ignores jumps until the
+// process ends. Wall returns the time of day, for timestamps that people read.
 
-// reading is the time of day at a moment, and that moment by the monotonic clock.
+// reading is a simultaneous reading of the time of day and the monotonic clock.
 type reading struct{ wall, monotonic time.Time }
 
-// New is a Clock that takes the time of day from wall: for tests of its jumps.
+// New returns a Clock that reads the time of day from wall, for tests of jumps.
 func New(wall func() time.Time) *Clock { return &Clock{wall: wall} }
 
 func (c *Clock) timeOfDay() time.Time {
@@ -20,7 +19,7 @@ func (c *Clock) timeOfDay() time.Time {
 	return time.Now()
 }
 
-// passed is the time by this machine's clocks alone.
+// passed returns the time of this machine, without offset and correction.
 func (c *Clock) passed() time.Time {
 	start := c.start.Load()
 	if start == nil {
@@ -30,21 +29,21 @@ func (c *Clock) passed() time.Time {
 	return start.wall.Add(time.Since(start.monotonic))
 }
 
-// Wall is the time of day.
+// Wall returns the time of day.
 func (c *Clock) Wall() time.Time { return c.Now().Add(time.Duration(c.ahead.Load())) }
 
-// minJump is what counts as a jump: more than a clock is ever slewed by, or a
-// measurement over a network is wrong by.
+// minJump is the least difference that counts as a jump. Slewing a clock and measuring over
+// a network cause smaller differences.
 const minJump = 2 * time.Second
 
-// Look compares the time of day with the time that passed. It answers by how
-// much the time of day has jumped since the last look: 0 for not at all, less
-// than 0 for backward.
+// Look compares the time of day with the monotonic clock. It returns by how much the time of
+// day has jumped since the last Look; a negative jump is backward.
 func (c *Clock) Look() (jump time.Duration) {
-	return c.note(c.timeOfDay().Round(0).Sub(c.passed().Round(0)))
+	return c.setAhead(c.timeOfDay().Round(0).Sub(c.passed().Round(0)))
 }
 
-func (c *Clock) note(ahead time.Duration) (jump time.Duration) {
+// setAhead records by how much the time of day is ahead, if that is a jump.
+func (c *Clock) setAhead(ahead time.Duration) (jump time.Duration) {
 	jump = ahead - time.Duration(c.ahead.Load())
 	if jump.Abs() < minJump {
 		return 0
@@ -53,24 +52,23 @@ func (c *Clock) note(ahead time.Duration) (jump time.Duration) {
 	return jump
 }
 
-// Correct says how far the time that passed here is behind the one that counts,
-// of a database that several machines share: ahead, where it is negative. The
-// first time that decides what Now is; later, small differences do, and a large
-// one is a jump of the other clock, which is answered as Look does. Timers wait
-// as long as they would have. Differences that a measurement over a network may
-// well have are ignored.
+// Correct sets Now by the clock of a database that several machines share. behind is how far
+// Passed is behind that clock; it may be negative. The first call always corrects Now. A
+// later call ignores small differences, which come from the measurement, and treats a large
+// one as a jump of the other clock, which it returns as Look does. Running timers keep their
+// durations.
 func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
-	first, differs := !c.corrected.Swap(true), behind-time.Duration(c.wrong.Load())
-	if !first && differs.Abs() >= minJump {
-		return c.note(differs)
+	first, difference := !c.corrected.Swap(true), behind-time.Duration(c.correction.Load())
+	if !first && difference.Abs() >= minJump {
+		return c.setAhead(difference)
 	}
-	if differs.Abs() > tolerance {
-		c.wrong.Store(int64(behind))
+	if difference.Abs() > tolerance {
+		c.correction.Store(int64(behind))
 	}
-	return c.note(0) // what had jumped is back
+	return c.setAhead(0) // the other clock may have jumped back
 }
 
 const tolerance = 100 * time.Millisecond
 
-// Passed is the time that Correct compares.
+// Passed returns the time for the comparison with the database's clock; see Correct.
 func (c *Clock) Passed() time.Time { return c.passed() }
