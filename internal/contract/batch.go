@@ -6,14 +6,14 @@ const pageOfBatches = "changes of November 2026: batch jobs"
 var batch = rows(Jobs, "batch", pageOfBatches,
 	f("id", "string", Read, must(Read)),
 	f("endpointId", "string", Read),
-	f("name", "string", Read, note("chosen by us; only if one was set")),
-	f("status", "string", Read, must(Read), oneOf("DRAFT", "FINALIZED", "FAILED", "CANCELLED"), note("done: requestCompleted + requestFailed = requestTotal")),
+	f("name", "string", Read, note("chosen by this project; only if set")),
+	f("status", "string", Read, must(Read), oneOf("DRAFT", "FINALIZED", "FAILED", "CANCELLED"), note("finished if requestCompleted + requestFailed = requestTotal")),
 	f("requestTotal", "integer", Read, atLeast(0)),
 	f("requestInProgress", "integer", Read, atLeast(0)),
 	f("requestCompleted", "integer", Read, atLeast(0)),
 	f("requestFailed", "integer", Read, atLeast(0)),
 	f("createdAt", "integer", Read, unit("ms since 1970")),
-	f("requestIds", "[]string", Read, note("chosen by us; of the requests just added")),
+	f("requestIds", "[]string", Read, note("chosen by this project; the requests just added")),
 )
 
 // batchPage are the members of a page.
@@ -33,21 +33,21 @@ var (
 )
 
 var operationsBatch = []Operation{
-	op("POST", "/batch", "batch", 200, pageOfBatches, fails(400, 413), says("a JSON array of requests, which may be empty; answers id and status DRAFT")),
+	op("POST", "/batch", "batch", 200, pageOfBatches, fails(400, 413), opNote("a JSON array of requests, possibly empty; returns id and status DRAFT")),
 	op("GET", "/batch", "batchList", 200, pageOfBatches, query("offset", "limit"), fails(400)),
 	op("GET", "/batch/{id}", "batch", 200, pageOfBatches),
-	op("PUT", "/batch/{id}", "batch", 200, pageOfBatches, fails(400, 413), says("the name, a string of at most 255 characters")),
-	op("POST", "/batch/{id}/requests", "batch", 200, pageOfBatches, fails(400, 413), says("`{\"requests\": [{\"input\": {…}}]}`, to a DRAFT alone; body up to 10 MiB")),
+	op("PUT", "/batch/{id}", "batch", 200, pageOfBatches, fails(400, 413), opNote("the name, a string of at most 255 characters")),
+	op("POST", "/batch/{id}/requests", "batch", 200, pageOfBatches, fails(400, 413), opNote("`{\"requests\": [{\"input\": {…}}]}`, only to a DRAFT; body up to 10 MiB")),
 	op("GET", "/batch/{id}/requests", "batchResults", 200, pageOfBatches, query("offset", "limit"), fails(400)),
-	op("DELETE", "/batch/{id}/requests/{requestId}", "batch", 200, pageOfBatches, fails(400), says("a DRAFT alone")),
-	op("POST", "/batch/{id}/finalize", "batch", 200, pageOfBatches, fails(400), says("DRAFT → FINALIZED")),
-	op("POST", "/batch/{id}/cancel", "batch", 200, pageOfBatches, says("drops what waits; CANCELLED once nothing runs")),
+	op("DELETE", "/batch/{id}/requests/{requestId}", "batch", 200, pageOfBatches, fails(400), opNote("only of a DRAFT")),
+	op("POST", "/batch/{id}/finalize", "batch", 200, pageOfBatches, fails(400), opNote("DRAFT → FINALIZED")),
+	op("POST", "/batch/{id}/cancel", "batch", 200, pageOfBatches, opNote("drops waiting requests; CANCELLED when nothing runs")),
 }
 
 var choicesOnBatches = []Choice{
-	{"Batches", "The page prints the answers of create, summary and results alone.", "Every other operation answers the summary, which has a `name` if one was set by PUT `{\"name\": \"…\"}`. Lists of batches have the paging of results: `offset`, `limit` (1 to 1000, default 50), else 400."},
-	{"Errors of a batch", "The page prints none.", "404 for an unknown batch or request; 400 for what its state or 5,000 requests forbid, and then nothing is changed; 429 for the 11th active batch: drafts, and batches with requests that have not ended, are active. Finalize and cancel may be repeated; a batch that is done stays FINALIZED."},
-	{"Requests of a batch", "The page shows an `input` alone.", "A request with a webhook, policy or s3Config is 400. It is IN_QUEUE until it runs, also in a draft; dropped ones are CANCELLED, and those that timed out count as failed. `/status`, `/health`, `/requests` and `/purge-queue` are about the jobs of `/run` and `/runsync`."},
-	{"Times of a batch", "The page prints none.", "Drafts are deleted after 7 days. Requests may run for 7 days from finalize; what waits then is dropped, and the batch is FAILED once nothing runs. It is deleted with its results 8 days after finalize."},
-	{"Workers of a batch", "The page: separate workers, start not guaranteed.", "As many as `workersMax` beside the endpoint's own, none without requests, and no part of its health. They take GPUs that nobody waits for; if a worker of any endpoint waits for one, a batch's worker is killed for it, and its requests are queued again."},
+	{"Batches", "The page prints the responses of create, summary and results alone.", "All other operations return the summary. PUT `{\"name\": \"…\"}` sets its `name`. Lists have `offset` and `limit` (1 to 1000, default 50), as results do; invalid values are 400."},
+	{"Errors of a batch", "The page prints none.", "404 for an unknown batch or request; 400, without any change, if its state or the limit of 5,000 requests forbids it; 429 for the 11th active batch. Drafts and batches with unfinished requests are active. Finalize and cancel are idempotent; a finished batch stays FINALIZED."},
+	{"Requests of a batch", "The page shows an `input` alone.", "A request with a webhook, policy or s3Config is 400. It is IN_QUEUE until it runs, also in a draft. Dropped requests are CANCELLED; timed-out ones count as failed. `/status`, `/health`, `/requests` and `/purge-queue` exclude batches."},
+	{"Times of a batch", "The page prints none.", "Drafts are deleted after 7 days. Requests may start for 7 days after finalize; then waiting ones are dropped, and the batch is FAILED when nothing runs. It is deleted with its results 8 days after finalize."},
+	{"Workers of a batch", "The page: separate workers, start not guaranteed.", "Up to `workersMax` in addition to the endpoint's own, only while there are requests; health excludes them. They use GPUs that no other worker waits for. If one does, a batch worker is killed and its requests are queued again."},
 }

@@ -8,9 +8,9 @@ import (
 var billingV1 = rows(V1, "billing", "v1 document: BillingRecord",
 	f("amount", "number", Read, unit("USD")),
 	f("diskSpaceBilledGb", "integer", Read, unit("GB")),
-	f("endpointId", "string", Read, note("where grouped by it")),
-	f("gpuTypeId", "string", Read, known(GPUTypeIDs), note("where grouped by it")),
-	f("podId", "string", Read, note("where grouped by it; of an endpoint, that of a worker")),
+	f("endpointId", "string", Read, note("if grouped by it")),
+	f("gpuTypeId", "string", Read, known(GPUTypeIDs), note("if grouped by it")),
+	f("podId", "string", Read, note("if grouped by it; of an endpoint, a worker's")),
 	f("time", "string", Read, note("RFC 3339, the start of the bucket")),
 	f("timeBilledMs", "integer", Read, unit("ms")),
 )

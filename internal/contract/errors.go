@@ -2,7 +2,7 @@ package contract
 
 var errorV1 = rows(V1, "error", "description: Errors",
 	f("message", "string", Read, must(Read)),
-	f("error", "string", Read, from("field notes: Management v1"), note("the form of some live deployments, in place of message: read, never sent")),
+	f("error", "string", Read, from("field notes: Management v1"), note("some live deployments return it instead of message; read, never sent")),
 	f("status", "integer", Read, from("field notes: Management v1"), note("beside error")),
 )
 

@@ -4,7 +4,7 @@ var networkVolumeV1 = rows(V1, "networkVolume", "v1 document: NetworkVolumeCreat
 	f("id", "string", Read, must(Read), from("description: Network volume")),
 	f("name", "string", every, must(Create|Read), atLeast(1), note("need not be unique")),
 	f("size", "integer", sent, must(Create), between(0, 4000), unit("GB"), from("description: Limits"), note("an update must exceed the current size")),
-	f("size", "integer", Read, must(Read), unit("GB"), from("description: Network volume"), note("up to 4096 where v2 made it")),
+	f("size", "integer", Read, must(Read), unit("GB"), from("description: Network volume"), note("up to 4096 if created by v2")),
 	f("dataCenterId", "string", Create|Read, is("dataCenter"), must(Create|Read), known(DataCenterIDs), atLeast(1)),
 )
 

@@ -31,4 +31,4 @@ func op(method, path, resource string, success int, source string, details ...de
 func query(names ...string) detail { return func(o *Operation) { o.Query = names } }
 func or(success int) detail        { return func(o *Operation) { o.Success = append(o.Success, success) } }
 func fails(codes ...int) detail    { return func(o *Operation) { o.Errors = codes } }
-func says(text string) detail      { return func(o *Operation) { o.Note = text } }
+func opNote(text string) detail    { return func(o *Operation) { o.Note = text } }

@@ -18,7 +18,7 @@ func Markdown() string {
 		title, text string
 	}{
 		{V1, "Management API v1", "Paths follow `{base_url}/v1`. Bodies are flat, lists are bare arrays. Retired on 15 November 2026."},
-		{V2, "Management API v2", "Paths follow `{base_url}/v2`. Bodies are nested, lists are objects with one list in them, errors are `application/problem+json` (RFC 9457)."},
+		{V2, "Management API v2", "Paths follow `{base_url}/v2`. Bodies are nested, lists are objects that contain one list, errors are `application/problem+json` (RFC 9457)."},
 		{Jobs, "Job API", "Paths follow `{queue_url}/v2/{endpoint_id}`, or `{queue_url}/live/v2/{endpoint_id}` for the dialect that the public SDKs speak."},
 	} {
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
@@ -26,11 +26,11 @@ func Markdown() string {
 			writeOperations(&doc, api.api)
 		}
 		if api.api == V1 {
-			doc.WriteString("\nIts operations and members are in `/v1/openapi.json` and `/v1/docs` of a jobrunner, which come from the same table.\n")
+			doc.WriteString("\nA jobrunner's `/v1/openapi.json` and `/v1/docs`, generated from the same table, have its operations and members.\n")
 			continue
 		}
 		if api.api == V2 {
-			doc.WriteString("\nMembers of what can only be read, such as billing records and the catalog, are in `/v2/openapi.json` and `/v2/docs` of a jobrunner, which come from the same table.\n")
+			doc.WriteString("\nA jobrunner's `/v2/openapi.json` and `/v2/docs`, generated from the same table, also have read-only kinds such as billing records and the catalog.\n")
 		}
 		for _, resource := range inTableOrder(api.api) {
 			if isPrinted(api.api, resource) {
@@ -43,7 +43,7 @@ func Markdown() string {
 	return doc.String()
 }
 
-// isPrinted leaves out what no request body has, but for errors.
+// isPrinted reports whether a resource has a section: v1 and v2 leave out read-only ones, except errors.
 func isPrinted(api API, resource string) bool {
 	return api == Jobs || resource == "error" || slices.ContainsFunc(Fields, func(f Field) bool {
 		return f.API == api && f.Resource == resource && f.Use&sent != 0
@@ -54,7 +54,7 @@ const introduction = `# The contract
 
 <!-- Printed from internal/contract; to renew it: go generate ./internal/contract -->
 
-What the management APIs and the job API accept and answer. The client, the jobrunner and the provider are
+What the management APIs and the job API accept and return. The client, the jobrunner and the provider are
 tested against this table, field by field.
 
 Its sources, in this order: the *service description*, the *v1 document* and *v2 document* (the OpenAPI
@@ -63,14 +63,14 @@ If they differ or are silent, [Choices](#choices) says what this project does.
 
 | Column | Meaning |
 |---|---|
-| Member | Path in the body; ` + "`a[].b`" + ` is b in each object of the list a. |
+| Member | Path in the body; ` + "`a[].b`" + ` is member b of each object in the list a. |
 | Bodies | C create, U update, R response. A star: required if the object around it is present. |
-| Rules | Default in a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps what it omits. |
+| Rules | Default in a create body, bounds (of a string's or list's length), accepted values, notes. An update keeps omitted members. |
 `
 
 func writeOperations(doc *strings.Builder, api API) {
 	common := commonErrors(api)
-	fmt.Fprintf(doc, "\n### Operations\n\nBesides its own failures, each operation may answer %s.\n", numbers(common))
+	fmt.Fprintf(doc, "\n### Operations\n\nEach operation may also return %s.\n", numbers(common))
 	doc.WriteString("\n| Operation | Members | Status | Query and notes |\n|---|---|---|---|\n")
 	for _, o := range Operations {
 		if o.API == api {
@@ -81,7 +81,7 @@ func writeOperations(doc *strings.Builder, api API) {
 	}
 }
 
-// commonErrors are the codes that all operations of an API may answer.
+// commonErrors returns the codes that all operations of an API may return.
 func commonErrors(api API) []int {
 	var common []int
 	for i, o := range slices.DeleteFunc(slices.Clone(Operations), func(o Operation) bool { return o.API != api }) {
@@ -110,7 +110,7 @@ func writeFields(doc *strings.Builder, api API, resource string) {
 	}
 }
 
-// hasRules tells whether a row says more than the type.
+// hasRules reports whether a row has more than a type.
 func hasRules(r []string) bool { return strings.ContainsAny(r[2], ";`") }
 
 func rowsOf(api API, resource string) (rows [][]string) {
@@ -123,14 +123,14 @@ func rowsOf(api API, resource string) (rows [][]string) {
 }
 
 func writeKnownValues(doc *strings.Builder) {
-	doc.WriteString("\n## Known values\n\nOpen lists: what the sources name. A deployment may know more, and nothing is refused for not being listed.\n")
+	doc.WriteString("\n## Known values\n\nValues that the sources name. The lists are open: a deployment may have more, and unlisted values are accepted.\n")
 	for _, list := range openLists {
 		fmt.Fprintf(doc, "\n### %s\n\n%s\n", list.title, codes(list.values))
 	}
 }
 
 func writeChoices(doc *strings.Builder) {
-	doc.WriteString("\n## Choices\n\nWhat this project does where its sources differ or are silent. `internal/contract/choices.go` has what each source says.\n")
+	doc.WriteString("\n## Choices\n\nWhat this project does if its sources differ or are silent. `internal/contract/choices.go` quotes the sources.\n")
 	for _, group := range choiceGroups {
 		fmt.Fprintf(doc, "\n### %s\n\n| Topic | Chosen |\n|---|---|\n", group.title)
 		for _, c := range group.choices {
@@ -218,7 +218,7 @@ func values(f Field) string {
 	case len(f.Enum) > 0:
 		facts = append(facts, codes(f.Enum))
 	}
-	if f.Form != nil {
+	if f.Form != nil && !f.Open {
 		facts = append(facts, strings.ReplaceAll(f.Form.Words, "<", `\<`))
 	}
 	if f.Power2 {
@@ -297,7 +297,7 @@ func codes(all []string) string {
 	return strings.Join(text, ", ")
 }
 
-// row writes one line of a table. A bar would end its cell, also within code.
+// row writes one line of a table. A bar would end its cell, even within code.
 func row(doc *strings.Builder, cells ...string) {
 	for _, cell := range cells {
 		doc.WriteString("| " + strings.ReplaceAll(cell, "|", `\|`) + " ")

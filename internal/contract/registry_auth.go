@@ -9,7 +9,7 @@ var registryAuthV1 = rows(V1, "registryAuth", "v1 document: ContainerRegistryAut
 
 var registryAuthV2 = rows(V2, "registryAuth", "v2 document: CreateRegistryRequest",
 	f("id", "string", Read, must(Read), from("v2 document: Registry")),
-	f("name", "string", Create|Read, must(Create|Read), between(1, 191), note("unique among registry auths, as v1 demands; no update exists; the maximum lengths are in the changes of November 2026")),
+	f("name", "string", Create|Read, must(Create|Read), between(1, 191), note("unique among registry auths; no update exists; maximum lengths: changes of November 2026")),
 	f("username", "string", Create, must(Create), between(1, 191), note("never returned")),
 	f("password", "string", Create, must(Create), between(1, 16384), secret, note("never returned")),
 )
