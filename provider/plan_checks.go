@@ -20,8 +20,7 @@ import (
 
 const ceilingVariable = "GPUCLOUD_MAX_HOURLY_COST"
 
-// planCheckAttributes choose what a plan is held against the catalog for, and the cost
-// ceiling.
+// planCheckAttributes are the settings of the catalog checks and the cost limit.
 var planCheckAttributes = map[string]schema.Attribute{
 	"max_hourly_cost": schema.NumberAttribute{
 		Optional:            true,
@@ -56,8 +55,8 @@ type planChecks struct {
 	Cost        types.String `tfsdk:"cost"`
 }
 
-// catalogSettings are the checks that the block asks for. An unknown one is as if left
-// out.
+// catalogSettings returns the checks that the block configures. An unknown check uses its
+// default.
 func (s settings) catalogSettings(ctx context.Context, diags *diag.Diagnostics) catalog.Settings {
 	var checks planChecks
 	if !s.PlanChecks.IsNull() && !s.PlanChecks.IsUnknown() {
@@ -77,7 +76,7 @@ func levelOr(configured types.String, otherwise catalog.Level) catalog.Level {
 	return otherwise
 }
 
-// ceiling is max_hourly_cost of the block, else of the environment.
+// ceiling returns the cost limit from the block or else from the environment.
 func (s settings) ceiling(diags *diag.Diagnostics) catalog.Ceiling {
 	usd, source := s.MaxHourlyCost, "max_hourly_cost of the provider block"
 	if text, from := attributeOrEnv(types.StringNull(), ceilingVariable); usd.IsNull() && text != "" {

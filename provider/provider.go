@@ -1,5 +1,5 @@
-// Package provider is the gpucloud provider: its block in the configuration,
-// and the list of what it manages.
+// Package provider implements the gpucloud provider: its provider block and its lists of
+// resources, data sources, functions and actions.
 package provider
 
 import (
@@ -39,11 +39,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// New returns the constructor of the provider, as a given release.
+// New returns the constructor of the provider for a release.
 func New(version string) func() provider.Provider { return Through(version, nil) }
 
-// Through is New with connections of the caller's own, for tests in memory; nil
-// is the network.
+// Through is New with a custom transport for tests. A nil transport uses the network.
 func Through(version string, transport http.RoundTripper) func() provider.Provider {
 	return func() provider.Provider { return &gpucloud{version: version, transport: transport} }
 }
@@ -53,8 +52,7 @@ type gpucloud struct {
 	transport http.RoundTripper
 }
 
-// settings is the provider block. Each setting but plan_checks has a variable that stands
-// in for it.
+// settings is the provider block. Each setting except plan_checks has an environment variable.
 type settings struct {
 	Service    types.String `tfsdk:"service"`
 	BaseURL    types.String `tfsdk:"base_url"`
@@ -114,7 +112,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	var block settings
 	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
 	if resp.Diagnostics.HasError() || block.unknown() {
-		return // a plan goes on without the API as far as it can
+		return // without the API, a plan does what it can
 	}
 	s, checks := block.resolve(&resp.Diagnostics), block.catalogSettings(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -122,17 +120,17 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (Terraform %s, or OpenTofu)", p.version, req.TerraformVersion)
 	s.Transport, s.Log = p.transport, logRequest
-	s.SharedReads = true // one configured provider is one walk of Terraform
+	s.SharedReads = true // Terraform configures a provider once per walk
 	client, err := api.New(s)
 	if err != nil {
-		at, said := "base_url", err.Error()
-		if wrong, ok := errors.AsType[*api.SettingError](err); ok {
-			at = wrong.Setting
+		at, problem := "base_url", err.Error()
+		if invalid, ok := errors.AsType[*api.SettingError](err); ok {
+			at = invalid.Setting
 			if variable := block.variable(at); variable != "" {
-				said = variable + " " + wrong.Problem
+				problem = variable + " " + invalid.Problem
 			}
 		}
-		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, said)
+		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, problem)
 		return
 	}
 	if s.Version == api.V1 {
@@ -147,7 +145,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	run.Catalog = catalog.New(client, checks)
 }
 
-// logRequest writes a record of a request to the log of the plugin.
+// logRequest writes a record of a request to the plugin's log.
 func logRequest(ctx context.Context, trace bool, message string, fields map[string]any) {
 	if trace {
 		tflog.Trace(ctx, message, fields)
@@ -156,7 +154,7 @@ func logRequest(ctx context.Context, trace bool, message string, fields map[stri
 	}
 }
 
-// reportUnreachable says once what keeps all objects of the run from the deployment.
+// reportUnreachable reports a failure that affects all objects of the run.
 func reportUnreachable(diags *diag.Diagnostics, err error) {
 	switch e, ok := errors.AsType[*api.Error](err); {
 	case ok && e.Status == http.StatusUnauthorized && e.OtherServer == "":
@@ -172,7 +170,8 @@ func (s settings) unknown() bool {
 	return s.Service.IsUnknown() || s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.Timeout.IsUnknown()
 }
 
-// resolve takes each setting from the block, else from its variable, else from the service.
+// resolve reads each setting from the block, or else from its variable, or else from the
+// service.
 func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 	version, service := s.version(diags), s.service(diags)
 	base, _ := attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
@@ -217,7 +216,7 @@ func (s settings) version(diags *diag.Diagnostics) api.Version {
 	return api.Version(version)
 }
 
-// service returns the service that the settings name, or the zero Service.
+// service returns the configured service, or the zero Service.
 func (s settings) service(diags *diag.Diagnostics) api.Service {
 	name, from := attributeOrEnv(s.Service, "GPUCLOUD_SERVICE")
 	service, known := api.Services[name]
@@ -228,7 +227,7 @@ func (s settings) service(diags *diag.Diagnostics) api.Service {
 	return service
 }
 
-// variable returns the variable that a setting came from, or "" if it came from the block.
+// variable returns the variable that set a setting, or "" if the block set it.
 func (s settings) variable(setting string) string {
 	from := ""
 	switch setting {
@@ -242,7 +241,7 @@ func (s settings) variable(setting string) string {
 	return from
 }
 
-// key returns the API key, and the variable that it came from; "" for the block.
+// key returns the API key and the variable that set it, or "" if the block set it.
 func (s settings) key(service api.Service) (key, from string) {
 	key, from = attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
 	if key == "" && service.KeyVariable != "" {
@@ -251,10 +250,10 @@ func (s settings) key(service api.Service) (key, from string) {
 	return key, from
 }
 
-// timeoutBounds are those of request_timeout.
+// timeoutBounds are the shortest and the longest request_timeout.
 var timeoutBounds = [2]time.Duration{time.Second, time.Hour}
 
-// requestTimeout is 0 for the client's own default.
+// requestTimeout returns 0 for the client's default.
 func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 	text, from := attributeOrEnv(s.Timeout, "GPUCLOUD_REQUEST_TIMEOUT")
 	if text == "" {
@@ -271,7 +270,7 @@ func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 	return timeout
 }
 
-// attributeOrEnv returns a setting's value, and the variable that it came from.
+// attributeOrEnv returns a setting's value and the variable that set it.
 func attributeOrEnv(attribute types.String, variable string) (v, from string) {
 	if v := attribute.ValueString(); v != "" {
 		return v, ""

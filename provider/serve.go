@@ -7,11 +7,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 )
 
-// Server is the provider over the plugin protocol, as a given release.
+// Server returns the provider as a server of the plugin protocol.
 func Server(version string) tfprotov6.ProviderServer { return pluginserver.New(New(version)()) }
 
-// Serve serves it to the CLI that started this process, or with
-// debugging to one that TF_REATTACH_PROVIDERS tells how to find it.
+// Serve runs the provider for the CLI that started this process. With debugging, it waits for a
+// CLI that finds it through TF_REATTACH_PROVIDERS.
 func Serve(version string, debugging bool) error {
 	var options []tf6server.ServeOpt
 	if debugging {

@@ -24,12 +24,12 @@ type Batch struct {
 	RequestIDs []string `json:"requestIds,omitempty"`
 }
 
-// Done reports whether nothing of the batch runs or waits any more.
+// Done reports whether no request of the batch waits or runs.
 func (b Batch) Done() bool {
 	return b.Status == "FAILED" || b.Status == "CANCELLED" || b.Status == "FINALIZED" && b.Completed+b.Failed >= b.Total
 }
 
-// BatchRequest is a request of a batch, with its result once it has one.
+// BatchRequest is a request of a batch. A finished one has its result.
 type BatchRequest struct {
 	ID          string              `json:"id"`
 	Status      string              `json:"status"`
@@ -39,12 +39,12 @@ type BatchRequest struct {
 	CompletedAt string              `json:"completedAt,omitempty"`
 }
 
-// CreateBatch makes a draft without requests.
+// CreateBatch creates an empty draft.
 func (j *Jobs) CreateBatch(ctx context.Context, endpointID string) (Batch, error) {
 	return j.batch(ctx, http.MethodPost, endpointID, "", "", []struct{}{})
 }
 
-// AddRequests adds requests to a draft, each with an input, which is an object.
+// AddRequests adds requests to a draft. Each input is a JSON object.
 func (j *Jobs) AddRequests(ctx context.Context, endpointID, batchID string, inputs []json.RawMessage) (Batch, error) {
 	requests := make([]map[string]json.RawMessage, len(inputs))
 	for i, input := range inputs {
@@ -55,17 +55,17 @@ func (j *Jobs) AddRequests(ctx context.Context, endpointID, batchID string, inpu
 	return answer, err
 }
 
-// RenameBatch names a batch.
+// RenameBatch sets the name of a batch.
 func (j *Jobs) RenameBatch(ctx context.Context, endpointID, batchID, name string) (Batch, error) {
 	return j.batch(ctx, http.MethodPut, endpointID, batchID, "", map[string]string{"name": name})
 }
 
-// FinalizeBatch locks the requests of a draft, and has them run.
+// FinalizeBatch locks the requests of a draft and starts them.
 func (j *Jobs) FinalizeBatch(ctx context.Context, endpointID, batchID string) (Batch, error) {
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/finalize", nil)
 }
 
-// CancelBatch drops the requests that wait.
+// CancelBatch removes the waiting requests.
 func (j *Jobs) CancelBatch(ctx context.Context, endpointID, batchID string) (Batch, error) {
 	return j.batch(ctx, http.MethodPost, endpointID, batchID, "/cancel", nil)
 }
@@ -91,10 +91,10 @@ func (j *Jobs) onBatch(ctx context.Context, method, endpointID, batchID, path st
 	return j.do(ctx, endpointID, "/batch"+path, httpclient.Call{Method: method, Body: body, Query: query}, out)
 }
 
-// batchPage is the most objects that are asked for at a time: what the operator's page shows.
+// batchPage is the page size, as on the operator's own page.
 const batchPage = 50
 
-// Batches lists the batches of an endpoint, the newest first.
+// Batches lists the batches of an endpoint, newest first.
 func (j *Jobs) Batches(ctx context.Context, endpointID string) (all []Batch, err error) {
 	for more := true; more && err == nil; {
 		var page struct {
@@ -107,7 +107,7 @@ func (j *Jobs) Batches(ctx context.Context, endpointID string) (all []Batch, err
 	return all, err
 }
 
-// BatchRequests calls each with the requests of a batch, in their order.
+// BatchRequests calls each for every request of a batch, in order.
 func (j *Jobs) BatchRequests(ctx context.Context, endpointID, batchID string, each func(BatchRequest) error) error {
 	for offset, more := 0, true; more; {
 		var page struct {

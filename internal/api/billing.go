@@ -13,13 +13,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Bill is what something cost in a period. Records with only zeros, which some deployments
-// return for every object and bucket, are dropped. Amounts are USD, in the decimal text of the
+// Bill is the cost of objects in a period. It omits records that contain only zeros, which some
+// deployments return for every object and bucket. Amounts are USD, as the decimal text of the
 // answer: nothing is rounded.
 type Bill struct {
 	Records []BillRecord
 	Period  BillPeriod
-	Totals  map[string]json.Number // by the name of an amount
+	Totals  map[string]json.Number // by name of the amount
 }
 
 // BillPeriod is the period of the records. API v1 doesn't return it.
@@ -29,7 +29,7 @@ type BillPeriod struct {
 	BucketSize string `json:"bucketSize" tfsdk:"bucket_size"`
 }
 
-// BillRecord is what one object, or all, cost in one bucket of time.
+// BillRecord is the cost of one object, or of all objects, in one time bucket.
 type BillRecord struct {
 	StartTime string
 	EndTime   string                 // "" on API v1
@@ -38,14 +38,14 @@ type BillRecord struct {
 	Counts    map[string]int64       // by member, of API v1: timeBilledMs, diskSpaceBilledGb, …
 }
 
-// BillQuery chooses the period and the objects. The parameters have the names of the API
+// BillQuery selects the period and the objects. The parameter names are those of the API
 // version.
 type BillQuery struct {
 	Path   string // after /v1/billing or /v2/billing: "/pods"
 	Values url.Values
 }
 
-// Bill reads what something cost.
+// Bill reads the cost of objects.
 func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 	call := httpclient.Call{URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values, List: true}
 	if c.Version == V1 {
@@ -66,7 +66,7 @@ func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 	return b, err
 }
 
-// billed returns the records that have an amount or a count other than zero.
+// billed returns the records that have a non-zero amount or count.
 func billed(records []BillRecord) []BillRecord {
 	return slices.DeleteFunc(records, func(r BillRecord) bool {
 		for _, n := range r.Amounts {
@@ -84,8 +84,7 @@ func billed(records []BillRecord) []BillRecord {
 	})
 }
 
-// UnmarshalJSON sorts the members of a record by what they are: times, ids, amounts or
-// counts.
+// UnmarshalJSON sorts the members of a record into times, ids, amounts and counts.
 func (r *BillRecord) UnmarshalJSON(data []byte) error {
 	var all map[string]json.RawMessage
 	if err := httpclient.Decode(data, &all); err != nil {
@@ -122,7 +121,7 @@ func (r *BillRecord) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// isCount has the members of API v1's records that are counts and not amounts.
+// isCount lists the members of API v1's records that are counts, not amounts.
 var isCount = map[string]bool{"timeBilledMs": true, "diskSpaceBilledGb": true, "highPerformanceStorageDiskSpaceBilledGb": true}
 
 // sumAmounts adds up decimal numbers without rounding.

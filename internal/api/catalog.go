@@ -14,34 +14,34 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// catalog remembers the lists of the catalog for as long as the client lives, each by
-// its query. An answer that failed is not remembered.
+// catalog caches the catalog's lists by query for the client's lifetime. It doesn't cache
+// errors.
 type catalog struct {
 	deployment *deployment
 	lists      sync.Map // []T by address
 	flight     singleflight.Group
 }
 
-// GPUTypes returns the catalog's GPU types. The catalog is a part of API v2,
-// and is asked there whatever the client's version is. It is asked once.
+// GPUTypes returns the catalog's GPU types, and caches them. The catalog belongs to API v2 and
+// is read there with every version of the client.
 func (c *Client) GPUTypes(ctx context.Context) ([]GPUType, error) { return c.FindGPUTypes(ctx, nil) }
 
-// FindGPUTypes is GPUTypes with a query; it is asked once for each query.
+// FindGPUTypes is GPUTypes with a query. Each query is cached.
 func (c *Client) FindGPUTypes(ctx context.Context, query url.Values) ([]GPUType, error) {
 	return catalogList[GPUType](ctx, &c.catalog, "gpus", "gpus", "GPU types", query, decodePlain[GPUType])
 }
 
-// GPUType returns a GPU type by its id, which a list with this query may lack.
+// GPUType returns a GPU type by its id. The list for this query may lack it.
 func (c *Client) GPUType(ctx context.Context, id string, query url.Values) (GPUType, error) {
 	return catalogEntry[GPUType](ctx, &c.catalog, "gpus", id, query)
 }
 
-// FindCPUTypes returns the catalog's CPU flavours; it is asked once for each query.
+// FindCPUTypes returns the catalog's CPU flavors. Each query is cached.
 func (c *Client) FindCPUTypes(ctx context.Context, query url.Values) ([]CPUType, error) {
 	return catalogList[CPUType](ctx, &c.catalog, "cpus", "cpus", "CPU types", query, decodePlain[CPUType])
 }
 
-// CPUType returns a CPU flavour by its id.
+// CPUType returns a CPU flavor by its id.
 func (c *Client) CPUType(ctx context.Context, id string, query url.Values) (CPUType, error) {
 	return catalogEntry[CPUType](ctx, &c.catalog, "cpus", id, query)
 }
@@ -51,7 +51,7 @@ func (c *Client) DataCenter(ctx context.Context, id string, query url.Values) (D
 	return catalogEntry[DataCenter](ctx, &c.catalog, "datacenters", id, query)
 }
 
-// FindDataCenters returns the catalog's data centers; it is asked once for each query.
+// FindDataCenters returns the catalog's data centers. Each query is cached.
 func (c *Client) FindDataCenters(ctx context.Context, query url.Values) ([]DataCenter, error) {
 	return catalogList[DataCenter](ctx, &c.catalog, "datacenters", "dataCenters", "data centers", query, decodePlain[DataCenter])
 }
@@ -67,14 +67,14 @@ func catalogList[T any](ctx context.Context, c *catalog, path, member, title str
 	return slices.Clone(entries), err
 }
 
-// remember is what was remembered under a key, or what ask returns: it is asked once by
-// all callers, and remembered unless it fails.
+// remember returns the cached value of a key. If there is none, it calls ask once for all
+// concurrent callers, and caches the result unless it is an error.
 func remember[T any](ctx context.Context, c *catalog, key, doing string, ask func(context.Context) ([]T, error)) ([]T, error) {
 	if known, ok := c.lists.Load(key); ok {
 		return known.([]T), nil
 	}
 	return share(ctx, &c.flight, key, doing, func(ctx context.Context) ([]T, error) {
-		if known, ok := c.lists.Load(key); ok { // another call ended after the look above
+		if known, ok := c.lists.Load(key); ok { // another call has ended since the lookup above
 			return known.([]T), nil
 		}
 		entries, err := ask(ctx)
@@ -95,8 +95,8 @@ func (c *catalog) url(path string) string {
 	return c.deployment.settings.BaseURL + "/v2/catalog/" + path
 }
 
-// SelectionError names the GPU types that no selection of pools reaches: the
-// catalog has them in no serverless pool, or not at all.
+// SelectionError lists the GPU types that no selection of pools can express: they are in no
+// serverless pool, or not in the catalog.
 type SelectionError struct {
 	NoPool, Unknown []string // sorted
 }
@@ -113,10 +113,9 @@ func (e *SelectionError) Error() string {
 	return "no selection of GPU pools reaches these GPU types (" + strings.Join(parts, "; ") + ")"
 }
 
-// SelectGPUs returns the pools, and the types to exclude from them, that mean
-// exactly these GPU types; both sorted. API v1 takes the types themselves, and
-// there all is nil. The error is a *SelectionError where no selection means
-// them.
+// SelectGPUs returns the pools, and the types to exclude from them, that select exactly these
+// GPU types. Both are sorted. On API v1, which accepts the types themselves, both are nil. If
+// no selection exists, the error is a *SelectionError.
 func (c *Client) SelectGPUs(ctx context.Context, typeIDs []string) (pools, excluded []string, err error) {
 	if c.Version == V1 || len(typeIDs) == 0 {
 		return nil, nil, nil

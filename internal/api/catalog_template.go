@@ -52,7 +52,7 @@ func (c *Client) CatalogTemplate(ctx context.Context, id string) (CatalogTemplat
 	return CatalogTemplate{Template: t}, err
 }
 
-// catalogTemplatesV1 finds the public templates in the list of all.
+// catalogTemplatesV1 returns the public templates from the list of all templates.
 func (c *Client) catalogTemplatesV1(ctx context.Context) ([]CatalogTemplate, error) {
 	own := templatesV1(c.deployment, nil).(*restCollection[Template])
 	return remember(ctx, &c.catalog, "v1 templates", "asking for public templates", func(ctx context.Context) (all []CatalogTemplate, err error) {
@@ -66,7 +66,7 @@ func (c *Client) catalogTemplatesV1(ctx context.Context) ([]CatalogTemplate, err
 			if err != nil {
 				return nil, err
 			}
-			operator, err := decodeElement(e, decodePlain[struct{ IsRunpod, IsPlatform bool }]) // one flag with two names
+			operator, err := decodeElement(e, decodePlain[struct{ IsRunpod, IsPlatform bool }]) // one flag, two names
 			switch {
 			case err != nil:
 				return nil, err

@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Client speaks one version of the management API. It may be used by several
-// goroutines at once.
+// Client speaks one version of the management API. It is safe for concurrent use.
 type Client struct {
 	Version Version
 
@@ -43,15 +42,14 @@ type deployment struct {
 	verification verification
 }
 
-// RestoreCreateTime takes over the time of a create from an earlier run. For a while after
-// a create, a request about the object that is answered 404 is repeated.
+// RestoreCreateTime sets the time of a create in an earlier run. For a while after a create, a
+// request that is answered 404 is repeated.
 func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
-// EndOutage lets the next request be sent even though the deployment couldn't be reached a
-// moment ago.
+// EndOutage lets the next request be sent although the deployment was unreachable a moment ago.
 func (c *Client) EndOutage() { c.deployment.EndOutage() }
 
-// New makes a client. It sends nothing. An error is a *SettingError.
+// New makes a client without sending anything. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
 	s, err := s.validated()
 	if err != nil {
@@ -63,7 +61,7 @@ func New(s Settings) (*Client, error) {
 		BeforeWrite: d.beforeWrite, IsAPIError: d.isAPIError, Log: s.Log,
 	}
 	c := &Client{Version: s.Version, deployment: d}
-	// A write to a collection also changes answers about the collections that refer to it.
+	// A write to a collection also changes the answers of collections that refer to it.
 	endpoints := &listCache{shared: s.SharedReads}
 	templates := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
 	pods := &listCache{shared: s.SharedReads}
@@ -98,18 +96,18 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// Digest returns an HMAC of a text that may be a secret. Its key is the API key, so that
-// others can't find the text by trying.
+// Digest returns an HMAC of a possibly secret text. The API key is its key, so that others
+// can't find the text by trying.
 func (c *Client) Digest(text string) string {
 	sum := hmac.New(sha256.New, []byte(c.deployment.settings.APIKey))
 	sum.Write([]byte(text))
 	return "digest:" + hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// DigestVariable stands for the value of a variable of an environment.
+// DigestVariable returns the digest of an environment variable.
 func (c *Client) DigestVariable(name, value string) string { return c.Digest(name + "\x00" + value) }
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// ValidID tells whether id can be the id of an object: one segment of a path.
+// ValidID reports whether id can be an object's id: one segment of a path.
 func ValidID(id string) bool { return idForm.MatchString(id) }

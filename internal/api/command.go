@@ -6,16 +6,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// Command is the start command of a container. A request has either Args or lists, and a
-// nil member isn't sent. An answer has all three.
+// Command is the start command of a container. A request has either Args or lists; it omits nil
+// members. An answer has all three.
 type Command struct {
 	Args       *string   `json:"args,omitempty"` // see startcmd
 	Entrypoint *[]string `json:"entrypoint,omitempty"`
 	Cmd        *[]string `json:"cmd,omitempty"`
 }
 
-// Meaning returns the words of the command. Lists win over Args. The error says why Args
-// can't be split.
+// Meaning returns the words of the command. Lists take precedence over Args. An error says why
+// Args can't be split.
 func (c Command) Meaning() (startcmd.Command, error) {
 	if c.Entrypoint == nil && c.Cmd == nil {
 		return startcmd.Parse(deref(c.Args))
@@ -23,20 +23,20 @@ func (c Command) Meaning() (startcmd.Command, error) {
 	return startcmd.Command{Entrypoint: deref(c.Entrypoint), Cmd: deref(c.Cmd)}, nil
 }
 
-// fromAnswer returns the command of an answer with all its members. A deployment may know
-// Args only, and API v1 lists only.
+// fromAnswer fills in the missing members of an answer. A deployment may return only Args, and
+// API v1 only lists.
 func (c Command) fromAnswer() Command {
 	if len(deref(c.Entrypoint))+len(deref(c.Cmd)) == 0 {
 		c.Entrypoint, c.Cmd = nil, nil
 	}
-	meaning, _ := c.Meaning() // what can't be split is one word
+	meaning, _ := c.Meaning() // text that can't be split is one word
 	if deref(c.Args) == "" {
 		c.Args = new(meaning.String())
 	}
 	return Command{c.Args, &meaning.Entrypoint, &meaning.Cmd}
 }
 
-// filled returns the list, which isn't null in JSON.
+// filled returns a non-nil list, because nil would be null in JSON.
 func filled(list *[]string) *[]string {
 	if list != nil && *list == nil {
 		return &[]string{}
@@ -44,7 +44,7 @@ func filled(list *[]string) *[]string {
 	return list
 }
 
-// forCreate leaves out empty members, which a create doesn't send.
+// forCreate omits empty members.
 func (c Command) forCreate() Command {
 	if deref(c.Args) == "" {
 		c.Args = nil
@@ -57,7 +57,7 @@ func (c Command) forCreate() Command {
 	return c
 }
 
-// forUpdate returns the members of an update, which mean something else than before.
+// forUpdate returns the members whose meaning differs from before.
 func (c Command) forUpdate(before Command) Command {
 	had, err := before.Meaning()
 	unknown := err != nil || before == Command{}
@@ -78,7 +78,7 @@ func (c Command) forUpdate(before Command) Command {
 	return c
 }
 
-// v1 returns the lists of API v1, which hold what Args mean, too. A nil list isn't sent.
+// v1 returns the lists for API v1, into which it also splits Args. A nil list isn't sent.
 func (c Command) v1() (entrypoint, cmd *[]string, err error) {
 	if c.Args != nil {
 		var meaning startcmd.Command

@@ -12,28 +12,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Create sends a POST and accounts for it. An object is taken for what the
-// POST made on evidence alone: the answer was lost (no answer, a 5xx, a broken
-// body), the object was not there before, nothing else in this run made it or
-// owns it, and it equals what was asked for in all that the API returns.
+// Create sends a POST and finds out what it made. If the answer is lost (no answer, a 5xx, a
+// broken body), it adopts an object only if the object wasn't there before, this run neither
+// made nor manages it, and it equals want in everything that the API returns.
 //
-//   - a kind whose names are unique: the object of that name.
-//   - any other kind: the only such object. Equal creates of one run share out
-//     what they find.
-//   - a kind with secrets, which the API does not return: none is taken for
-//     complete. What the lost POST left under the name is deleted, and created
-//     again; where that can't be done now it is returned with an error, so that
-//     the caller does not lose it.
+//   - If names are unique, the candidate is the object with the name.
+//   - Otherwise it must be the only candidate. Equal creates of one run share the candidates.
+//   - If the kind has secrets, which the API doesn't return, no object is adopted, because its
+//     secrets can't be compared. The object with the name is deleted and created again. If it can't
+//     be deleted now, it is returned with an error, so that the caller doesn't lose it.
 //
-// What was there before is never taken over, also where it is equal: it may be
-// another configuration's. Nothing is created a second time unless the name
-// would refuse it, or the server asks for it (503 with Retry-After) and nothing
-// new is to be seen. What can't be known is an *UnresolvedCreateError.
+// An object that existed before is never adopted, even if it is equal: it may belong to another
+// configuration. The POST is repeated only if a unique name would prevent a second object, or
+// if the server asks for it (503 with Retry-After) and nothing new is visible. If the outcome
+// stays unclear, the error is an *UnresolvedCreateError.
 //
 // Sources: docs/guides/adoption.md; field notes, create may be ambiguous.
 func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	var none T
-	ctx, _ = redact.NewContext(ctx) // also of lookups after a lost answer
+	ctx, _ = redact.NewContext(ctx) // includes the lookups after a lost answer
 	body, err := r.create(want)
 	if err != nil {
 		return none, err
@@ -57,16 +54,16 @@ func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	}
 }
 
-// pendingCreate is one object that this run is making.
+// pendingCreate is an object that this run is creating.
 type pendingCreate[T any] struct {
 	want      T
 	body      string
-	before    map[string]bool // ids right before the POST; nil where the list is refused
+	before    map[string]bool // ids right before the POST; nil if the list was refused
 	ambiguous bool            // an answer was lost
 	last      bool            // no further POST follows
 }
 
-// errNothingCreated marks the failure of a create that may safely be sent again.
+// errNothingCreated marks a failed create that may safely be repeated.
 var errNothingCreated = errors.New("nothing was made")
 
 func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
@@ -74,7 +71,7 @@ func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a
 	if err := r.creates.begin(ctx); err != nil {
 		return none, r.NotSent(c, err)
 	}
-	if !a.ambiguous { // after a lost answer the first list still counts
+	if !a.ambiguous { // after a lost answer, the first list still counts
 		before, err := r.currentIDs(ctx)
 		if err != nil {
 			r.creates.finish("")

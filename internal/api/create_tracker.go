@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// createTracker follows the creates of one kind in this run. An ambiguous one
-// waits until no other is in flight, and others wait until it is resolved: an
-// object that one finds can then not be the answer to another.
+// createTracker coordinates the creates of one kind in this run. A create with a lost answer
+// waits until no other is in flight, and new ones wait until it is resolved. So an object found
+// for one create can't belong to another.
 type createTracker[T any] struct {
 	mu        sync.Mutex
 	inFlight  int
 	ambiguous []*pendingCreate[T]
-	resolving *pendingCreate[T] // of the ambiguous creates
+	resolving *pendingCreate[T] // the ambiguous create that is being resolved
 	accounted map[string]bool   // ids that this run made, read or deleted
 	changed   chan struct{}     // closed by the next change
 }
 
-// wait waits for ready, which is called under the lock and whose effects hold
+// wait blocks until ready returns true. ready runs under the lock and may change the tracker
 // when it returns true.
 func (t *createTracker[T]) wait(ctx context.Context, ready func() bool) error {
 	for {
@@ -63,7 +63,7 @@ func (t *createTracker[T]) begin(ctx context.Context) error {
 	})
 }
 
-// finish ends a create that was answered; id is what it made, "" for nothing.
+// finish ends an answered create. id is the created object, or "".
 func (t *createTracker[T]) finish(id string) {
 	t.change(func() {
 		t.inFlight--
@@ -71,7 +71,7 @@ func (t *createTracker[T]) finish(id string) {
 	})
 }
 
-// awaitTurn waits for the turn of a create whose answer was lost.
+// awaitTurn waits until a create with a lost answer may look for its object.
 func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) error {
 	t.change(func() {
 		t.inFlight--
@@ -99,8 +99,8 @@ func (t *createTracker[T]) resolved(a *pendingCreate[T]) {
 	})
 }
 
-// claims counts the lost creates, a included, that could have made one of the
-// objects in question; alike tells that all of them asked for the same.
+// claims counts the lost creates, including a, that could have made one of the objects in
+// question. alike reports whether all of them asked for the same.
 func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate[T]) bool) (n int, alike bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,19 +114,19 @@ func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate
 	return n, alike
 }
 
-// account marks an id as the answer to a create, or as deleted: a list that lags
-// must not show it as new.
+// account marks an id as created by this run, or as deleted: a stale list must not show it as
+// new.
 func (t *createTracker[T]) account(id string) { t.change(func() { t.add(id) }) }
 
-// accountRead marks an id that was asked for: the object is managed, and no
-// create left it behind.
+// accountRead marks an id that was read: the object is managed, so no lost create left it
+// behind.
 func (t *createTracker[T]) accountRead(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.add(id)
 }
 
-// add marks an id as accounted for: no other create can have made it.
+// add marks an id as accounted for, so that no other create claims it.
 func (t *createTracker[T]) add(id string) {
 	if id == "" {
 		return

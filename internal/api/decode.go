@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// decodeAs reads an object in its form on the wire.
+// decodeAs decodes an object from its wire type.
 func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
 	return func(raw json.RawMessage) (object T, err error) {
 		var wire W
@@ -21,21 +21,20 @@ func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
 	}
 }
 
-// decodePlain reads an object whose neutral type is its form on the wire.
+// decodePlain decodes an object whose neutral type is its wire type.
 func decodePlain[T any](raw json.RawMessage) (object T, err error) {
 	return object, httpclient.Decode(raw, &object)
 }
 
-// listOf decodes a list: API v1's bare array, or the member of API v2's object. A list
-// that is missing or null isn't an empty list: everything would seem to be gone.
+// listOf decodes a list: API v1's bare array, or a member of API v2's object. A missing or null
+// list is an error, because an empty list would mean that every object is gone.
 type listOf[W any] struct {
 	member  string // "" for a bare array
-	rest    any    // decodes what stands beside the member; nil for nothing
+	rest    any    // receives the members beside the list; may be nil
 	objects []W
 	pagination
 }
 
-// UnmarshalJSON reads an answer.
 func (l *listOf[W]) UnmarshalJSON(data []byte) error {
 	list, path := json.RawMessage(data), ""
 	if l.member != "" {
@@ -66,13 +65,13 @@ func (l *listOf[W]) UnmarshalJSON(data []byte) error {
 	return httpclient.Decode(data, l.rest)
 }
 
-// place records where the elements of a list came from.
+// place records which answer the elements came from.
 func (l *listOf[W]) place(from *httpclient.Response) {
 	elements, ok := any(l.objects).([]element)
 	if !ok {
 		return
 	}
-	from.Body = nil // the elements have it
+	from.Body = nil // the elements hold it
 	path := ""
 	if l.member != "" {
 		path = "." + l.member
@@ -82,7 +81,7 @@ func (l *listOf[W]) place(from *httpclient.Response) {
 	}
 }
 
-// inElement adds the index to the error of a list whose elements decode themselves.
+// inElement adds the index of the failing element to an error.
 func inElement[W any](list json.RawMessage, err error) error {
 	var elements []json.RawMessage
 	if json.Unmarshal(list, &elements) != nil {
@@ -98,17 +97,16 @@ func inElement[W any](list json.RawMessage, err error) error {
 
 func indexPath(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// element is an object as it came, alone or in a list.
+// element is an undecoded object, either alone or from a list.
 type element struct {
 	id  string
 	raw json.RawMessage
 
-	from  *httpclient.Response // of a list; nil for an answer that was decoded already
-	path  string               // of the list in that answer
+	from  *httpclient.Response // of a list; nil for the answer to a read by id
+	path  string               // of the list within that answer
 	index int
 }
 
-// UnmarshalJSON reads an element of a list.
 func (e *element) UnmarshalJSON(data []byte) error {
 	var head struct{ ID string }
 	if err := httpclient.Decode(data, &head); err != nil {
@@ -121,7 +119,7 @@ func (e *element) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeElement decodes an object of a list. The error names the list's request.
+// decodeElement decodes an element of a list. Its error names the list's request.
 func decodeElement[T any](e element, decode func(json.RawMessage) (T, error)) (T, error) {
 	object, err := decode(e.raw)
 	if err != nil && e.from != nil {
@@ -140,17 +138,16 @@ func decodeElements[T any](elements []element, decode func(json.RawMessage) (T, 
 	return out, nil
 }
 
-// identified is an object's answer. One without an id, or about another object, is not
-// the object.
+// identified decodes the answer about one object. It rejects answers without an id or about
+// another object.
 type identified[T any] struct {
 	kind   string
-	want   string // id that was asked for; "" for a new object
+	want   string // id in the request; "" for a new object
 	decode func(json.RawMessage) (T, error)
 	object T
 	raw    json.RawMessage
 }
 
-// UnmarshalJSON reads an answer.
 func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
 	var head struct{ ID string }
 	if err := httpclient.Decode(data, &head); err != nil {
@@ -173,7 +170,7 @@ func otherObject(kind, got, want string) error {
 	return fmt.Errorf("it is about the %s %s, not %s", kind, quoteID(got), want)
 }
 
-// quoteID quotes a text that may be no id, and may be long.
+// quoteID quotes a text that may be an invalid or very long id.
 func quoteID(id string) string {
 	const longest = 64
 	if len(id) > longest {

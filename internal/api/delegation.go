@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// delegationsV2: the API lists delegations, and does not read one by its id.
+// delegationsV2: the API lists delegations, but can't read one by id.
 func delegationsV2(d *deployment, cache *listCache) Collection[Delegation] {
 	return &restCollection[Delegation]{
 		deployment: d, cache: cache, kind: "registry delegation", path: "/v2/registries/delegations", member: "delegations",
@@ -27,7 +27,7 @@ func delegationsV2(d *deployment, cache *listCache) Collection[Delegation] {
 	}
 }
 
-// withResource adds the ARN, which no answer has, from the parts that an answer has.
+// withResource builds the ARN, which no answer has, from its parts.
 func (g Delegation) withResource() Delegation {
 	partition := "aws"
 	for prefix, other := range map[string]string{"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b"} {
@@ -48,8 +48,7 @@ func (g Delegation) withResource() Delegation {
 
 const defaultTag = "latest"
 
-// SameRepository tells whether two ARNs name the same images: without a tag they name
-// the latest.
+// SameRepository reports whether two ARNs name the same images. The default tag is latest.
 func SameRepository(a, b string) bool {
 	return strings.TrimSuffix(a, ":"+defaultTag) == strings.TrimSuffix(b, ":"+defaultTag)
 }

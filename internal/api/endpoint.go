@@ -1,6 +1,6 @@
 package api
 
-// endpoints is what the versions have in common.
+// endpoints returns the part of the collection that both versions share.
 func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
 	return &restCollection[Endpoint]{
 		deployment: d, cache: cache, kind: "endpoint",
@@ -11,7 +11,7 @@ func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
 	}
 }
 
-// Environment is that of the container, as far as the version returns it.
+// Environment returns the container's environment, as far as the version returns it.
 func (e Endpoint) Environment() map[string]string {
 	if e.Container == nil {
 		return nil
@@ -26,14 +26,13 @@ func sameFixedOfEndpoint(got, want Endpoint) bool {
 		(got.GPU == nil || want.GPU != nil || acceptsAnyGPU(*got.GPU))
 }
 
-// acceptsAnyGPU tells whether a server answers so for an endpoint that may run on
-// any GPU.
+// acceptsAnyGPU reports whether an answer describes an endpoint that may run on any GPU.
 func acceptsAnyGPU(got GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs) == 0 && got.Count <= 1
 }
 
-// normalizeEndpoints leaves the container out where a template gives it: the
-// copy says nothing of the template's id.
+// normalizeEndpoints removes the container if a template sets it, because the copy doesn't
+// contain the template's id.
 func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	want.ApplyTemplate = false
 	if want.TemplateID != nil || got.Container == nil {
@@ -56,9 +55,8 @@ func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	return got, want
 }
 
-// aligned is want in the order of have wherever order means nothing: a server
-// that reorders must not cause an update. It also keeps the CUDA versions that
-// a template gave, where want leaves them open.
+// aligned returns want in the order of have wherever order has no meaning, so that a server
+// that reorders causes no update. If want doesn't set CUDA versions, it keeps the template's.
 func aligned(have, want Endpoint) Endpoint {
 	want.DataCenterIDs = inOrderOf(have.DataCenterIDs, want.DataCenterIDs)
 	want.NetworkVolumes = inOrderOf(have.NetworkVolumes, want.NetworkVolumes)

@@ -10,14 +10,14 @@ import (
 // Error is a request that failed.
 type Error = httpclient.Error
 
-// IsNotFound tells that the API itself answered 404 about an object. A 404 of something
-// else at the address, such as a proxy, or of a list says nothing about the object.
+// IsNotFound reports whether the API itself answered 404 about an object. A 404 from elsewhere,
+// such as a proxy, or about a list says nothing about the object.
 func IsNotFound(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Status == http.StatusNotFound && e.OtherServer == "" && !e.List
 }
 
-// statusOf is the status of a request that failed, 0 for no answer.
+// statusOf returns the status of a failed request, or 0 without an answer.
 func statusOf(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Status
@@ -25,9 +25,9 @@ func statusOf(err error) int {
 	return 0
 }
 
-// IsDeploymentWide tells that a failure concerns the whole deployment, so that one
-// message says enough for all objects: it can't be reached, it refuses the key,
-// or its address is another server's.
+// IsDeploymentWide reports whether a failure concerns the whole deployment, so that one message
+// is enough for all objects: it can't be reached, it rejects the key, or another server answers
+// at its address.
 func IsDeploymentWide(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.DeploymentWide

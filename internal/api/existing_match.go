@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ExistingMatch is an object that a planned create would stand beside, or collide with.
+// ExistingMatch is an object that equals a planned one or has its unique name.
 type ExistingMatch struct {
 	ID        string
 	Equal     bool // equal in all that the API returns
-	NameTaken bool // has the name, which is unique
+	NameTaken bool // has the planned name, which is unique
 }
 
-// Warning words what a plan says of the match. Title is the kind's in messages,
-// typeName the resource type's. Each summary has its id: of warnings with the
-// same summary Terraform shows one.
+// Warning returns the plan's warning about the match. title is the kind's name in messages,
+// typeName the resource type. Each summary contains the id, because Terraform merges warnings
+// with equal summaries.
 func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) {
 	command := importCommand(typeName, m.ID)
 	if m.NameTaken {
@@ -31,11 +31,10 @@ func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) 
 			"Otherwise go on: the apply creates another one.", m.ID, command)
 }
 
-// ExistingMatches returns the objects that a create of want could be taken for: equal
-// ones, which an interrupted run may have left, and the one that has a unique
-// name. They come from the list that reads share, and nothing is looked for
-// once this run has written the kind: by then its own objects are among them.
-// What can't be listed has no matches.
+// ExistingMatches returns the objects that a create of want could be confused with: equal ones,
+// which an interrupted run may have left, and the one with the same unique name. It uses the
+// list that all reads share. Once this run has written the kind, it returns nothing, because
+// the list then contains the run's own objects. If the list fails, it returns nothing.
 func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.unwritten() {
 		return nil
@@ -66,8 +65,8 @@ func (s *listCache) unwritten() bool {
 	return s.shared && !s.ownWrites && !s.matchesUnavailable
 }
 
-// stopMatching ends the search for this run: a plan does not wait once per object
-// for a deployment that does not answer.
+// stopMatching ends the search for this run, so that a plan waits only once for a deployment
+// that doesn't answer.
 func (s *listCache) stopMatching() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// What programs write is redacted here, where it arrives, if the context has a
-// redact.Set: Terraform keeps and shows it. Other callers get it as it came.
+// Texts that programs write are redacted on arrival if the context has a redact.Set, because
+// Terraform stores and shows them. Other callers get them unchanged.
 
 const maxReason = 2000 // characters
 
-// redactTexts redacts reasons in place.
+// redactTexts redacts texts in place.
 func redactTexts(secrets *redact.Set, reasons ...*string) {
 	for _, text := range reasons {
 		if secrets != nil && text != nil && *text != "" {
@@ -20,8 +20,8 @@ func redactTexts(secrets *redact.Set, reasons ...*string) {
 	}
 }
 
-// LearnEndpoint lets the context's redact.Set learn the environment of an endpoint,
-// which its workers may repeat.
+// LearnEndpoint adds the environment of an endpoint to the context's redact.Set, because its
+// workers may print it.
 func (c *Client) LearnEndpoint(ctx context.Context, id string) error {
 	if redact.FromContext(ctx) == nil {
 		return nil
@@ -40,8 +40,8 @@ func redactLog(ctx context.Context, lines []LogLine) {
 	}
 }
 
-// redacted is a job whose error is redacted. Who may run jobs need not be allowed to
-// read the endpoint: then its environment is not known.
+// redacted redacts the error of a job. It ignores a failure to read the endpoint, because a key
+// that may run jobs need not have access to it.
 func (j *Jobs) redacted(ctx context.Context, endpointID string, job Job, err error) (Job, error) {
 	if secrets := redact.FromContext(ctx); secrets != nil && job.Error != "" {
 		_ = j.learn(ctx, endpointID)

@@ -1,6 +1,6 @@
 package api
 
-// GlobalVolume is storage without a size or a place.
+// GlobalVolume is storage without a fixed size or location.
 type GlobalVolume struct {
 	ID              string  `json:"id,omitempty"`
 	Name            string  `json:"name"`                // need not be unique

@@ -27,14 +27,14 @@ type Submission struct {
 	S3Config *S3Config       `json:"s3Config,omitempty"`
 }
 
-// JobPolicy bounds one job; a nil member is the service's default.
+// JobPolicy limits one job. A nil member means the service's default.
 type JobPolicy struct {
-	ExecutionTimeout *int64 `json:"executionTimeout,omitempty"` // ms of running
-	LowPriority      *bool  `json:"lowPriority,omitempty"`      // starts no worker
-	TTL              *int64 `json:"ttl,omitempty"`              // ms from submission to deletion
+	ExecutionTimeout *int64 `json:"executionTimeout,omitempty"` // longest execution in milliseconds
+	LowPriority      *bool  `json:"lowPriority,omitempty"`      // starts no worker for the job
+	TTL              *int64 `json:"ttl,omitempty"`              // milliseconds from submission to deletion
 }
 
-// S3Config reaches the worker, which may store its results there.
+// S3Config is passed to the worker, which may store its results there.
 type S3Config struct {
 	AccessID     string `json:"accessId,omitempty"`
 	AccessSecret string `json:"accessSecret,omitempty"`
@@ -42,7 +42,7 @@ type S3Config struct {
 	EndpointURL  string `json:"endpointUrl,omitempty"`
 }
 
-// Job is a job as the API tells it.
+// Job is a job as the API returns it.
 type Job struct {
 	ID            string          `json:"id"`
 	Status        string          `json:"status"` // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
@@ -54,7 +54,7 @@ type Job struct {
 	Error         string          `json:"error"`
 }
 
-// UnmarshalJSON also reads an error in another form than text.
+// UnmarshalJSON also accepts an error that isn't text.
 func (j *Job) UnmarshalJSON(data []byte) error {
 	type plain Job
 	wire := struct {
@@ -66,7 +66,7 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Finished tells that the job's status is final.
+// Finished reports whether the job's status is final.
 func (j Job) Finished() bool {
 	switch j.Status {
 	case "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT":
@@ -100,17 +100,16 @@ func (h Health) Total() int {
 	return w.Idle + w.Initializing + w.Running + w.Throttled + w.Unhealthy
 }
 
-// defaultWait is how long the service holds a RunSync that names no wait.
+// defaultWait is how long the service holds a RunSync without a wait.
 const defaultWait = 90 * time.Second
 
-// Run submits a job and returns at once, with its id.
+// Run submits a job and returns its id without waiting for it.
 func (j *Jobs) Run(ctx context.Context, endpointID string, s Submission) (Job, error) {
 	return j.submit(ctx, endpointID, "/run", s, httpclient.Call{})
 }
 
-// RunSync submits a job and waits for its end, for as long as wait says (1 s to
-// 5 min, rounded to milliseconds; 0 is the service's 90 s). A job that is not
-// finished by then is not an error.
+// RunSync submits a job and waits until it ends, at most wait (1 s to 5 min, rounded to
+// milliseconds; 0 means the service's 90 s). A job that isn't finished by then isn't an error.
 func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wait time.Duration) (Job, error) {
 	c := httpclient.Call{ExtraTime: defaultWait}
 	if wait > 0 {
@@ -132,7 +131,7 @@ func (j *Jobs) Status(ctx context.Context, endpointID, jobID string) (Job, error
 	return j.job(ctx, http.MethodGet, endpointID, "/status/", jobID)
 }
 
-// Cancel stops a job, or takes it out of the queue.
+// Cancel stops a job, or removes it from the queue.
 func (j *Jobs) Cancel(ctx context.Context, endpointID, jobID string) (Job, error) {
 	return j.job(ctx, http.MethodPost, endpointID, "/cancel/", jobID)
 }
@@ -142,7 +141,7 @@ func (j *Jobs) Retry(ctx context.Context, endpointID, jobID string) (Job, error)
 	return j.job(ctx, http.MethodPost, endpointID, "/retry/", jobID)
 }
 
-// PurgeQueue removes the jobs that wait, and returns how many they were.
+// PurgeQueue removes the waiting jobs and returns their number.
 func (j *Jobs) PurgeQueue(ctx context.Context, endpointID string) (removed int, err error) {
 	var answer struct {
 		Removed *int `json:"removed"`
@@ -170,8 +169,8 @@ func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
 	return health, err
 }
 
-// StartFailure is why no worker of the endpoint can start, as a jobrunner says with the
-// health; "" elsewhere, as the contract has no such member.
+// StartFailure returns the reason why no worker of the endpoint can start. Only a jobrunner
+// returns it, in a member of the health that the contract doesn't have.
 func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (string, error) {
 	var health struct {
 		Reason string `json:"reason"`
@@ -194,15 +193,13 @@ func (j *Jobs) url(endpointID, path string) string {
 
 func jobURL(queueURL, endpointID, path string) string { return queueURL + "/v2/" + endpointID + path }
 
-// RunURL returns the address of Run, for a caller without a client. An error is a
-// *SettingError about queue_url.
+// RunURL returns the URL of Run without a client. An error is a *SettingError about queue_url.
 func RunURL(queueURL, endpointID string) (string, error) {
 	queueURL, err := validAddress("queue_url", queueURL)
 	return jobURL(queueURL, endpointID, "/run"), err
 }
 
-// URLs returns the addresses of an endpoint's job API, for API versions that
-// return none.
+// URLs builds the URLs of an endpoint's job API, for API versions that return none.
 func (j *Jobs) URLs(endpointID string) RequestURLs {
 	return RequestURLs{
 		Run:        j.url(endpointID, "/run"),

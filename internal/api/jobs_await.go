@@ -9,21 +9,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// How often Await asks for a job's status, and how long it may take to cancel a
-// job that nobody waits for any longer.
+// How often Await polls a job, and how long cancelling an abandoned job may take.
 const (
 	firstPoll   = 250 * time.Millisecond
 	longestPoll = 5 * time.Second
 	cancelTime  = 10 * time.Second
 )
 
-// JobError says that a job did not complete.
+// JobError reports a job that didn't complete.
 type JobError struct {
 	EndpointID string
 	Job        Job   // as last seen
-	Err        error // why it was given up; nil where the job has ended
-	Cancelled  bool  // it was cancelled when it was given up
-	CancelErr  error // why it could not be
+	Err        error // why Await stopped waiting; nil if the job has ended
+	Cancelled  bool  // the job was cancelled after that
+	CancelErr  error // why cancelling failed
 }
 
 // Error names the job, its status and the worker's error.
@@ -45,12 +44,10 @@ func (e *JobError) Error() string {
 	return text
 }
 
-// Unwrap is Err.
 func (e *JobError) Unwrap() error { return e.Err }
 
-// Await waits for the end of a job that was submitted, and tells its status each time
-// before it asks again. An error is a *JobError, also where the job ended without
-// completing.
+// Await waits until a job has ended, and reports its status before each poll. An error is a
+// *JobError, including for a job that ended without completing.
 func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress func(Job)) (Job, error) {
 	wait := firstPoll
 	for !job.Finished() {
@@ -84,8 +81,8 @@ func whyGivenUp(ctx context.Context, err error) error {
 	return err
 }
 
-// RunToEnd submits a job and awaits it, for as long as the timeout says. A job that
-// nobody waits for any longer is cancelled.
+// RunToEnd submits a job and waits for it, at most the timeout. It cancels a job that it stops
+// waiting for.
 func (j *Jobs) RunToEnd(ctx context.Context, endpointID string, s Submission, timeout time.Duration, progress func(Job)) (Job, error) {
 	waiting, done := context.WithTimeoutCause(ctx, timeout, NotFinished(timeout))
 	defer done()
@@ -103,5 +100,5 @@ func (j *Jobs) RunToEnd(ctx context.Context, endpointID string, s Submission, ti
 	return job, err
 }
 
-// NotFinished is the cause of a time-out.
+// NotFinished returns the cause of a timeout.
 func NotFinished(timeout time.Duration) error { return fmt.Errorf("not finished after %s", timeout) }

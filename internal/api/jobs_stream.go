@@ -11,27 +11,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Chunk is a part of the output of a job whose handler yields its output bit by bit.
+// Chunk is a part of the output of a job whose handler yields output in parts.
 type Chunk struct {
 	Output  json.RawMessage `json:"output"` // an object, or text
 	Metrics json.RawMessage `json:"metrics,omitempty"`
 }
 
-// streamWait is how long the service may hold a request while there is no new chunk.
+// streamWait is how long the service may hold a request until a new chunk arrives.
 const streamWait = 10 * time.Second
 
-// queuedStreamWait is streamWait for a job that no worker has taken: the caller hears
-// now and then how it stands.
+// queuedStreamWait is the streamWait of a queued job. It is short, so that progress is called
+// regularly.
 const queuedStreamWait = time.Second
 
-// Stream shows the chunks of a job, each as it comes, until the job has ended, and tells
-// its status meanwhile. The service hands out each chunk once: those that somebody has
-// read before are missing.
+// Stream passes the chunks of a job to show as they arrive, until the job has ended, and its
+// status to progress. The service returns each chunk only once: chunks that were read before
+// are missing.
 func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress func(Job), show func(Chunk) error) (Job, error) {
 	job, err := j.Status(ctx, endpointID, jobID)
 	pause := firstPoll
 	for err == nil {
-		// The status is older than the chunks: none can follow the last ones of a job that has ended.
+		// The status is older than the chunks: if it says that the job has ended, these are the
+		// last chunks.
 		ended, wait := job.Finished(), streamWait
 		if !ended {
 			progress(job)
@@ -71,8 +72,8 @@ func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.D
 	return chunks, err
 }
 
-// Unread counts the chunks of a job that nobody has read and that its output lacks, as a
-// jobrunner says with the status; 0 elsewhere, as the contract has no such header.
+// Unread returns the number of chunks that nobody has read and that the job's output lacks.
+// Only a jobrunner returns it, in a header that the contract doesn't have. Elsewhere it is 0.
 func (j *Jobs) Unread(ctx context.Context, endpointID, jobID string) (n int, err error) {
 	err = j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet, Succeeded: func(r *httpclient.Response) {
 		n, _ = strconv.Atoi(r.Header.Get("X-Unread-Chunks")) // 0 without it

@@ -13,36 +13,35 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// listCache keeps what one run has read of a kind, as it came. The first read
-// lists, and is what later reads are answered from, until the run writes the
-// kind, or one whose writes change this one. From then on objects are read one
-// by one, and kept until the next write: between writes a list of everything
-// would cost more than it saves.
+// listCache caches the objects of one kind during a run, undecoded. The first read fetches the
+// list, which answers later reads until the run writes this kind, or a kind whose writes change
+// this one. After a write, objects are read individually and cached until the next write,
+// because a list after each write would cost more than it saves.
 //
-// A write counts from before it is sent until it is answered. What was asked
-// before a write ended is never kept: the generation has changed.
+// A write counts from before it is sent until it is answered. It changes the generation, so
+// that a read that began before the write ended isn't cached.
 type listCache struct {
-	shared     bool         // false: nothing is kept
-	dependents []*listCache // of kinds whose answers a write of this one changes
+	shared     bool         // if false, nothing is cached
+	dependents []*listCache // of kinds whose answers change with a write of this kind
 
 	mu            sync.Mutex
 	generation    int
-	ownWrites     bool // this kind was written
-	anyWrites     bool // it was, or one that it depends on
-	complete      bool // objects and order are the list
+	ownWrites     bool // the run has written this kind
+	anyWrites     bool // the run has written this kind or one that it depends on
+	complete      bool // objects and order are the complete list
 	objects       map[string]element
 	order         []string
-	named         []Named         // of the list, once somebody has asked for them
-	absentMembers map[string]bool // members that a read by id did not return either
+	named         []Named         // names of the list, filled on demand
+	absentMembers map[string]bool // members that a read by id didn't return either
 
-	listFailure        error // for which objects are read by id instead; nil for none
-	listError          error // of a list that is not asked for again
-	matchesUnavailable bool  // a list failed while existing matches were looked for
+	listFailure        error // after it, objects are read by id; nil for none
+	listError          error // of a list that isn't requested again
+	matchesUnavailable bool  // a list failed during a search for existing matches
 
 	flight singleflight.Group
 }
 
-// beginWrite begins a write and returns its end.
+// beginWrite marks the begin of a write. The returned function marks its end.
 func (s *listCache) beginWrite() (end func()) {
 	s.invalidateAll()
 	return s.invalidateAll
@@ -63,8 +62,7 @@ func (s *listCache) invalidate(own bool) {
 	s.anyWrites, s.complete, s.objects, s.order, s.named = true, false, nil, nil, nil
 }
 
-// incomplete tells whether a list's element lacks a member that a read by id
-// returns.
+// incomplete reports whether a list's element lacks a member that a read by id returns.
 func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
 	var got map[string]json.RawMessage
 	if json.Unmarshal(raw, &got) != nil {
@@ -80,7 +78,8 @@ func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
 	return false
 }
 
-// recordAbsentMembers notes what a read by id lacks: a list can't be blamed for it.
+// recordAbsentMembers records members that a read by id lacks: a list can't be expected to have
+// them.
 func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) {
 	var got map[string]json.RawMessage
 	if json.Unmarshal(raw, &got) != nil {
@@ -98,14 +97,14 @@ func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) 
 	}
 }
 
-// lookup returns a kept object, and whether a list should be asked for it.
+// lookup returns a cached object, and whether the caller should fetch the list.
 func (s *listCache) lookup(id string) (kept element, generation int, list bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[id], s.generation, !s.complete && !s.anyWrites && s.listFailure == nil
 }
 
-// store keeps one object that was asked for at a generation.
+// store caches an object that was requested at a generation.
 func (s *listCache) store(generation int, e element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +117,7 @@ func (s *listCache) store(generation int, e element) {
 	s.objects[e.id] = e
 }
 
-// storeList keeps a list that was asked for at a generation.
+// storeList caches a list that was requested at a generation.
 func (s *listCache) storeList(generation int, elements []element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +131,7 @@ func (s *listCache) storeList(generation int, elements []element) {
 	}
 }
 
-// list is the kept list.
+// list returns the cached list.
 func (s *listCache) list() (elements []element, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +141,8 @@ func (s *listCache) list() (elements []element, ok bool) {
 	return elements, s.complete
 }
 
-// read returns an object: a kept one, one of the first list, or one that is
-// asked for by itself. Only the last of these can report absence.
+// read returns an object from the cache, from the first list, or by id. Only a read by id can
+// report that an object doesn't exist.
 func (r *restCollection[T]) read(ctx context.Context, id string) (element, error) {
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
@@ -169,8 +168,8 @@ func (r *restCollection[T]) read(ctx context.Context, id string) (element, error
 	return e, err
 }
 
-// readsMayWork tells whether a list failed in a way that reads by id need not
-// share; no further list is then asked for.
+// readsMayWork reports whether reads by id may succeed although the list failed. If so, no
+// further list is requested.
 func (r *restCollection[T]) readsMayWork(err error) bool {
 	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
 		return false
@@ -181,7 +180,8 @@ func (r *restCollection[T]) readsMayWork(err error) bool {
 	return true
 }
 
-// listRefused tells that a deployment or key has no list of the kind.
+// listRefused reports whether the deployment has no list of the kind, or the key may not read
+// it.
 func listRefused(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	switch {
@@ -191,8 +191,8 @@ func listRefused(err error) bool {
 	return e.Status >= 400 && e.Status < 500 || e.Status == http.StatusNotImplemented
 }
 
-// sharedList is the list: the kept one, or one that everybody who asks at the
-// moment shares. Reads do not ask again for a list that failed for another read.
+// sharedList returns the cached list, or requests it once for all concurrent callers. Reads
+// don't request a list again that failed for another read.
 func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]element, error) {
 	s := r.cache
 	if !s.shared {
@@ -203,7 +203,7 @@ func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]elemen
 	}
 	_, generation, _ := s.lookup("")
 	return share(ctx, &s.flight, strconv.Itoa(generation), "listing the "+r.kind+"s", func(ctx context.Context) ([]element, error) {
-		if elements, ok := s.list(); ok { // another list ended after the look above
+		if elements, ok := s.list(); ok { // another list has ended since the lookup above
 			return elements, nil
 		}
 		if err := s.failure(); read && err != nil {
@@ -219,7 +219,7 @@ func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]elemen
 	})
 }
 
-// probe is the list as evidence that this API answers.
+// probe returns the list as a probe of the verification.
 func (r *restCollection[T]) probe() probe {
 	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
 		_, err := r.sharedList(ctx, false)
@@ -227,7 +227,7 @@ func (r *restCollection[T]) probe() probe {
 	}}
 }
 
-// fetchList asks for the list, unless it was refused before in this run.
+// fetchList requests the list, unless it was refused before in this run.
 func (r *restCollection[T]) fetchList(ctx context.Context) ([]element, error) {
 	if err := r.cache.refusal(); err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (s *listCache) refusal() error {
 	return s.listError
 }
 
-// recordRefusal keeps a run from asking again for a list that it may not have.
+// recordRefusal prevents further requests for a list that was refused.
 func (s *listCache) recordRefusal(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

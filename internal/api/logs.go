@@ -20,28 +20,28 @@ type LogLine struct {
 	Time   string `json:"ts" tfsdk:"ts"`         // RFC 3339
 	Source string `json:"source" tfsdk:"source"` // container or system
 	Text   string `json:"line" tfsdk:"line"`
-	Job    string `json:"jobId,omitempty" tfsdk:"-"` // a jobrunner's: the job that wrote it, if that is known
-	ID     string `json:"-" tfsdk:"-"`               // of its event
+	Job    string `json:"jobId,omitempty" tfsdk:"-"` // the job that wrote it, if known; only from a jobrunner
+	ID     string `json:"-" tfsdk:"-"`               // id of its event
 }
 
-// Number counts a worker's lines from 0, as a jobrunner does at the end of an id; other
-// deployments may have other ids.
+// Number returns a worker's line number, starting at 0, which a jobrunner appends to an id.
+// Other deployments may have other ids.
 func (l LogLine) Number() (n int64, known bool) {
 	_, text, _ := strings.Cut(l.ID, "/")
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil
 }
 
-// LogQuery chooses the lines of a log, and bounds the time that reading it takes: the
-// API keeps the answer open for lines to come.
+// LogQuery selects the lines of a log and limits the time to read it, because the API keeps the
+// answer open for future lines.
 type LogQuery struct {
 	Source string        // container or system; "" for both
-	Tail   int64         // lines at most; the last ones, or the first ones since Since
+	Tail   int64         // at most this many lines: the last ones, or the first ones after Since
 	Since  string        // RFC 3339; "" for the last lines
-	For    time.Duration // the longest that is read
+	For    time.Duration // longest time to read
 }
 
-// quietLog is how long a log is silent before it counts as read to its end.
+// quietLog is the silence after which a log counts as complete.
 const quietLog = time.Second
 
 // WorkerLog reads the log of an endpoint's worker (v2 only).
@@ -61,7 +61,7 @@ func (c *Client) PodLog(ctx context.Context, podID string, q LogQuery) ([]LogLin
 		return nil, fmt.Errorf("%q can't be the id of a pod: an id has letters, digits, - and _ only", podID)
 	}
 	if redact.FromContext(ctx) != nil {
-		if _, err := c.Pods.Get(ctx, podID); err != nil { // its environment, which the log may repeat
+		if _, err := c.Pods.Get(ctx, podID); err != nil { // adds its environment, which the log may contain, to the redact.Set
 			return nil, err
 		}
 	}
@@ -88,11 +88,11 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 	return lines, err
 }
 
-// readEvents reads server-sent events until there are as many as asked for, the log
-// ends, is silent for a while, or the time is up. A jobrunner names the last line that
-// existed when it answered: until that one arrives, silence isn't the end.
+// readEvents reads server-sent events until the requested number is reached, the log ends or is
+// silent for a while, or the time is up. A jobrunner announces the id of the last existing
+// line: until that line arrives, silence doesn't end the read.
 func readEvents(answer *http.Response, q LogQuery) (lines []LogLine, err error) {
-	defer answer.Body.Close() // ends the goroutine
+	defer answer.Body.Close() // this ends the goroutine
 	last := answer.Header.Get("Last-Event-ID")
 	events, failed, done := make(chan LogLine), make(chan error, 1), make(chan struct{})
 	defer close(done)
@@ -122,7 +122,7 @@ func readEvents(answer *http.Response, q LogQuery) (lines []LogLine, err error) 
 	return lines, nil
 }
 
-// maxLogLine bounds a line, in bytes.
+// maxLogLine limits a line, in bytes.
 const maxLogLine = 1 << 20
 
 func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) error {

@@ -20,7 +20,7 @@ func WithName(all []Named, name string) (ids []string) {
 	return ids
 }
 
-// Named is kept as long as the list is: many ask for it to find a name.
+// Named caches the names with the list, because many callers look up names.
 func (r *restCollection[T]) Named(ctx context.Context) ([]Named, error) {
 	if named := r.cache.keptNames(); named != nil {
 		return named, nil
@@ -30,7 +30,7 @@ func (r *restCollection[T]) Named(ctx context.Context) ([]Named, error) {
 		return r.listNames(ctx, generation)
 	}
 	named, err := share(ctx, &r.namesFlight, strconv.Itoa(generation), "listing the "+r.kind+"s", func(ctx context.Context) ([]Named, error) {
-		if named := r.cache.keptNames(); named != nil { // another call ended after the look above
+		if named := r.cache.keptNames(); named != nil { // another call has ended since the lookup above
 			return named, nil
 		}
 		return r.listNames(ctx, generation)
@@ -38,7 +38,7 @@ func (r *restCollection[T]) Named(ctx context.Context) ([]Named, error) {
 	return slices.Clone(named), err // callers sort it
 }
 
-// listNames reads the names from the list of a generation, and keeps them.
+// listNames returns the names of the list of a generation, and caches them.
 func (r *restCollection[T]) listNames(ctx context.Context, generation int) ([]Named, error) {
 	all, err := r.List(ctx)
 	named := make([]Named, 0, len(all))
@@ -53,7 +53,7 @@ func (r *restCollection[T]) listNames(ctx context.Context, generation int) ([]Na
 	return named, err
 }
 
-// keptNames are the ids and names of the kept list; nil where there is none.
+// keptNames returns the cached ids and names, or nil.
 func (s *listCache) keptNames() []Named {
 	s.mu.Lock()
 	defer s.mu.Unlock()

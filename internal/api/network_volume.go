@@ -1,6 +1,7 @@
 package api
 
-// networkVolumes is what the versions have in common; each has an update in its form.
+// networkVolumes returns the part of the collection that both versions share. The form of an
+// update differs.
 func networkVolumes(d *deployment, cache *listCache, update func(have, want NetworkVolume) (patch, error)) *restCollection[NetworkVolume] {
 	return &restCollection[NetworkVolume]{
 		deployment: d, cache: cache, kind: "network volume",
@@ -8,7 +9,7 @@ func networkVolumes(d *deployment, cache *listCache, update func(have, want Netw
 		name:      func(v NetworkVolume) string { return v.Name },
 		sameFixed: sameFixedOfVolume,
 		update:    update,
-		// Both APIs refuse to set the size that the volume has.
+		// Both APIs reject setting the size that the volume already has.
 		alreadyApplied: func(got, want NetworkVolume) bool {
 			left, err := update(got, want)
 			return err == nil && len(left) == 0
@@ -16,7 +17,7 @@ func networkVolumes(d *deployment, cache *listCache, update func(have, want Netw
 	}
 }
 
-// mutable is v without what only a create sets.
+// mutable returns v without the members that only a create sets.
 func (v NetworkVolume) mutable() NetworkVolume {
 	v.ID, v.DataCenter, v.Type = "", "", nil
 	return v

@@ -11,18 +11,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// pagination is what API v2 returns with a page of a list. A list without it has one page.
+// pagination describes a page of a list on API v2. A list without it has one page.
 type pagination struct {
 	NextCursor  string
 	HasNextPage bool
 }
 
-// maxEmptyPages is how many pages without an object may follow each other: a server may
-// filter a page after it was cut.
+// maxEmptyPages limits consecutive pages without objects. A server may filter a page after
+// cutting it.
 const maxEmptyPages = 1000
 
-// allPages reads a list, page by page. If the server refuses a cursor, it begins again
-// once.
+// allPages reads a list page by page. If the server rejects a cursor, it starts again once.
 func allPages[W any](ctx context.Context, d *deployment, c httpclient.Call, member string, rest any) ([]W, error) {
 	all, err := walkPages[W](ctx, d, c, member, rest)
 	if _, refused := errors.AsType[cursorRefused](err); !refused {
@@ -72,13 +71,13 @@ func walkPages[W any](ctx context.Context, d *deployment, c httpclient.Call, mem
 	}
 }
 
-// cursorRefused is the error of a page whose cursor the server refuses.
+// cursorRefused is the error of a page whose cursor the server rejects.
 type cursorRefused struct{ error }
 
 func (e cursorRefused) Unwrap() error { return e.error }
 
-// elements reads a list of objects. An object that moved from one page to the next while
-// they were read is returned once.
+// elements reads a list of objects. If an object moved to a later page during the read, it is
+// returned once.
 func (d *deployment) elements(ctx context.Context, c httpclient.Call, member string) ([]element, error) {
 	c.List = true
 	all, err := allPages[element](ctx, d, c, member, nil)

@@ -21,9 +21,9 @@ func members(wire any) (patch, error) {
 	return p, json.Unmarshal(encoded, &p)
 }
 
-// changedMembers returns the body of an update from have to want. It has each member of want
-// that differs, and the clearing value of each member that only have sets. If have is nil, it
-// has all members of want, and clears all others.
+// changedMembers returns the body of an update from have to want: each member of want that
+// differs, and the clearing value of each member that only have sets. If have is nil, it
+// contains all members of want and clears all others.
 func changedMembers[W any](cleared map[string]string, have *W, want W) (patch, error) {
 	before, err := members(have)
 	if err != nil {
@@ -42,7 +42,7 @@ func changedMembers[W any](cleared map[string]string, have *W, want W) (patch, e
 	return after.without(before), nil
 }
 
-// without leaves out the members that are as before.
+// without removes the members that are equal in before.
 func (p patch) without(before patch) patch {
 	maps.DeleteFunc(p, func(name string, value json.RawMessage) bool {
 		old, ok := before[name]
@@ -51,12 +51,12 @@ func (p patch) without(before patch) patch {
 	return p
 }
 
-// clearingValues are the values that clear what an update may set of a resource.
+// clearingValues returns the values that clear the updatable members of a resource.
 func clearingValues(version contract.API, resource string) map[string]string {
 	return contract.Body{API: version, Resource: resource, Use: contract.Update}.Clearing("")
 }
 
-// deref is what p points at, or the zero value.
+// deref returns the value that p points at, or the zero value.
 func deref[V any](p *V) V {
 	if p == nil {
 		var zero V

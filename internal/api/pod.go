@@ -9,24 +9,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Pods is the collection of pods, and what a pod can be asked to do.
+// Pods is the collection of pods with their actions.
 type Pods struct {
 	Collection[Pod]
 	rest *restCollection[Pod]
-	act  func(action PodAction) (path string, body any) // after the pod's own path
+	act  func(action PodAction) (path string, body any) // path is relative to the pod
 }
 
-// PodAction is a request to a pod.
+// PodAction is an action on a pod.
 type PodAction string
 
-// The actions that both versions have.
+// The actions of both versions.
 const (
 	StartPod   PodAction = "start"
 	StopPod    PodAction = "stop"
 	RestartPod PodAction = "restart"
 )
 
-// Statuses of pods that callers tell apart.
+// The statuses that callers distinguish.
 const (
 	PodRunning    = "RUNNING"
 	PodExited     = "EXITED"
@@ -34,7 +34,7 @@ const (
 	PodTerminated = "TERMINATED"
 )
 
-// Active tells whether a pod runs or is about to: it has not ended.
+// Active reports whether a pod runs or is starting, that is, hasn't ended.
 func (s PodState) Active() bool { return s.Status != PodExited && s.Status != PodError }
 
 // Act sends an action once.
@@ -54,9 +54,9 @@ func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
 	return p.rest.checkSubject(id, response)
 }
 
-// Reach starts or stops a pod, unless it is so already, and returns it as it is then.
-// What fails is looked into: an action whose answer was lost, that a new pod is not
-// known for yet, or that its status has outrun.
+// Reach starts or stops a pod, unless it is already in that state, and returns its new state.
+// If the action fails, Reach reads the pod: the answer may be lost, the API may not know a new
+// pod yet, or the status may have changed meanwhile.
 func (p *Pods) Reach(ctx context.Context, id string, active bool) (Pod, error) {
 	action := StopPod
 	if active {
@@ -84,7 +84,7 @@ func (p *Pods) Reach(ctx context.Context, id string, active bool) (Pod, error) {
 	}
 }
 
-// pods is what the versions have in common.
+// pods returns the part of the collection that both versions share.
 func pods(d *deployment, cache *listCache) *restCollection[Pod] {
 	return &restCollection[Pod]{
 		deployment: d, cache: cache, kind: "pod",
@@ -109,13 +109,13 @@ func sameFixedOfPod(got, want Pod) bool {
 		return false
 	case deref(got.TemplateID) != "" && *got.TemplateID != deref(want.TemplateID):
 		return false
-	case want.TemplateID != nil && want.Mounts.kind() == "": // the template's
+	case want.TemplateID != nil && want.Mounts.kind() == "": // the template sets them
 		return true
 	}
 	return got.Mounts.kind() == want.Mounts.kind()
 }
 
-// kind names a pod's storage: "", "persistent" or its network volume.
+// kind returns the kind of a pod's storage: "", "persistent" or its network volume.
 func (m PodMounts) kind() string {
 	switch {
 	case len(m.Network) > 0:
@@ -126,8 +126,8 @@ func (m PodMounts) kind() string {
 	return ""
 }
 
-// normalizePods leaves out what the server may add to the environment: a
-// template's variables, and those for SSH and Jupyter.
+// normalizePods removes environment variables that the server may add: those of a template, of
+// SSH and of Jupyter.
 func normalizePods(got, want Pod) (Pod, Pod) {
 	want.GlobalNetworking, want.Locked = nil, nil
 	if got.Container == nil || want.Container == nil {
@@ -146,11 +146,11 @@ func normalizePods(got, want Pod) (Pod, Pod) {
 	return got, want
 }
 
-// IsAccessVariable tells whether a deployment may set this variable in pods by itself:
-// for SSH and for Jupyter.
+// IsAccessVariable reports whether a deployment may set this variable in pods on its own, for
+// SSH or Jupyter.
 func IsAccessVariable(name string) bool { return name == "PUBLIC_KEY" || name == "JUPYTER_PASSWORD" }
 
-// alignedPod is want with its ports in the order of have's, where they are the same.
+// alignedPod returns want with its ports in the order of have if both have the same ports.
 func alignedPod(have, want Pod) Pod {
 	if have.Container != nil && have.Container.Ports != nil && want.Container != nil && want.Container.Ports != nil {
 		container := *want.Container
@@ -160,5 +160,5 @@ func alignedPod(have, want Pod) Pod {
 	return want
 }
 
-// MarshalJSON is the form of requests.
+// MarshalJSON encodes the form of requests.
 func (n GlobalNetworking) MarshalJSON() ([]byte, error) { return json.Marshal(n.Enabled) }

@@ -1,14 +1,14 @@
 package api
 
-// registryAuths is what the two versions have in common: the whole kind, but
-// for the path and the form of the list.
+// registryAuths returns the part of the collection that both versions share: all except the
+// path and the form of the list.
 func registryAuths(d *deployment, cache *listCache) *restCollection[RegistryAuth] {
 	return &restCollection[RegistryAuth]{
 		deployment: d, cache: cache, kind: "registry auth", required: []string{"name"},
 		id:          func(a RegistryAuth) string { return a.ID },
 		name:        func(a RegistryAuth) string { return a.Name },
 		uniqueNames: true,
-		writeOnly:   true, // the credentials
+		writeOnly:   true, // answers lack the credentials
 		decode:      decodePlain[RegistryAuth],
 		create: func(want RegistryAuth) (any, error) {
 			want.ID = ""

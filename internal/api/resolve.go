@@ -13,19 +13,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// resolveAfterInterrupt is how long a lost answer is looked into, from the
-// interruption of the caller on.
+// resolveAfterInterrupt limits the search for the object of a lost answer after the caller was
+// interrupted.
 const resolveAfterInterrupt = 8 * time.Second
 
-// lookups are the pauses before each look for what a lost answer made.
+// lookups are the pauses before each search for the object of a lost answer.
 var lookups = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
 
-// refusesName tells whether a name that is taken may be refused with a status.
+// refusesName reports whether a status may mean that a name is taken.
 func refusesName(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusConflict || status == http.StatusUnprocessableEntity
 }
 
-// resolveByName looks for the object that has the name.
+// resolveByName looks for the object with the name.
 func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
@@ -59,7 +59,7 @@ func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[
 	return o, nil
 }
 
-// resolveByNewObjects looks for the only object that can be the one that was made.
+// resolveByNewObjects looks for the only object that the create can have made.
 func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
 	var none T
 	if a.before == nil {
@@ -89,18 +89,17 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 	}
 	unseen := r.unresolved(failure, fmt.Sprintf("no new %s of its name has appeared, so it was most likely not created", r.kind))
 	if failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 {
-		return none, nothingCreated{unseen} // the server asks for it
+		return none, nothingCreated{unseen} // the server asked for a repetition
 	}
 	return none, unseen
 }
 
-// lookUp lists until something is found that this run has not made otherwise;
-// with patience it lists several times, as what was just made may take a
-// moment to show.
+// lookUp lists until it finds an object that fits and isn't accounted for. If patient, it lists
+// several times, because a new object may take a moment to appear.
 func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
 		if n > 0 && (!patient || r.uniqueNames) {
-			break // another POST is harmless, or nothing was made just now
+			break // another POST would be harmless, or nothing was created just now
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return nil, errors.New("interrupted")
@@ -133,8 +132,8 @@ func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patie
 	return nil, nil
 }
 
-// currentIDs are the ids of the kind at this moment, for several creates that ask
-// at once from one list; nil where the list is refused.
+// currentIDs returns the ids that exist now, from one list for concurrent creates. It returns
+// nil if the list is refused.
 func (r *restCollection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
 	ids, err := share(ctx, &r.idsFlight, "", "interrupted", func(ctx context.Context) (map[string]bool, error) {
 		elements, err := r.fetchList(ctx)

@@ -17,39 +17,39 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// restCollection is the Collection of one kind in one API version.
+// restCollection implements Collection for one kind in one API version.
 type restCollection[T any] struct {
 	*deployment
-	kind     string     // in messages: "network volume"
-	path     string     // of the list, after the base address
-	member   string     // of a list's answer that holds the objects; "" where the answer is the bare array
+	kind     string     // for messages: "network volume"
+	path     string     // of the list, relative to the base address
+	member   string     // member of a list's answer that holds the objects; "" if the answer is an array
 	query    url.Values // of every read
-	required []string   // members of every object; a list's element without one is read by id
+	required []string   // members of every object; if a list's element lacks one, it is read by id
 
 	id          func(T) string
 	name        func(T) string
 	uniqueNames bool
-	writeOnly   bool // answers hold only a part of what a create sends
-	// decode reads an object from an answer.
+	writeOnly   bool // answers return only a part of what a create sends
+	// decode decodes an object of an answer.
 	decode func(json.RawMessage) (T, error)
-	// create and update make request bodies. An update without members is
-	// not sent; errNoUpdate marks a kind that can't be changed.
+	// create and update make request bodies. An update without members isn't sent. errNoUpdate
+	// marks a kind that can't be changed.
 	create func(want T) (any, error)
 	update func(have, want T) (patch, error)
-	// alreadyApplied tells whether an object is what a failed, repeated update
-	// wanted: an earlier try succeeded and its answer was lost.
+	// alreadyApplied reports whether the object already has the changes of an update whose
+	// repetition failed: an earlier try succeeded and its answer was lost.
 	alreadyApplied func(got, want T) bool
-	// sameFixed compares what an update can't change; normalize makes equal what
-	// the server may order or leave out (same.go).
+	// sameFixed compares the members that an update can't change. normalize removes differences
+	// that the server may cause by reordering or omitting (same.go).
 	sameFixed func(got, want T) bool
 	normalize func(got, want T) (T, T)
-	// foreign are the texts of an object that a program or the deployment wrote for people.
+	// foreign returns the texts of an object that programs or the deployment wrote.
 	foreign func(*T) []*string
-	// absent tells whether an answer shows an object that is gone.
+	// absent reports whether an answer describes a deleted object.
 	absent func(T) bool
 	// listOnly marks a kind whose objects can't be read by id.
 	listOnly bool
-	// unknownIDIs400 marks an API that refuses to delete an unknown id with 400.
+	// unknownIDIs400 marks an API that answers the deletion of an unknown id with 400.
 	unknownIDIs400 bool
 
 	cache       *listCache
@@ -77,8 +77,8 @@ func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err erro
 	return r.decodePresent(ctx, e)
 }
 
-// receiver decodes objects. The context's redact.Set learns their secrets, and the texts
-// of programs are redacted.
+// receiver returns a function that decodes objects, adds their secrets to the context's
+// redact.Set, and redacts texts of programs.
 func (r *restCollection[T]) receiver(ctx context.Context) func(json.RawMessage) (T, error) {
 	return func(raw json.RawMessage) (T, error) {
 		got, err := r.decode(raw)
@@ -91,7 +91,7 @@ func (r *restCollection[T]) receiver(ctx context.Context) func(json.RawMessage) 
 	}
 }
 
-// decodePresent decodes an object, unless it shows that it is gone.
+// decodePresent decodes an object. If the object is deleted, it returns an error.
 func (r *restCollection[T]) decodePresent(ctx context.Context, e element) (T, error) {
 	got, err := decodeElement(e, r.receiver(ctx))
 	if err == nil && r.absent != nil && r.absent(got) {
@@ -154,8 +154,8 @@ func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// confirmDeletion reads an object after a deletion, unless the answer says that it is
-// done. A deletion that was accepted only may take a while.
+// confirmDeletion reads an object after its deletion, unless the answer confirms it. An
+// accepted deletion may take a while.
 func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, response *httpclient.Response) error {
 	if err := r.checkSubject(id, response); err != nil || response.Status == http.StatusNoContent {
 		return err
@@ -172,7 +172,7 @@ func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, resp
 		if IsNotFound(reading) {
 			return nil
 		}
-		// The list may still have what a read by id lacks.
+		// The list may still have an object that a read by id doesn't find.
 		if e, ok := errors.AsType[*Error](reading); reading != nil && (!ok || e.Status != http.StatusNotFound || e.List) {
 			break
 		}
@@ -183,8 +183,8 @@ func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, resp
 	return response.Failure(fmt.Sprintf("the %s is still there", r.kind))
 }
 
-// checkSubject returns an error if an answer is about another object. An answer without
-// an id is accepted.
+// checkSubject returns an error if an answer is about another object. An answer without an id
+// is accepted.
 func (r *restCollection[T]) checkSubject(id string, response *httpclient.Response) error {
 	var head struct{ ID string }
 	if json.Unmarshal(response.Body, &head) == nil && head.ID != "" && head.ID != id {
@@ -193,8 +193,7 @@ func (r *restCollection[T]) checkSubject(id string, response *httpclient.Respons
 	return nil
 }
 
-// fetch asks for an object by its id. Unlisted says that the list of this run
-// lacks it.
+// fetch reads an object by its id. unlisted means that this run's list lacks it.
 func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool) (element, error) {
 	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
@@ -211,8 +210,8 @@ func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool)
 	return element{id: id, raw: answer.raw}, nil
 }
 
-// fetchFromList finds an object in a new list. One that was created moments ago may
-// take a while to show.
+// fetchFromList finds an object in a new list. A recently created object may take a while to
+// appear.
 func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (element, error) {
 	for _, wait := range lookups {
 		if err := httpclient.Sleep(ctx, wait); err != nil {
@@ -233,7 +232,7 @@ func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (eleme
 	return element{}, r.notFound(id)
 }
 
-// notFound is the error of an object that an answer shows to be gone.
+// notFound returns the error of an object whose answer describes it as deleted.
 func (r *restCollection[T]) notFound(id string) error {
 	return &Error{
 		Method: http.MethodGet, URL: r.settings.BaseURL + r.path + "/" + id, Status: http.StatusNotFound, Title: "Not Found",
@@ -241,9 +240,9 @@ func (r *restCollection[T]) notFound(id string) error {
 	}
 }
 
-// confirmAbsence is the error of a read or deletion. A 404 stays one in the
-// API's own form alone, and where the list of the kind lacks the id, too: a
-// gateway on the way may use the same form. A key that may not list is believed.
+// confirmAbsence checks the error of a read or deletion. A 404 means that the object is gone
+// only if it has the API's form and the kind's list lacks the id, because a gateway may use the
+// same form. If the key may not list, the 404 is accepted.
 func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
@@ -274,7 +273,7 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 	return &doubt
 }
 
-// fetchObject reads an object by its id, whatever is kept of it.
+// fetchObject reads an object by its id, without the cache.
 func (r *restCollection[T]) fetchObject(ctx context.Context, id string) (got T, err error) {
 	e, err := r.fetch(ctx, id, false)
 	if err != nil {
@@ -283,7 +282,7 @@ func (r *restCollection[T]) fetchObject(ctx context.Context, id string) (got T, 
 	return r.decodePresent(ctx, e)
 }
 
-// callByID is a call about one object.
+// callByID returns a call about one object.
 func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error) {
 	if !ValidID(id) {
 		return httpclient.Call{}, r.invalidID(id)
@@ -295,8 +294,8 @@ func (r *restCollection[T]) invalidID(id string) error {
 	return fmt.Errorf("%s can't be the id of a %s: an id has at most 128 letters, digits, - and _", quoteID(id), r.kind)
 }
 
-// sendForObject sends a call that is answered by one object: the one with the id, or a
-// new one if the id is "".
+// sendForObject sends a call whose answer is one object: the one with the id, or a new one if
+// id is "".
 func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
 	answer := identified[T]{kind: r.kind, want: id, decode: r.receiver(ctx)}
 	err := r.Do(ctx, c, &answer)

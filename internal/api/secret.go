@@ -16,7 +16,7 @@ type Secret struct {
 	ValueLastUpdatedAt string `json:"valueLastUpdatedAt,omitempty"` // RFC 3339; "" if unknown
 }
 
-// secretUpdate is what an update may set. An empty value is not sent.
+// secretUpdate has the members that an update may set. An empty value isn't sent.
 type secretUpdate struct {
 	Value       string `json:"value,omitempty"`
 	Description string `json:"description,omitempty"`

@@ -4,10 +4,10 @@ package api
 type Service struct {
 	BaseURLs    map[Version]string // of the management APIs, before /v1 or /v2
 	QueueURL    string             // of the job API, before /v2
-	KeyVariable string             // environment variable in which its users keep their API key
+	KeyVariable string             // environment variable that usually holds the API key
 }
 
-// Services are the clouds that have a name.
+// Services are the clouds by name.
 var Services = map[string]Service{
 	"runpod": {
 		BaseURLs:    map[Version]string{V2: "https://api.runpod.io", V1: "https://rest.runpod.io"},
@@ -16,8 +16,8 @@ var Services = map[string]Service{
 	},
 }
 
-// SameDeployment reports whether two addresses of management APIs lead to the same
-// objects: they are equal, or a service's addresses of v1 and v2.
+// SameDeployment reports whether two addresses of management APIs lead to the same objects:
+// they are equal, or are the same service's addresses of v1 and v2.
 func SameDeployment(a, b string) bool {
 	if a == b {
 		return true

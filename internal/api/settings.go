@@ -21,45 +21,43 @@ const defaultTimeout = time.Minute // of one try of a request
 
 // Settings say how to reach a deployment.
 type Settings struct {
-	// BaseURL is the address before /v1 or /v2. QueueURL is that of the job
-	// API, BaseURL where it is empty.
+	// BaseURL is the address before /v1 or /v2. QueueURL is the address of the job API;
+	// default: BaseURL.
 	BaseURL  string
 	QueueURL string
 
-	// APIKey is sent as a Bearer token. KeySource says where it came from
-	// ("the api_key attribute"); errors about the key name it.
+	// APIKey is sent as a bearer token. KeySource describes where it came from ("the api_key
+	// attribute"), for errors about the key.
 	APIKey    string
 	KeySource string
 
-	Version   Version // V2 where it is empty
+	Version   Version // default: V2
 	UserAgent string
 
-	// RequestTimeout bounds one try of a request, reading its answer
-	// included. The default is a minute.
+	// RequestTimeout limits one try of a request, including reading its answer. Default: a
+	// minute.
 	RequestTimeout time.Duration
 
-	// SharedReads makes the first read of a kind list it and answer later
-	// reads from that list, until this client writes: for one run of Terraform,
-	// which reads everything once.
+	// SharedReads makes the first read of a kind fetch the list and answer later reads from it,
+	// until this client writes. It is meant for one run of Terraform, which reads every object
+	// once.
 	SharedReads bool
 
-	// Transport replaces the connections to the deployment.
+	// Transport replaces the network. It may be nil.
 	Transport http.RoundTripper
 
-	Log httpclient.Log // nil for none
+	Log httpclient.Log // may be nil
 }
 
-// SettingError says that a setting can't be used, and the fix. It never
-// repeats the setting's value.
+// SettingError describes an invalid setting and the fix. It never contains the setting's value.
 type SettingError struct {
 	Setting string // base_url, queue_url, api_key or api_version
 	Problem string
 }
 
-// Error names the setting and the fix.
 func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 
-// validated returns the settings with their defaults filled in.
+// validated returns the settings with their defaults.
 func (s Settings) validated() (Settings, error) {
 	var err error
 	if s.BaseURL, err = validAddress("base_url", s.BaseURL); err != nil {
@@ -99,7 +97,7 @@ func (s Settings) validated() (Settings, error) {
 	return s, nil
 }
 
-// validAddress checks a base address and trims its trailing slashes.
+// validAddress checks a base address and removes trailing slashes.
 func validAddress(setting, raw string) (string, error) {
 	refuse := func(problem string) (string, error) { return "", &SettingError{setting, problem} }
 	if raw == "" {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// share asks once for all callers that ask at the same time. A caller that is
-// interrupted does not interrupt the others.
+// share calls ask once for all concurrent callers. If a caller is interrupted, the others still
+// get the result.
 func share[V any](ctx context.Context, flight *singleflight.Group, key, doing string, ask func(context.Context) (V, error)) (V, error) {
 	asked := flight.DoChan(key, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
 	select {

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// SSHKeys is the account's document of SSH public keys. It is a part of API v2, and is
-// asked there whatever the client's version is.
+// SSHKeys is the account's document of SSH public keys. It belongs to API v2 and is read there
+// with every version of the client.
 type SSHKeys struct {
 	deployment *deployment
 	editing    sync.Mutex
@@ -20,13 +20,12 @@ type sshKeysV2 struct {
 	Keys []string `json:"keys"`
 }
 
-// Get reads the keys.
 func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
 	return s.send(ctx, httpclient.Call{Method: http.MethodGet})
 }
 
-// Edit replaces the document by what change makes of it, which is not sent where it is
-// the same. The edits of one client follow each other.
+// Edit replaces the document by the result of change. If nothing changes, it sends nothing. The
+// edits of one client run one after the other.
 func (s *SSHKeys) Edit(ctx context.Context, change func(keys []string) []string) ([]string, error) {
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -48,7 +47,7 @@ func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {
 
 func (s *SSHKeys) send(ctx context.Context, c httpclient.Call) ([]string, error) {
 	c.URL = s.deployment.settings.BaseURL + "/v2/account/ssh-keys"
-	answer := listOf[string]{member: "keys"} // without the member it is not the document
+	answer := listOf[string]{member: "keys"} // an answer without the member isn't the document
 	err := s.deployment.Do(ctx, c, &answer)
 	return answer.objects, err
 }

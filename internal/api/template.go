@@ -2,7 +2,7 @@ package api
 
 import "slices"
 
-// templates is what the versions have in common.
+// templates returns the part of the collection that both versions share.
 func templates(d *deployment, cache *listCache) *restCollection[Template] {
 	return &restCollection[Template]{
 		deployment: d, cache: cache, kind: "template",

@@ -1,15 +1,12 @@
 package api
 
-// The neutral types have the shape and the member names of management API v2;
-// v1.go maps them down and up, so that nothing above this package knows which
-// version is spoken.
+// The neutral types have the shape and the member names of management API v2. v1.go converts
+// them, so that other packages don't depend on the version.
 //
-// A member that is left out of a create is the server's to choose. The contract has the
-// value with which an update clears it. A field with the JSON name "-" is not a member of
-// v2.
+// The server chooses members that a create omits. The contract has the value with which an
+// update clears a member. A field with the JSON name "-" isn't a member of v2.
 //
-// A pointer field is nil where the version in use can't return it: the caller
-// then keeps what it knows.
+// A pointer field is nil if the version can't return it. The caller then keeps its own value.
 
 // Template is the container configuration of pods or serverless workers.
 type Template struct {
@@ -20,7 +17,7 @@ type Template struct {
 	Disk                int64             `json:"disk,omitempty"` // GB
 	Env                 map[string]string `json:"env,omitempty"`
 	Ports               []string          `json:"ports,omitempty"`    // "<port>/<http|tcp>"
-	Registry            string            `json:"registry,omitempty"` // id of a registry auth, "" for none
+	Registry            string            `json:"registry,omitempty"` // id of a registry auth; "" for none
 	Mounts              TemplateMounts    `json:"mounts,omitzero"`
 	Public              bool              `json:"public"`
 	Serverless          bool              `json:"serverless"`
@@ -46,7 +43,7 @@ type PersistentMount struct {
 type NetworkVolume struct {
 	ID         string  `json:"id,omitempty"`
 	Name       string  `json:"name"` // need not be unique
-	Size       int64   `json:"size"` // GB, may only grow
+	Size       int64   `json:"size"` // GB; can only grow
 	DataCenter string  `json:"dataCenter"`
 	Type       *string `json:"type,omitempty"` // storage tier, v2 only
 }
@@ -64,38 +61,36 @@ type RegistryAuth struct {
 type Endpoint struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
-	Type string `json:"type,omitempty"` // QUEUE or LOAD_BALANCER; "" where the version does not return it (v1)
+	Type string `json:"type,omitempty"` // QUEUE or LOAD_BALANCER; "" if the version doesn't return it (v1)
 
-	// TemplateID is sent in both versions and returned by v1 only: v2 copies
-	// the template's settings at create or update and keeps no link.
+	// TemplateID is sent in both versions and returned only by v1: v2 copies the template's
+	// settings at create or update and stores no link.
 	TemplateID *string `json:"templateId,omitempty"`
-	// Container is nil where the version can't return it (v1). Its members
-	// stand beside the endpoint's own in v2. Beside a TemplateID it overrides
-	// the template, and an update sends it only completeGroups with the template:
-	// when that is another, or ApplyTemplate is set.
+	// Container is nil if the version can't return it (v1). In v2 its members are inlined in
+	// the endpoint. If TemplateID is set, Container overrides the template, and an update sends
+	// it with the template if the template changes or ApplyTemplate is set.
 	Container *Container `json:"-"`
-	// WorkerEnv is what API v1 alone returns of the workers' container; nil for
-	// none. It is never sent.
+	// WorkerEnv is the only part of the container that v1 returns; nil for none. It is never
+	// sent.
 	WorkerEnv map[string]string `json:"-"`
-	// ApplyTemplate makes an update send TemplateID and Container although
-	// they are equal: the template's settings changed since they were copied.
+	// ApplyTemplate makes an update send TemplateID and Container even if they are equal,
+	// because the template's settings have changed since they were copied.
 	ApplyTemplate bool `json:"-"`
 
-	GPU            *GPU        `json:"gpu,omitempty"` // nil: none asked for, or a CPU endpoint
-	CPU            []CPU       `json:"cpu,omitempty"` // nil where the answer leaves it out
+	GPU            *GPU        `json:"gpu,omitempty"` // nil: not requested, or a CPU endpoint
+	CPU            []CPU       `json:"cpu,omitempty"` // nil if the answer omits it
 	Workers        Workers     `json:"workers"`
 	Scaling        Scaling     `json:"scaling,omitzero"`
 	DataCenterIDs  []string    `json:"dataCenterIds,omitempty"` // nil: the scheduler chooses
 	NetworkVolumes []string    `json:"networkVolumes,omitempty"`
-	Timeout        int64       `json:"timeout,omitempty"`    // ms, 0: never set
+	Timeout        int64       `json:"timeout,omitempty"`    // milliseconds; 0: not set
 	FlashBoot      *string     `json:"flashboot,omitempty"`  // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
 	CreatedAt      string      `json:"createdAt,omitempty"`  // RFC 3339
-	RequestURLs    RequestURLs `json:"requestUrls,omitzero"` // empty where the version returns none
+	RequestURLs    RequestURLs `json:"requestUrls,omitzero"` // empty if the version returns none
 }
 
-// Container holds the settings that an endpoint has of its own or copied
-// from its template. On create and update a nil field is not sent, and an empty
-// one overrides the template's.
+// Container holds the settings of an endpoint's container, its own or copied from its template.
+// Creates and updates omit nil fields. An empty field overrides the template's.
 type Container struct {
 	Image *string `json:"image,omitempty"`
 	Command
@@ -105,11 +100,11 @@ type Container struct {
 	Registry *string           `json:"registry,omitempty"`
 }
 
-// GPU is the GPU selection of an endpoint. v1 speaks TypeIDs in priority
-// order, v2 Pools minus ExcludedTypes.
+// GPU is the GPU selection of an endpoint. v1 uses TypeIDs in order of priority; v2 uses Pools
+// minus ExcludedTypes.
 //
-// In an update of an endpoint that follows a template, nil AllowedCUDAVersions
-// leave those that the template gave; an empty list clears them.
+// In an update of an endpoint that follows a template, nil AllowedCUDAVersions keep the
+// template's; an empty list clears them.
 type GPU struct {
 	Pools               []string `json:"pools,omitempty"`
 	ExcludedTypes       []string `json:"excludedTypes,omitempty"`
@@ -119,13 +114,13 @@ type GPU struct {
 	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`
 }
 
-// CPU is one eligible CPU configuration of a worker.
+// CPU is a CPU configuration that a worker may get.
 type CPU struct {
 	ID        string `json:"id" tfsdk:"id"`
 	VCPUCount int64  `json:"vcpuCount" tfsdk:"vcpu_count"`
 }
 
-// Workers bounds the autoscaler. IdleTimeout is nil where it does not apply.
+// Workers limits the autoscaler. IdleTimeout is nil if it doesn't apply.
 type Workers struct {
 	Min         int64  `json:"min"`
 	Max         int64  `json:"max"`
@@ -140,8 +135,8 @@ type Scaling struct {
 	RequestCount int64   `json:"requestCount,omitempty"`
 }
 
-// RequestURLs are the addresses of an endpoint's job API; Base and Health
-// alone are set for a load-balancing endpoint.
+// RequestURLs are the URLs of an endpoint's job API. A load-balancing endpoint has only Base
+// and Health.
 type RequestURLs struct {
 	Base       string `json:"base,omitempty"`
 	Run        string `json:"run,omitempty"`

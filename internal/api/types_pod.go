@@ -1,74 +1,73 @@
 package api
 
-// Pod is one container on a GPU or CPU machine, for as long as it is there.
+// Pod is one container on a GPU or CPU machine.
 type Pod struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"` // need not be unique
 
-	// TemplateID is the template of a create, whose settings are copied where
-	// Container and Mounts leave them open. v1 returns it; v2 does for pods of v1,
-	// as PodState.Template. No update sends it.
+	// TemplateID is the template of a create. Its settings are copied wherever Container and
+	// Mounts are nil. v1 returns it; v2 returns it in PodState.Template for pods created on v1.
+	// No update sends it.
 	TemplateID *string `json:"templateId,omitempty"`
-	// Container has no nil field in an answer. On create and update a nil one is
-	// not sent.
+	// Container has no nil field in an answer. Creates and updates omit nil fields.
 	Container *Container `json:"-"`
 
-	GPU    *PodGPU   `json:"gpu,omitempty"` // either this or CPU
+	GPU    *PodGPU   `json:"gpu,omitempty"` // either GPU or CPU
 	CPU    *PodCPU   `json:"cpu,omitempty"`
-	Mounts PodMounts `json:"mounts,omitzero"` // the kind is fixed at create, and nothing clears it
+	Mounts PodMounts `json:"mounts,omitzero"` // the kind is fixed at create; updates can't clear it
 
 	Cloud         string   `json:"cloud,omitempty"`         // SECURE or COMMUNITY; fixed at create
-	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // of a create; nil: the scheduler chooses
-	// GlobalNetworking in an update is sent whatever the pod has: it takes effect
-	// at the next start, and an answer tells what is in effect. v1 does not return it.
+	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // only in a create; nil: the scheduler chooses
+	// GlobalNetworking is sent in every update that sets it: it takes effect at the next start,
+	// and an answer shows the current state. v1 doesn't return it.
 	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`
-	Locked           *bool             `json:"locked,omitempty"`       // against stop and reset; v2 has it in updates alone
-	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, of a create
-	StartJupyter     *bool             `json:"startJupyter,omitempty"` // v2 only, of a create
-	Placement        PodPlacement      `json:"-"`                      // v1 only, of a create
+	Locked           *bool             `json:"locked,omitempty"`       // protects against stop and reset; on v2 only in updates
+	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, in a create
+	StartJupyter     *bool             `json:"startJupyter,omitempty"` // v2 only, in a create
+	Placement        PodPlacement      `json:"-"`                      // v1 only, in a create
 
 	PodState
 }
 
-// PodState is what answers tell of a pod's life. v1 leaves a part of it out.
+// PodState has the members that only answers have. v1 omits some of them.
 type PodState struct {
 	Status       string      `json:"status,omitempty"`  // PROVISIONING, STARTING, RUNNING, EXITED, ERROR or TERMINATED
-	Actions      []string    `json:"actions,omitempty"` // what the status allows
-	Reason       *string     `json:"reason,omitempty"`  // why it waits, or how it ended
+	Actions      []string    `json:"actions,omitempty"` // that the status allows
+	Reason       *string     `json:"reason,omitempty"`  // why the pod waits, or how it ended
 	DataCenterID *string     `json:"dataCenterId,omitempty"`
 	CUDAVersion  *string     `json:"cudaVersion,omitempty"`
 	Template     *string     `json:"template,omitempty"`
 	Cost         float64     `json:"cost,omitempty"` // per hour
 	SSH          PodSSH      `json:"ssh,omitzero"`
-	Cluster      *PodCluster `json:"cluster,omitempty"` // of a cluster's member
-	Runtime      *PodRuntime `json:"runtime,omitempty"` // nil unless it runs
+	Cluster      *PodCluster `json:"cluster,omitempty"` // for pods of a cluster
+	Runtime      *PodRuntime `json:"runtime,omitempty"` // nil unless the pod runs
 	CreatedAt    string      `json:"createdAt,omitempty"`
 	StartedAt    *string     `json:"startedAt,omitempty"`
 }
 
 // PodGPU is the GPUs of a pod.
 type PodGPU struct {
-	ID                  string   `json:"id"` // of the GPU type
+	ID                  string   `json:"id"` // GPU type
 	Count               int64    `json:"count,omitempty"`
-	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // of a create, as the next
-	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only, as the rest
-	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB, of a create, as the next: what the machine must have
-	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"`
-	VCPUCount           float64  `json:"vcpuCount,omitempty"` // of answers, as the next: of all GPUs together
-	Memory              float64  `json:"memory,omitempty"`    // GB
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // only in a create
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only, only in a create
+	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB of the machine; v2 only, only in a create
+	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"`  // v2 only, only in a create
+	VCPUCount           float64  `json:"vcpuCount,omitempty"`           // v2 only, only in answers: of all GPUs together
+	Memory              float64  `json:"memory,omitempty"`              // GB; v2 only, only in answers: of all GPUs together
 }
 
 // PodCPU is the CPUs of a pod without GPUs.
 type PodCPU struct {
-	ID        string `json:"id"` // of the flavour
+	ID        string `json:"id"` // CPU flavor
 	VCPUCount int64  `json:"vcpuCount"`
-	Memory    int64  `json:"memory,omitempty"` // GB, of answers
+	Memory    int64  `json:"memory,omitempty"` // GB; only in answers
 }
 
-// PodMounts is the storage of a pod: one kind at most.
+// PodMounts is the storage of a pod: at most one kind.
 type PodMounts struct {
-	Persistent *PersistentMount `json:"persistent,omitempty" tfsdk:"persistent"` // not of a CPU pod
-	Network    []NetworkMount   `json:"network,omitempty" tfsdk:"network"`       // one at most
+	Persistent *PersistentMount `json:"persistent,omitempty" tfsdk:"persistent"` // not for CPU pods
+	Network    []NetworkMount   `json:"network,omitempty" tfsdk:"network"`       // at most one
 }
 
 // NetworkMount is a network volume in a pod.
@@ -77,15 +76,14 @@ type NetworkMount struct {
 	Path     string `json:"path" tfsdk:"path"`
 }
 
-// GlobalNetworking is a pod's private address across data centers. A request has
-// Enabled alone.
+// GlobalNetworking is a pod's private address across data centers. Requests have only Enabled.
 type GlobalNetworking struct {
 	Enabled     bool   `json:"enabled"`
 	IP          string `json:"ip,omitempty"`
 	InternalDNS string `json:"internalDns,omitempty"`
 }
 
-// PodPlacement is what API v1 alone can ask of a pod's machine.
+// PodPlacement has the requirements on a pod's machine that only API v1 accepts.
 type PodPlacement struct {
 	Interruptible        *bool    `json:"interruptible,omitempty"`
 	SupportPublicIP      *bool    `json:"supportPublicIp,omitempty"`
@@ -100,7 +98,7 @@ type PodPlacement struct {
 	MinUploadMbps        *float64 `json:"minUploadMbps,omitempty"`
 }
 
-// PodSSH are the ways to a pod's SSH server.
+// PodSSH has the addresses of a pod's SSH server.
 type PodSSH struct {
 	Proxy  *SSHEndpoint `json:"proxy" tfsdk:"proxy"`
 	Direct *SSHEndpoint `json:"direct" tfsdk:"direct"`
@@ -122,16 +120,16 @@ type PodCluster struct {
 	IP   string `json:"ip,omitempty"`
 }
 
-// PodRuntime is a pod that runs, as it is now.
+// PodRuntime is the current state of a running pod.
 type PodRuntime struct {
-	Uptime int64         `json:"uptime"` // s
+	Uptime int64         `json:"uptime"` // seconds
 	GPUs   []PodGPUUsage `json:"gpus,omitempty"`
 	CPU    *Utilization  `json:"cpu,omitempty"`
 	Memory *Utilization  `json:"memory,omitempty"`
 	Ports  []PodPort     `json:"ports,omitempty"`
 }
 
-// PodGPUUsage is in percent; nil where it is not known.
+// PodGPUUsage is in percent; nil if unknown.
 type PodGPUUsage struct {
 	Util       *int64 `json:"util,omitempty"`
 	MemoryUtil *int64 `json:"memoryUtil,omitempty"`
@@ -142,7 +140,7 @@ type Utilization struct {
 	Util int64 `json:"util"`
 }
 
-// PodPort is a port of a pod, and where it is published.
+// PodPort is a port of a pod with its public address.
 type PodPort struct {
 	Private int64   `json:"private" tfsdk:"private"`
 	Public  *int64  `json:"public" tfsdk:"public"` // nil: not published
@@ -150,9 +148,8 @@ type PodPort struct {
 	IP      *string `json:"ip" tfsdk:"ip"`
 }
 
-// Cluster is a group of equal pods with a network of their own, on v2 only. All but
-// its name is fixed at create, and answers lack the settings of its pods: the
-// pods have them (Clusters.Pods).
+// Cluster is a group of equal pods with their own network (v2 only). Only its name can be
+// changed. Answers lack the settings of its pods; the pods have them (Clusters.Pods).
 type Cluster struct {
 	ID      string         `json:"id,omitempty"`
 	Name    string         `json:"name"` // need not be unique
@@ -180,13 +177,13 @@ type ClusterCompute struct {
 	PodCount       int64  `json:"podCount" tfsdk:"pod_count"`
 }
 
-// ClusterState is what answers tell of a cluster's life.
+// ClusterState has the members that only answers have.
 type ClusterState struct {
-	Template     string          `json:"template,omitempty"`     // that the cluster was created with
+	Template     string          `json:"template,omitempty"`     // used to create the cluster
 	DataCenterID string          `json:"dataCenterId,omitempty"` // "" until a pod is placed
 	Pods         *ClusterPods    `json:"pods,omitempty"`
-	Network      *ClusterNetwork `json:"network,omitempty"` // nil until it is provisioned
-	Primary      *ClusterPrimary `json:"primary,omitempty"` // nil until it is placed
+	Network      *ClusterNetwork `json:"network,omitempty"` // nil until provisioned
+	Primary      *ClusterPrimary `json:"primary,omitempty"` // nil until placed
 	CreatedAt    string          `json:"createdAt,omitempty"`
 }
 
@@ -207,15 +204,15 @@ type ClusterNetwork struct {
 type ClusterPrimary struct {
 	PodID       string `json:"podId"`
 	Status      string `json:"status"`
-	SSHEndpoint string `json:"sshEndpoint,omitempty"` // host:port, while it runs with 22/tcp
+	SSHEndpoint string `json:"sshEndpoint,omitempty"` // host:port, while it runs and publishes 22/tcp
 }
 
-// Delegation lets the deployment pull the images of a repository in AWS ECR, on v2
-// only. It can't be changed.
+// Delegation lets the deployment pull images from a repository in AWS ECR (v2 only). It can't
+// be changed.
 type Delegation struct {
 	ID       string  `json:"id,omitempty"`
 	Name     *string `json:"name,omitempty"` // need not be unique
-	Resource string  `json:"resource"`       // ARN; of an answer it is made of its parts
+	Resource string  `json:"resource"`       // ARN; assembled from its parts in an answer
 
 	DelegatorUserID   string `json:"delegatorUserId,omitempty"`
 	AWSUser           string `json:"awsUser,omitempty"`

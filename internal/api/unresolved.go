@@ -13,8 +13,8 @@ func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates 
 	return e
 }
 
-// UnresolvedCreateError is a create of which is not known what it made, or whose name
-// is taken. Candidates are the ids of the objects that it may be.
+// UnresolvedCreateError is a create with an unknown outcome, or whose name is taken. Candidates
+// are the ids of objects that it may have made.
 type UnresolvedCreateError struct {
 	Kind       string
 	Verdict    string
@@ -22,7 +22,7 @@ type UnresolvedCreateError struct {
 	Cause      *Error
 }
 
-// Error says what failed, what was found and what to do.
+// Error describes the failure, the result of the search, and the remedy.
 func (e *UnresolvedCreateError) Error() string {
 	text := e.Cause.Sentence() + " It was then looked for: " + e.Verdict
 	if len(e.Candidates) > 0 {
@@ -36,7 +36,6 @@ func (e *UnresolvedCreateError) Error() string {
 	return text
 }
 
-// Unwrap is the failure of the create.
 func (e *UnresolvedCreateError) Unwrap() error { return e.Cause }
 
 // Imports lists the commands that import the candidates.
@@ -61,7 +60,7 @@ type withoutAdvice struct{ cause *Error }
 func (e withoutAdvice) Error() string { return e.cause.Sentence() }
 func (e withoutAdvice) Unwrap() error { return e.cause }
 
-// nothingCreated is a failed create that may be sent again.
+// nothingCreated is a failed create that may be repeated.
 type nothingCreated struct{ error }
 
 func (e nothingCreated) Unwrap() error      { return e.error }

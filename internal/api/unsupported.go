@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// unsupported is the Collection of a kind that the version lacks. A plan refuses the
-// kind before; nothing is sent.
+// unsupported implements Collection for a kind that the version lacks. It is a safeguard: the
+// plan already rejects the kind.
 type unsupported[T any] struct{ kind string }
 
 func (u unsupported[T]) err() error {

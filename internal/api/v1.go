@@ -2,11 +2,10 @@ package api
 
 import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 
-// Management API v1: flat bodies, lists as bare arrays, PATCH for updates, and
-// 400 for the delete of an unknown id. Where it can't return a field, the
-// neutral one is nil or empty. Where it can't express a value, the mapping
-// fails before anything is sent; fields that it lacks altogether are left out,
-// since refusing those is the plan's work.
+// Management API v1 has flat bodies, bare arrays as lists, PATCH for updates, and answers the
+// deletion of an unknown id with 400. A neutral field that it can't return is nil or empty. If
+// it can't express a value, the conversion fails before anything is sent. Fields that it lacks
+// entirely are omitted, because the plan rejects them.
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
@@ -41,8 +40,8 @@ func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
 	return r
 }
 
-// changedV1 compares two objects in their form on the wire. What v1 can't express
-// differs from whatever it can.
+// changedV1 compares two objects in their wire form. If v1 can't express have, every member of
+// want counts as changed.
 func changedV1[T, W any](resource string, form func(T) (W, error), have, want T) (p patch, after W, err error) {
 	if after, err = form(want); err != nil {
 		return nil, after, err
@@ -55,8 +54,8 @@ func changedV1[T, W any](resource string, form func(T) (W, error), have, want T)
 	return p, after, err
 }
 
-// completeGroups adds to an update what belongs to a change: the members of a
-// group have one meaning, and are sent together.
+// completeGroups adds members to an update: the members of a group have a joint meaning and are
+// sent together.
 func completeGroups(p patch, want any, groups [][]string) error {
 	all, err := members(want)
 	if err != nil {

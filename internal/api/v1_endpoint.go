@@ -18,7 +18,7 @@ func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
 	r.decode = decodeAs(endpointV1.neutral)
 	r.create = func(want Endpoint) (any, error) {
 		w, err := newEndpointV1(want)
-		switch { // fixed from then on
+		switch { // fixed at create
 		case len(want.CPU) > 0:
 			w.ComputeType = "CPU"
 		case want.GPU != nil:
@@ -39,35 +39,35 @@ type endpointV1 struct {
 	GPUCount            int64    `json:"gpuCount,omitempty"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"`
 	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`
-	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"` // never answered
-	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // never answered
-	InstanceIDs         []string `json:"instanceIds,omitempty"`  // of answers only: both in one
+	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"` // only in requests
+	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // only in requests
+	InstanceIDs         []string `json:"instanceIds,omitempty"`  // only in answers: flavor and vCPUs together
 	DataCenterIDs       []string `json:"dataCenterIds,omitempty"`
-	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // of answers only
+	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // only in answers
 	NetworkVolumeIDs    []string `json:"networkVolumeIds,omitempty"`
 	ExecutionTimeoutMS  int64    `json:"executionTimeoutMs,omitempty"`
-	FlashBoot           *bool    `json:"flashboot,omitempty"`   // not answered by every deployment
-	IdleTimeout         *int64   `json:"idleTimeout,omitempty"` // s
+	FlashBoot           *bool    `json:"flashboot,omitempty"`   // some deployments don't return it
+	IdleTimeout         *int64   `json:"idleTimeout,omitempty"` // seconds
 	ScalerType          string   `json:"scalerType,omitempty"`
-	ScalerValue         *int64   `json:"scalerValue,omitempty"` // s or requests
+	ScalerValue         *int64   `json:"scalerValue,omitempty"` // seconds or requests
 	WorkersMin          int64    `json:"workersMin"`
 	WorkersMax          int64    `json:"workersMax"`
 	CreatedAt           string   `json:"createdAt,omitempty"`
 
-	Env map[string]string `json:"env,omitempty"` // of answers only
+	Env map[string]string `json:"env,omitempty"` // only in answers
 }
 
-// groupsV1 are members of an endpoint that have one meaning completeGroups.
+// groupsV1 are members of an endpoint that are sent together (completeGroups).
 var groupsV1 = [][]string{
 	{"cpuFlavorIds", "vcpuCount"},
 	{"scalerType", "scalerValue"},
 	{"workersMin", "workersMax", "idleTimeout"},
 }
 
-// allDataCentersV1 is what API v1 answers where no data center was chosen.
+// allDataCentersV1 is the answer of API v1 if no data center was chosen.
 var allDataCentersV1 = slices.Sorted(slices.Values(contract.DataCenterIDs))
 
-// newEndpointV1 makes the part of a request body that an update may change.
+// newEndpointV1 makes the updatable part of a request body.
 func newEndpointV1(e Endpoint) (endpointV1, error) {
 	w := endpointV1{
 		Name:               e.Name,
@@ -94,8 +94,7 @@ func newEndpointV1(e Endpoint) (endpointV1, error) {
 	return w, nil
 }
 
-// setCPUV1 needs one vCPU count: v1 has the flavours in a list and one count
-// for all.
+// setCPUV1 requires one vCPU count: v1 has a list of flavors and one count for all of them.
 func setCPUV1(w *endpointV1, e Endpoint) error {
 	for _, cpu := range e.CPU {
 		if cpu.VCPUCount != e.CPU[0].VCPUCount {
@@ -138,9 +137,9 @@ func inexpressible(field, value string) error {
 	return fmt.Errorf("management API v1 can't express %s %s: use API v2", field, value)
 }
 
-// endpointPatchV1 makes the body of an update. The link to the template makes
-// its changes reach the endpoint; ApplyTemplate sends it again, for an endpoint
-// that was made without a link.
+// endpointPatchV1 makes the body of an update. The link to the template makes the template's
+// changes reach the endpoint. ApplyTemplate sends the link again, for an endpoint that was
+// created without it.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = aligned(have, want)
 	p, after, err := changedV1("endpoint", newEndpointV1, have, want)
@@ -153,7 +152,7 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 	}
 	for _, name := range []string{"gpuTypeIds", "allowedCudaVersions", "minCudaVersion"} {
 		switch {
-		case want.GPU == nil: // whatever the endpoint has stays
+		case want.GPU == nil: // the endpoint keeps its GPUs
 			delete(p, name)
 		case have.GPU == nil:
 			p[name] = all[name]
@@ -215,7 +214,7 @@ func (w endpointV1) gpu() *GPU {
 // instanceID is <flavour>-<vCPUs>-<GB of memory>, such as cpu3c-8-16.
 var instanceID = regexp.MustCompile(`^(.+)-(\d+)-\d+$`)
 
-// cpu is nil where an instance id is of another form.
+// cpu returns nil if an instance id has another form.
 func (w endpointV1) cpu() (cpu []CPU) {
 	for _, id := range w.InstanceIDs {
 		m := instanceID.FindStringSubmatch(id)
@@ -242,7 +241,7 @@ func (w endpointV1) scaling() Scaling {
 	return s
 }
 
-// chosenDataCenters is nil for the full list.
+// chosenDataCenters returns nil for the full list.
 func chosenDataCenters(ids []string) []string {
 	if len(ids) == 0 || AllDataCenters(ids) {
 		return nil
@@ -250,6 +249,6 @@ func chosenDataCenters(ids []string) []string {
 	return ids
 }
 
-// AllDataCenters tells whether these are all data centers, which API v1 does
-// not tell from a choice of none.
+// AllDataCenters reports whether ids are all data centers. API v1 returns the same list if none
+// was chosen.
 func AllDataCenters(ids []string) bool { return slices.Equal(sortedSet(ids), allDataCentersV1) }

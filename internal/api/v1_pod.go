@@ -5,7 +5,7 @@ import "net/url"
 func podsV1(d *deployment, cache *listCache) *Pods {
 	r := pods(d, cache)
 	r.path, r.unknownIDIs400 = "/v1/pods", true
-	// They show the cloud, the data center and the network volume.
+	// Without them, answers lack the cloud, the data center and the network volume.
 	r.query = url.Values{"includeMachine": {"true"}, "includeNetworkVolume": {"true"}}
 	r.required = []string{"name", "image", "containerDiskInGb", "dockerStartCmd", "env", "ports", "desiredStatus"}
 	r.decode = decodeAs(podV1.neutral)
@@ -27,8 +27,8 @@ func podsV1(d *deployment, cache *listCache) *Pods {
 type podV1 struct {
 	ID                      string            `json:"id,omitempty"`
 	Name                    string            `json:"name,omitempty"`
-	ImageName               *string           `json:"imageName,omitempty"` // of requests
-	Image                   *string           `json:"image,omitempty"`     // of answers: the same
+	ImageName               *string           `json:"imageName,omitempty"` // only in requests
+	Image                   *string           `json:"image,omitempty"`     // only in answers, with the same meaning
 	TemplateID              *string           `json:"templateId,omitempty"`
 	ContainerDiskInGB       *int64            `json:"containerDiskInGb,omitempty"`
 	ContainerRegistryAuthID *string           `json:"containerRegistryAuthId,omitempty"`
@@ -40,15 +40,15 @@ type podV1 struct {
 	GlobalNetworking        *bool             `json:"globalNetworking,omitempty"`
 	VolumeInGB              *int64            `json:"volumeInGb,omitempty"`
 	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
-	NetworkVolumeID         string            `json:"networkVolumeId,omitempty"` // of requests
-	NetworkVolume           *networkVolumeV1  `json:"networkVolume,omitempty"`   // of answers
+	NetworkVolumeID         string            `json:"networkVolumeId,omitempty"` // only in requests
+	NetworkVolume           *networkVolumeV1  `json:"networkVolume,omitempty"`   // only in answers
 
 	ComputeType         string   `json:"computeType,omitempty"` // GPU or CPU
 	GPUTypeIDs          []string `json:"gpuTypeIds,omitempty"`
 	GPUCount            int64    `json:"gpuCount,omitempty"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"`
 	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"`
-	VCPUCount           float64  `json:"vcpuCount,omitempty"` // of an answer about a GPU pod, the machine's
+	VCPUCount           float64  `json:"vcpuCount,omitempty"` // in an answer about a GPU pod: vCPUs of the machine
 	CloudType           string   `json:"cloudType,omitempty"`
 	DataCenterIDs       []string `json:"dataCenterIds,omitempty"`
 	PodPlacement
@@ -74,7 +74,7 @@ type machineV1 struct {
 	SecureCloud  bool   `json:"secureCloud"`
 }
 
-// newPodV1 makes the part of a request body that an update may change.
+// newPodV1 makes the updatable part of a request body.
 func newPodV1(p Pod) (w podV1, err error) {
 	w = podV1{Name: p.Name, Locked: p.Locked}
 	if p.GlobalNetworking != nil {
@@ -98,8 +98,8 @@ func newPodV1(p Pod) (w podV1, err error) {
 	return w, nil
 }
 
-// create adds what is fixed from then on. A pod of its own settings has no volume
-// unless it asks for one: the server would give it one.
+// create adds the members that are fixed at create. A pod without a template sends volumeInGb 0
+// unless it has a volume, because the server would create one by default.
 func (w *podV1) create(p Pod) {
 	if p.TemplateID == nil && len(deref(w.DockerEntrypoint)) == 0 {
 		w.DockerEntrypoint = nil

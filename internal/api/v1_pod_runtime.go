@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// API v1 tells of a pod that runs where its ports are published, and when it was
-// started: until then it has a desired status alone.
+// API v1 returns the public ports and the start time of a running pod. Before that it returns
+// only a desired status.
 
-// runtime is nil of a pod that does not run.
+// runtime returns nil if the pod doesn't run.
 func (w podV1) runtime() *PodRuntime {
 	if w.DesiredStatus != PodRunning || deref(w.LastStartedAt) == "" {
 		return nil
@@ -33,7 +33,7 @@ func (w podV1) runtime() *PodRuntime {
 
 const sshPort = 22
 
-// ssh is the way to a pod that publishes its port 22.
+// ssh returns the address of the SSH server, if port 22 is public.
 func (r PodRuntime) ssh() *SSHEndpoint {
 	i := slices.IndexFunc(r.Ports, func(p PodPort) bool { return p.Private == sshPort && p.Type == "tcp" && p.Public != nil && p.IP != nil })
 	if i < 0 {

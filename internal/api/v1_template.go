@@ -5,13 +5,13 @@ import "net/url"
 func templatesV1(d *deployment, cache *listCache) Collection[Template] {
 	r := templates(d, cache)
 	r.path, r.unknownIDIs400 = "/v1/templates", true
-	// Without it, a template that an endpoint uses seems to be gone.
+	// Without it, the list lacks templates that endpoints use.
 	r.query = url.Values{"includeEndpointBoundTemplates": {"true"}}
 	r.required = []string{"name", "imageName", "containerDiskInGb"}
 	r.decode = decodeAs(templateV1.neutral)
 	r.create = func(want Template) (any, error) {
 		w, err := newTemplateV1(want)
-		w.Category, w.IsServerless = want.Category, &want.Serverless // fixed from then on
+		w.Category, w.IsServerless = want.Category, &want.Serverless // fixed at create
 		return w, err
 	}
 	r.update = templatePatchV1
@@ -30,13 +30,13 @@ type templateV1 struct {
 	Env                     map[string]string `json:"env,omitempty"`
 	IsPublic                bool              `json:"isPublic"`
 	IsServerless            *bool             `json:"isServerless,omitempty"`
-	Ports                   []string          `json:"ports"` // always sent, as volumeInGb is: the server would fill in its own
+	Ports                   []string          `json:"ports"` // always sent, like volumeInGb, because the server has other defaults
 	Readme                  string            `json:"readme,omitempty"`
 	VolumeInGB              int64             `json:"volumeInGb"`
 	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
 }
 
-// newTemplateV1 makes the part of a request body that an update may change.
+// newTemplateV1 makes the updatable part of a request body.
 func newTemplateV1(t Template) (templateV1, error) {
 	command, err := t.Meaning()
 	if err != nil {

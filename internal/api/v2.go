@@ -1,7 +1,7 @@
 package api
 
-// Management API v2: nested bodies, lists under the name of the resource,
-// unknown members refused. A request has only the members that it needs.
+// Management API v2 has nested bodies and lists under the name of the resource, and rejects
+// unknown members. A request has only the members that it needs.
 
 func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {

@@ -27,21 +27,20 @@ func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
 	return r
 }
 
-// endpointV2 has the container's members beside the endpoint's.
+// endpointV2 inlines the container's members.
 type endpointV2 struct {
 	Endpoint
 	Container
 }
 
-// newEndpointV2 makes the part of a request body that does not depend on the
-// template, and that an update may change.
+// newEndpointV2 makes the updatable part of a request body that doesn't depend on the template.
 func newEndpointV2(e Endpoint) Endpoint {
 	e.ID, e.Type, e.TemplateID, e.CreatedAt, e.RequestURLs = "", "", nil, "", RequestURLs{}
 	e.Scaling = e.Scaling.ofType()
 	return e
 }
 
-// ofType has the value of the type alone.
+// ofType returns only the value that belongs to the type.
 func (s Scaling) ofType() Scaling {
 	switch s.Type {
 	case "":
@@ -54,7 +53,7 @@ func (s Scaling) ofType() Scaling {
 	return s
 }
 
-// containerV2 are the container's members of a request body.
+// containerV2 returns the container's members for a request body.
 func containerV2(c *Container) (patch, error) {
 	p, err := members(c)
 	if c == nil {
@@ -71,9 +70,9 @@ func containerV2(c *Container) (patch, error) {
 	return p, err
 }
 
-// endpointPatchV2 makes the body of an update. Applying a template takes over
-// all its settings, so that the endpoint's own are sent again with it. An
-// endpoint that follows a template which is not applied keeps its settings.
+// endpointPatchV2 makes the body of an update. Applying a template overwrites all settings, so
+// the endpoint's own are sent with it. If the template isn't applied, the endpoint keeps its
+// settings.
 func endpointPatchV2(have, want Endpoint) (patch, error) {
 	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
 	want = aligned(have, want)
@@ -107,9 +106,9 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 	return p, patchGPUV2(p, have.GPU, want.GPU, apply && setsCUDA)
 }
 
-// patchGPUV2 narrows the change of gpu to what differs in it. Pools and
-// exclusions are one selection and always stand completeGroups. Applying a template
-// does not set its CUDA versions, so that withCUDA sends them.
+// patchGPUV2 reduces a change of gpu to its differences. Pools and exclusions are one selection
+// and are sent together. Applying a template doesn't set its CUDA versions: withCUDA sends
+// them.
 func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	if _, differs := p["gpu"]; !differs && !withCUDA {
 		return nil
@@ -131,14 +130,13 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	return err
 }
 
-// neutral reads an answer.
 func (w endpointV2) neutral() Endpoint {
 	e := w.Endpoint
 	e.Container = completed(w.Container)
 	return e
 }
 
-// withChangedCommand leaves out of two containers what they have of the same command.
+// withChangedCommand removes the command from both containers if it is equal.
 func withChangedCommand(have, want *Container) (before, after *Container) {
 	if have == nil || want == nil {
 		return have, want
@@ -148,9 +146,8 @@ func withChangedCommand(have, want *Container) (before, after *Container) {
 	return before, after
 }
 
-// completed is the container of an answer. What is absent or null is empty, except
-// for what every container has: a deployment that leaves it out does not return
-// it.
+// completed fills in the container of an answer: absent and null members are empty. A member
+// that every container has stays nil, because a deployment that omits it can't return it.
 func completed(c Container) *Container {
 	c.Command, c.Ports, c.Registry = c.fromAnswer(), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {

@@ -30,7 +30,7 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 }
 
 func createPodV2(want Pod) (patch, error) {
-	want.ID, want.Locked, want.PodState = "", nil, PodState{} // a create can't lock it
+	want.ID, want.Locked, want.PodState = "", nil, PodState{} // a create can't set Locked
 	if want.CPU != nil {
 		want.CPU = &PodCPU{ID: want.CPU.ID, VCPUCount: want.CPU.VCPUCount}
 	}
@@ -42,7 +42,8 @@ func createPodV2(want Pod) (patch, error) {
 	return podBodyV2(want)
 }
 
-// CreateSize is the size of the request that creates a pod on v2, and of its largest member.
+// CreateSize returns the size of the request that creates a pod on v2, and its largest member
+// with its size.
 func (p Pod) CreateSize() (size int, largest string, most int) {
 	body, err := createPodV2(p)
 	if err != nil {
@@ -60,20 +61,20 @@ func (p Pod) CreateSize() (size int, largest string, most int) {
 	return len(text), largest, most
 }
 
-// podV2 has the container's members beside the pod's.
+// podV2 inlines the container's members.
 type podV2 struct {
 	Pod
 	Container
 }
 
-// shown is what of a pod's mutable part an answer tells for sure: of global networking
-// it tells what is in effect, and not what was asked for.
+// shown returns the updatable members whose answers are reliable. For global networking an
+// answer has the current state, not the requested one.
 func (p Pod) shown() Pod {
 	p.GlobalNetworking = nil
 	return p.mutable()
 }
 
-// mutable is what an update may change.
+// mutable returns the updatable members.
 func (p Pod) mutable() Pod {
 	return Pod{
 		Name: p.Name, Container: p.Container, Mounts: p.Mounts,

@@ -11,7 +11,7 @@ func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 	r.path, r.member = "/v2/templates", "templates"
 	r.required = []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"}
 	r.decode = decodeAs(func(t Template) Template {
-		t.Command, t.AllowedCUDAVersions = t.fromAnswer(), new(deref(t.AllowedCUDAVersions)) // left out: empty
+		t.Command, t.AllowedCUDAVersions = t.fromAnswer(), new(deref(t.AllowedCUDAVersions)) // an absent member is empty
 		return t
 	})
 	r.create = func(want Template) (any, error) { return newTemplateV2(want), nil }
@@ -28,7 +28,6 @@ func templatesV2(d *deployment, cache *listCache) Collection[Template] {
 	return r
 }
 
-// newTemplateV2 makes a request body.
 func newTemplateV2(t Template) Template {
 	t.ID, t.Command = "", t.forCreate()
 	if len(deref(t.AllowedCUDAVersions)) == 0 {

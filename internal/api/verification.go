@@ -16,10 +16,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// verification makes sure that the server at the base URL is this API: it has answered
-// with a list or an object in this API's form, or with an error in that form. Until
-// then a 404 does not count as absence and nothing is written: the server may be a
-// proxy, or any web server.
+// verification makes sure that the server at the base URL is this API: it has answered with a
+// list, an object or an error in this API's form. Until then, a 404 doesn't mean that an object
+// is gone, and nothing is written, because the server may be a proxy or any web server.
 type verification struct {
 	inFlight singleflight.Group
 	probes   []probe // the list of each kind
@@ -30,26 +29,25 @@ type probe struct {
 	list func(context.Context) error
 }
 
-// Verify makes sure that the server at the base URL is this API, unless an earlier
-// answer to this client has shown that. It lists one kind after the other until an
-// answer does; the error is that of the first list.
+// Verify makes sure that the server at the base URL is this API, unless an earlier answer has
+// shown it. It lists one kind after the other until a list succeeds. If all fail, it returns
+// the error of the first.
 func (c *Client) Verify(ctx context.Context) error { return c.deployment.ensureVerified(ctx, "") }
 
-// ensureVerified is Verify; it begins with the list of the kind that the URL belongs
-// to.
+// ensureVerified is Verify, starting with the list of the kind that the URL belongs to.
 func (d *deployment) ensureVerified(ctx context.Context, url string) error {
-	if d.Answered() || !d.settings.SharedReads { // without a run's shared reads, each answer is checked by itself
+	if d.Answered() || !d.settings.SharedReads { // without shared reads, each answer is checked individually
 		return nil
 	}
 	operation := "looking whether the management API answers at " + d.settings.BaseURL
 	_, err := share(ctx, &d.verification.inFlight, "", operation, func(ctx context.Context) (struct{}, error) {
-		if d.Answered() { // since the look above
+		if d.Answered() { // another call has verified it since the check above
 			return struct{}{}, nil
 		}
 		var first error
 		probes := slices.Clone(d.verification.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {
-			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 where the URL contains the probe's, else -1
+			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 if the URL contains the probe's, else -1
 		})
 		for _, probe := range probes {
 			err := probe.list(ctx)
@@ -60,7 +58,7 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 				first = err
 			}
 			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
-				break // every list would fail in this way
+				break // every list would fail like this one
 			}
 			d.EndOutage() // the key may be allowed to read another list
 		}
@@ -69,8 +67,7 @@ func (d *deployment) ensureVerified(ctx context.Context, url string) error {
 	return err
 }
 
-// beforeWrite returns an error where the server is not verified: then the caller must
-// not write.
+// beforeWrite returns an error if the server isn't verified. The caller then must not write.
 func (d *deployment) beforeWrite(ctx context.Context, url string) error {
 	if err := d.ensureVerified(ctx, url); err != nil {
 		return fmt.Errorf("nothing was sent, because no list of the management API could be read first: %w", err)
@@ -78,8 +75,8 @@ func (d *deployment) beforeWrite(ctx context.Context, url string) error {
 	return nil
 }
 
-// unverifiedError is the error of a server whose lists all failed: that of the first
-// list, as a failure of the whole deployment.
+// unverifiedError returns the error of a server whose lists all failed: the error of the first
+// list, marked as a failure of the whole deployment.
 func (d *deployment) unverifiedError(first error) error {
 	e, ok := errors.AsType[*Error](first)
 	if !ok || e.DeploymentWide {
@@ -91,9 +88,9 @@ func (d *deployment) unverifiedError(first error) error {
 	return &deploymentWide
 }
 
-// isAPIError tells whether an error came in the form of the management API that
-// was called: RFC 9457 on v2 (description: Versioning, 9), a message or an error
-// on v1 (description: Errors; field notes: Management v1).
+// isAPIError reports whether an error has the form of the management API that was called: RFC
+// 9457 on v2 (description: Versioning, 9), a message or an error on v1 (description: Errors;
+// field notes: Management v1).
 func (d *deployment) isAPIError(url string, status int, answer []byte) bool {
 	var doc struct {
 		Title          httpclient.FreeText

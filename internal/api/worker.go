@@ -14,7 +14,7 @@ import (
 type Worker struct {
 	ID            string  `json:"id" tfsdk:"id"`
 	Status        string  `json:"status" tfsdk:"status"`    // RUNNING, IDLE, INITIALIZING, THROTTLED or UNHEALTHY
-	IsStale       bool    `json:"isStale" tfsdk:"is_stale"` // of an older release than the endpoint's
+	IsStale       bool    `json:"isStale" tfsdk:"is_stale"` // older than the endpoint's release
 	Version       *int64  `json:"version" tfsdk:"version"`
 	GPUCount      int64   `json:"gpuCount" tfsdk:"gpu_count"`
 	Image         *string `json:"image" tfsdk:"image"`
@@ -22,7 +22,7 @@ type Worker struct {
 	GPUTypeID     *string `json:"gpuTypeId" tfsdk:"gpu_type_id"`
 	DataCenterID  *string `json:"dataCenterId" tfsdk:"data_center_id"`
 	StartedAt     *string `json:"startedAt" tfsdk:"started_at"` // RFC 3339
-	Reason        *string `json:"reason" tfsdk:"reason"`        // why it is THROTTLED or UNHEALTHY; the v2 document does not have it
+	Reason        *string `json:"reason" tfsdk:"reason"`        // why it is THROTTLED or UNHEALTHY; not in the v2 document
 }
 
 // WorkerSummary counts workers by status.
@@ -35,14 +35,14 @@ type WorkerSummary struct {
 	Total        int64 `json:"total" tfsdk:"total"`
 }
 
-// EndpointWorkers are those of an endpoint.
+// EndpointWorkers has the workers of an endpoint with their summary.
 type EndpointWorkers struct {
 	Workers         []Worker      `json:"-" tfsdk:"workers"`
 	Summary         WorkerSummary `json:"summary" tfsdk:"summary"`
 	EndpointVersion *int64        `json:"endpointVersion" tfsdk:"endpoint_version"`
 }
 
-// Release is a version of an endpoint's settings.
+// Release is a release of an endpoint's settings.
 type Release struct {
 	ID              string          `json:"id" tfsdk:"id"`
 	Version         *int64          `json:"version" tfsdk:"version"`
@@ -61,7 +61,7 @@ type ReleaseChange struct {
 	New   json.RawMessage `json:"new"`
 }
 
-// Rollout tells how many workers have the newest release.
+// Rollout counts the workers with the newest release.
 type Rollout struct {
 	InProgress      bool  `json:"inProgress" tfsdk:"in_progress"`
 	WorkersOnLatest int64 `json:"workersOnLatest" tfsdk:"workers_on_latest"`
@@ -69,7 +69,7 @@ type Rollout struct {
 	PercentOnLatest int64 `json:"percentOnLatest" tfsdk:"percent_on_latest"`
 }
 
-// Releases are those of an endpoint, the newest first.
+// Releases has the releases of an endpoint, newest first.
 type Releases struct {
 	EndpointVersion *int64    `json:"endpointVersion" tfsdk:"endpoint_version"`
 	Rollout         Rollout   `json:"rollout" tfsdk:"rollout"`
@@ -94,7 +94,7 @@ func (c *Client) EndpointReleases(ctx context.Context, endpointID string) (out R
 	return out, err
 }
 
-// listOfEndpoint asks for a list whose member has the name of its path.
+// listOfEndpoint reads a list whose member has the name of its path.
 func listOfEndpoint[W any](ctx context.Context, c *Client, endpointID, name string, rest any) ([]W, error) {
 	if !ValidID(endpointID) {
 		return nil, fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)

@@ -1,16 +1,15 @@
-// Package httpclient sends JSON requests to a deployment, as the client of one
-// run. What it adds to a library's retries:
+// Package httpclient sends JSON requests to a deployment. It extends a library's retries:
 //
-//   - a write is never sent twice unless that can do no harm, and an error says
-//     whether the server may have carried it out;
-//   - rate limits that the server announces hold all requests back, before it
-//     has to refuse them;
-//   - a failure of the whole deployment ends the run's other calls at once;
-//   - an interrupted caller still gets the answer to a write that is under way;
-//   - errors name the cause and the remedy, hold no secret, and tell the API's
-//     own answers from those of a proxy or another server at its address.
+//   - A write is never repeated unless that is safe. An error says whether the server may have
+//     carried it out.
+//   - Rate limits that the server announces delay all requests before the server has to reject
+//     any.
+//   - A failure of the whole deployment ends the run's other calls at once.
+//   - A caller that is interrupted still gets the answer to a write in flight.
+//   - Errors name the cause and the remedy, contain no secrets, and distinguish answers of the
+//     API from those of a proxy or another server.
 //
-// It knows neither kinds of objects nor versions of the API.
+// The package knows neither kinds of objects nor API versions.
 package httpclient
 
 import (
@@ -31,22 +30,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Client sends calls with a key and time-outs. Its fields are set before the
-// first call. It may be used by several goroutines at once.
+// Client sends calls with a key and timeouts. Set its fields before the first call. Methods may
+// be called concurrently.
 type Client struct {
 	APIKey       string
-	KeySource    string // where the key came from; errors about the key name it
+	KeySource    string // where the key came from, for errors about the key
 	UserAgent    string
-	Timeout      time.Duration // of one try, reading its answer included
+	Timeout      time.Duration // of one try, including reading its answer
 	RoundTripper http.RoundTripper
 
-	// BeforeWrite is asked before each write; its error keeps the write from
-	// being sent.
+	// BeforeWrite is called before each write. If it returns an error, the write isn't sent.
 	BeforeWrite func(ctx context.Context, target string) error
-	// IsAPIError tells whether an error came in the form of the API itself.
+	// IsAPIError reports whether an error answer has the form of the API.
 	IsAPIError func(target string, status int, answer []byte) bool
 
-	Log Log // nil for none
+	Log Log // may be nil
 
 	RecentCreates RecentCreates
 
@@ -55,39 +53,38 @@ type Client struct {
 	outage   outage
 }
 
-// Call is one request; its tries are made by Do.
+// Call is one request, which Do may send several times.
 type Call struct {
 	Method    string
 	URL       string // without query
 	Query     url.Values
-	Body      any           // encoded as JSON; nil for none
-	ExtraTime time.Duration // added to the time-out of a try
+	Body      any           // encoded as JSON; nil for an empty body
+	ExtraTime time.Duration // added to the timeout of a try
 
-	// Accept is the form of the answer; JSON where it is empty. Stream reads a successful
-	// answer in place of Do, which then decodes nothing; it closes the body.
+	// Accept is the media type of the answer; default: JSON. Stream reads a successful answer
+	// instead of Do, which then decodes nothing. Stream closes the body.
 	Accept string
 	Stream func(*http.Response) error
 
-	// Succeeded gets a successful answer once it is decoded; nil: nobody.
+	// Succeeded is called with a decoded successful answer. It may be nil.
 	Succeeded func(*Response)
 
 	// List marks the URL of a list: a 404 there doesn't mean that an object is gone.
 	List bool
 
-	// Untracked marks a call of another API than the one whose rate limits,
-	// outages and identity the client keeps track of.
+	// Untracked marks a call of another API, which doesn't count for rate limits, outages and
+	// the verification of the server.
 	Untracked bool
 
-	secrets *redact.Set // kept out of errors and logs
+	secrets *redact.Set // removed from errors and logs
 }
 
-// Answered tells whether the API has answered: an answer could be decoded, or
-// was a refusal in the API's own form.
+// Answered reports whether the API has answered: with a decodable answer, or with an error in
+// the API's form.
 func (c *Client) Answered() bool { return c.answered.Load() }
 
-// Do sends a call and decodes the answer into out, unless out is nil. Every
-// error of the request is an *Error. The context's redact.Set learns the secrets of the
-// request.
+// Do sends a call and decodes the answer into out, unless out is nil. Every error of the
+// request is an *Error. The secrets of the request are added to the context's redact.Set.
 func (c *Client) Do(ctx context.Context, call Call, out any) error {
 	if call.secrets = redact.FromContext(ctx); call.secrets == nil {
 		call.secrets = new(redact.Set)
@@ -136,10 +133,10 @@ type answer struct {
 	tries int
 }
 
-// send makes the tries of a call, until one succeeds or no other may follow.
+// send tries a call until it succeeds or must not be tried again.
 func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error) {
-	// A write that is under way when the caller is interrupted gets its answer
-	// first. Waits between tries end at once.
+	// If the caller is interrupted, a write in flight still gets its answer. Waits between
+	// tries end at once.
 	sending, release := ctx, context.CancelFunc(func() {})
 	if call.Method != http.MethodGet {
 		sending, release = Grace(ctx, answerAfterInterrupt)
@@ -174,7 +171,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 	}
 	client := retryablehttp.Client{
 		HTTPClient:     &http.Client{Transport: logged, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect},
-		RetryMax:       math.MaxInt, // the policy counts
+		RetryMax:       math.MaxInt, // retryPolicy limits the tries
 		CheckRetry:     policy.check,
 		Backoff:        policy.backoff,
 		PrepareRetry:   policy.prepare,
@@ -198,9 +195,9 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 	return a, failure
 }
 
-// newRequest makes the request of a call, and shows its body to the log.
+// newRequest makes the request of a call and gives its body to the log.
 func (c *Client) newRequest(ctx context.Context, call Call, to *logged) (*retryablehttp.Request, error) {
-	var payload any // nil for no body
+	var payload any // nil without a body
 	if call.Body != nil {
 		var err error
 		if to.body, err = json.Marshal(call.Body); err != nil {
@@ -226,7 +223,7 @@ func (c *Client) newRequest(ctx context.Context, call Call, to *logged) (*retrya
 	return req, nil
 }
 
-// record keeps what a failure says about the other side.
+// record updates what the client knows about the deployment after a failure.
 func (c *Client) record(call Call, e *Error) *Error {
 	switch {
 	case call.Untracked || e.Tries == 0:

@@ -12,7 +12,7 @@ import (
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// describeServer says what answered in the place of the API.
+// describeServer describes the server that answered instead of the API.
 func describeServer(resp *http.Response, answer []byte) string {
 	text := "a server that answers in plain text"
 	switch {

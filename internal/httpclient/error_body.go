@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// errorBody is what an error document says. raw marks text that came from
-// something else than the API, such as a proxy.
+// errorBody is a parsed error document. raw marks text that isn't from the API, for example
+// from a proxy.
 type errorBody struct {
 	title, detail string
 	fields        []string
 	raw           bool
 }
 
-// parseErrorBody reads every form in use: RFC 9457 (v2), {"message": …} (v1)
-// and {"error": …} with a text or an object (v1 as deployed, job API).
+// parseErrorBody reads all known forms: RFC 9457 (v2), {"message": …} (v1), and {"error": …}
+// with a text or an object (v1 as deployed, job API).
 func parseErrorBody(contentType string, body []byte) errorBody {
 	var doc struct {
 		Title   FreeText
@@ -47,14 +47,13 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 // FreeText is a text that some deployments wrap in an object or a list.
 type FreeText string
 
-// UnmarshalJSON takes the wrapping off.
+// UnmarshalJSON removes the wrapping.
 func (t *FreeText) UnmarshalJSON(data []byte) error {
 	*t = FreeText(readText(data, maxWrapping))
 	return nil
 }
 
-// maxWrapping is how many objects and lists around a text are taken off: each one
-// costs another look at all that is in it.
+// maxWrapping limits the nesting that is unwrapped: each level is parsed once more.
 const maxWrapping = 8
 
 func readText(data []byte, wrapping int) string {

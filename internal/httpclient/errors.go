@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// Error is a request that failed. It holds neither the API key nor a secret of
-// the request's body, also where the deployment repeats them.
+// Error is a failed request. It contains neither the API key nor secrets of the request's body,
+// even if the answer repeats them.
 type Error struct {
 	Method string
 	URL    string // without query
-	Status int    // 0: no answer
+	Status int    // 0 without an answer
 	Title  string
 	Detail string
-	Fields []string // what is wrong with members of the body, such as "$.size: …"
+	Fields []string // errors of members of the body, such as "$.size: …"
 
-	Scope      string        // that the API key lacks, where a 403 says so
+	Scope      string        // scopes that the API key lacks, if a 403 names them
 	RequestID  string        // X-Request-Id of the answer
-	RetryAfter time.Duration // that the answer asked for, 0 for none
+	RetryAfter time.Duration // wait that the answer asked for; 0 for none
 	Tries      int
 
-	OtherServer    string // what answered instead of the API, "" for the API itself
-	List           bool   // the URL is that of a list
-	DeploymentWide bool   // concerns the whole deployment, not the object that was asked for
-	TimedOut       bool   // no answer within the time of one try
+	OtherServer    string // describes the server that answered instead of the API; "" if the API answered
+	List           bool   // the URL is a list
+	DeploymentWide bool   // the failure concerns the whole deployment, not just the requested object
+	TimedOut       bool   // one try got no answer in time
 
 	keySource        string
 	timeout          time.Duration // of one try
-	betweenTries     bool          // interrupted there, and the last try did nothing
-	mayHaveSucceeded bool          // an earlier try
+	betweenTries     bool          // interrupted between tries, after a try that changed nothing
+	mayHaveSucceeded bool          // an earlier try may have succeeded
 	callerTimedOut   bool
 	cause            error
 }
 
-// Error says what was asked, what came back and what to do.
+// Error describes the request, the answer and the remedy.
 func (e *Error) Error() string {
 	text, advice := e.Sentence(), e.advice()
 	if advice == "" {
@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 	return text + " " + advice
 }
 
-// Sentence is the error without advice.
+// Sentence returns the error without advice.
 func (e *Error) Sentence() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", e.Method, e.URL)
@@ -78,12 +78,12 @@ func (e *Error) Sentence() string {
 	return b.String()
 }
 
-// advice is the outcome and the remedy.
+// advice returns the outcome and the remedy.
 func (e *Error) advice() string {
 	return strings.TrimSpace(e.outcome() + " " + e.Remedy())
 }
 
-// outcome says what became of a write.
+// outcome describes the effect of a failed write.
 func (e *Error) outcome() string {
 	switch sent := e.Tries > 0 && !neverSent(e.cause) && !e.betweenTries; {
 	case e.Method == http.MethodGet:
@@ -92,13 +92,13 @@ func (e *Error) outcome() string {
 		return "Whether the deployment did it is not known: look before you try again."
 	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented)):
 		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
-	case e.Method == http.MethodDelete: // others of the same run may have been
+	case e.Method == http.MethodDelete: // other objects of the run may have been deleted
 		return "This object was not deleted."
 	}
 	return "This request changed nothing."
 }
 
-// Remedy is what a person can do about the failure.
+// Remedy returns advice for the user.
 func (e *Error) Remedy() string {
 	switch {
 	case e.callerTimedOut:
@@ -137,7 +137,7 @@ func (e *Error) Remedy() string {
 	return ""
 }
 
-// Ambiguous tells that the request may have made something.
+// Ambiguous reports whether the request may have created an object.
 func (e *Error) Ambiguous() bool {
 	if e.Method != http.MethodPost {
 		return false
@@ -148,6 +148,6 @@ func (e *Error) Ambiguous() bool {
 	return e.Status < 300 || e.Status >= 500
 }
 
-// Is lets errors.Is see context.Canceled and the like. The cause itself stays
-// hidden: its text is not free of secrets.
+// Is supports errors.Is for context.Canceled and the like. Unwrap would expose the cause, whose
+// text may contain secrets.
 func (e *Error) Is(target error) bool { return e.cause != nil && errors.Is(e.cause, target) }

@@ -8,17 +8,17 @@ import (
 	"net/url"
 )
 
-// Longest parts of an error, in characters.
+// Limits of an error's parts, in characters.
 const (
-	maxExcerpt = 200  // of a body that is not an error document
-	maxDetail  = 2000 // of the detail, or of a field error
-	maxFields  = 50   // field errors
+	maxExcerpt = 200  // of a body that isn't an error document
+	maxDetail  = 2000 // of the detail and of each field error
+	maxFields  = 50   // number of field errors
 )
 
-// NotSent is the failure of a call that was not sent.
+// NotSent returns the error of a call that wasn't sent.
 func (c *Client) NotSent(call Call, cause error) *Error { return c.noAnswer(call, 0, cause) }
 
-// noAnswer is a call without an answer.
+// noAnswer returns the error of a call without an answer.
 func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	e := c.newError(call, tries)
 	e.cause = cause
@@ -37,7 +37,7 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 	return e
 }
 
-// refused is an answer other than success.
+// refused returns the error of an answer that isn't a success.
 func (c *Client) refused(call Call, a answer) *Error {
 	e := c.newAnswered(call, a)
 	e.Title = http.StatusText(a.resp.StatusCode)
@@ -71,7 +71,7 @@ type Response struct {
 	Header http.Header
 	Body   []byte
 
-	failure  func() *Error // without a detail
+	failure  func() *Error // returns an error without a detail
 	sanitize func(text string) string
 }
 
@@ -88,21 +88,21 @@ func (c *Client) response(call Call, a answer) *Response {
 	}
 }
 
-// Failure is the error of a success that isn't one.
+// Failure returns an error with the detail for a successful answer that can't be accepted.
 func (r *Response) Failure(detail string) *Error {
 	e := r.failure()
 	e.Detail = r.sanitize(detail)
 	return e
 }
 
-// Unreadable is the error of a success whose body is not what the contract says.
+// Unreadable returns the error of a successful answer that doesn't match the API.
 func (r *Response) Unreadable(cause error) *Error {
 	e := r.failure()
 	e.Detail = "the answer is not what this API answers: " + r.sanitize(cause.Error())
 	return e
 }
 
-// unreadable is the error of an answer that may be another server's.
+// unreadable returns the error of an answer that may be another server's.
 func (c *Client) unreadable(call Call, a answer, cause error) *Error {
 	e := c.response(call, a).Unreadable(cause)
 	if !call.Untracked {
@@ -126,7 +126,7 @@ func (c *Client) newError(call Call, tries int) *Error {
 	}
 }
 
-// innermost skips the wrapping that repeats the method and the URL.
+// innermost skips wrapping errors that repeat the method and the URL.
 func innermost(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err

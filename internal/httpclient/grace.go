@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// answerAfterInterrupt is how long a write that was sent before its caller was
-// interrupted may take to be answered.
+// answerAfterInterrupt limits the wait for the answer to a write in flight after its caller was
+// interrupted.
 const answerAfterInterrupt = 4 * time.Second
 
-// Grace is a context that outlives ctx by wait. What was sent before the
-// caller was interrupted gets its answer there.
+// Grace returns a context that ends a given time after ctx does.
 func Grace(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

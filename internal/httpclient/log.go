@@ -8,15 +8,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Log receives a record of each try of a request: at debug level what became of it, at
-// trace level the bodies, redacted. The values are strings, numbers and
-// encoding.TextMarshalers, which cost nothing until they are written.
+// Log receives a record of each try of a request: its result at debug level, its redacted
+// bodies at trace level. The values are strings, numbers and encoding.TextMarshalers, which are
+// formatted only if they are written.
 type Log func(ctx context.Context, trace bool, message string, fields map[string]any)
 
-// lazy is a text that is made when a log writes it.
+// lazy is a text that is formatted when a log writes it.
 type lazy func() string
 
-// MarshalText makes the text.
 func (l lazy) MarshalText() ([]byte, error) { return []byte(l()), nil }
 
 // logged is a transport that logs the tries of a call.
@@ -66,9 +65,9 @@ func (l logged) redacted(body []byte) lazy {
 	return func() string { return l.call.secrets.Body(body) }
 }
 
-// sanitize makes foreign text fit for a message: see redact.Set.Text.
+// sanitize cleans text from elsewhere for a message: see redact.Set.Text.
 func (c *Client) sanitize(call Call, text string, limit int) string {
-	if call.secrets == nil { // not sent
+	if call.secrets == nil { // the call wasn't sent
 		call.secrets = new(redact.Set)
 		call.secrets.Add(c.APIKey)
 	}

@@ -8,21 +8,19 @@ import (
 	"time"
 )
 
-// outageLength is how long calls fail at once after a failure of the whole
-// deployment.
+// outageLength is how long calls fail at once after a failure of the whole deployment.
 const outageLength = 30 * time.Second
 
-// outage remembers a failure that concerns the whole deployment: it can't be
-// reached, refuses the key, or another server answers at its address. For a
-// while further calls fail at once, so that a run of many objects ends in
-// seconds.
+// outage remembers a failure of the whole deployment: it can't be reached, it rejects the key,
+// or another server answers at its address. For a while, further calls fail at once, so that a
+// run with many objects ends within seconds.
 type outage struct {
 	mu    sync.Mutex
 	cause *Error
 	until time.Time
 }
 
-// BeginOutage makes further calls fail for the same reason.
+// BeginOutage makes further calls fail with the same cause.
 func (c *Client) BeginOutage(cause *Error) { c.outage.set(cause) }
 
 // EndOutage lets calls be sent again.
@@ -43,7 +41,7 @@ func (o *outage) current() *Error {
 	return o.cause
 }
 
-// duringOutage is the error of a call in an outage: the failure that began it.
+// duringOutage returns the error of a call during an outage.
 func duringOutage(call Call, cause *Error) error {
 	if call.Method == http.MethodGet {
 		return cause
@@ -51,13 +49,13 @@ func duringOutage(call Call, cause *Error) error {
 	return fmt.Errorf("nothing was sent, for the same reason as before: %w", cause)
 }
 
-// isDeploymentWide tells whether every call of the run would fail like this one.
+// isDeploymentWide reports whether every call of the run would fail like this one.
 func (c *Client) isDeploymentWide(e *Error) bool {
 	switch e.Status {
 	case 0:
 		return !e.callerTimedOut && !e.betweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, errTooLarge))
 	case http.StatusUnauthorized:
-		return !c.Answered() // else it may be about this object alone
+		return !c.Answered() // otherwise it may concern only this object
 	}
 	return false
 }

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// consistencyWindow is the age until which a 404 about an object may be
-// premature.
+// consistencyWindow is the age below which an object's 404 may be premature.
 const consistencyWindow = time.Minute
 
-// RecentCreates are the ids of objects that were created moments ago. A
-// deployment may answer 404 about one for a while (field notes, create may be
-// ambiguous), and such a 404 is asked again.
+// RecentCreates holds the ids of objects that were created recently. For a while a deployment
+// may answer 404 about such an object (field notes, create may be ambiguous). The request is
+// then repeated.
 type RecentCreates struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// Add records when an object was created; the zero time is now.
+// Add records when an object was created. A zero time means now.
 func (r *RecentCreates) Add(id string, at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
@@ -34,18 +33,17 @@ func (r *RecentCreates) Add(id string, at time.Time) {
 	r.at[id] = at
 }
 
-// Found removes the object of a URL: from now on a 404 about it is true.
+// Found removes the object of a URL: a later 404 means that it is gone.
 func (r *RecentCreates) Found(url string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.at, url[strings.LastIndex(url, "/")+1:])
 }
 
-// Has tells whether an object was created moments ago, and not found since.
+// Has reports whether an object was created recently and not found since.
 func (r *RecentCreates) Has(id string) bool { return r.concern("/"+id, "") }
 
-// concern tells whether a request names a recent object, in its path or in its
-// body.
+// concern reports whether a request names a recent object in its path or body.
 func (r *RecentCreates) concern(url, body string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

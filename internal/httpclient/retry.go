@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// repeatable are the methods whose request may be sent again when nobody knows
-// what became of it: they read, delete, or set absolute values. A POST makes
-// something, and sent twice may make it twice.
+// repeatable are the methods that may be repeated if the outcome is unknown: they read, delete,
+// or set absolute values. A repeated POST might create two objects.
 var repeatable = map[string]bool{
 	http.MethodGet:    true,
 	http.MethodDelete: true,
@@ -22,22 +21,21 @@ var repeatable = map[string]bool{
 	http.MethodPost:   false,
 }
 
-// MaxTries is how often a call is sent that fails or gets no answer.
+// MaxTries limits how often a call without an answer, or with a server error, is sent.
 const MaxTries = 4
 
 const (
-	maxWaits     = 12              // times that one call obeys Retry-After
+	maxWaits     = 12              // how often one call obeys Retry-After
 	longestWait  = 5 * time.Minute // a longer Retry-After ends the call
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 8 * time.Second
 
-	maxPremature   = 3 // times that a 404 about a recent object is asked again
+	maxPremature   = 3 // how often a 404 about a recent object is repeated
 	firstPremature = 250 * time.Millisecond
 )
 
-// Backoff is how long a caller that repeats more than one call waits after so
-// many failures, the last of which is given; ok is false where the server asks
-// for too long a wait.
+// Backoff returns the wait after a number of failures, for a caller that repeats several calls.
+// ok is false if the server asks for a wait that is too long.
 func Backoff(failures int, last error) (wait time.Duration, ok bool) {
 	wait = backoff(failures)
 	if e, isAnswer := errors.AsType[*Error](last); isAnswer {
@@ -49,27 +47,26 @@ func Backoff(failures int, last error) (wait time.Duration, ok bool) {
 // backoff doubles with each failure.
 func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1), maxBackoff) }
 
-// retryPolicy decides whether one call is tried again, and when. It lives as
-// long as the call.
+// retryPolicy decides whether and when one call is tried again.
 type retryPolicy struct {
 	caller     context.Context
 	cancel     func()    // ends the call's own context
-	throttle   *throttle // nil for none
+	throttle   *throttle // may be nil
 	entered    bool      // the throttle counts this try as in flight
 	repeatable bool
-	recent     func() bool // the call is about an object created moments ago
-	unproven   bool        // the API has not answered at the address yet
+	recent     func() bool // reports whether the call is about a recently created object
+	unproven   bool        // the API hasn't answered at this address yet
 
-	failures         int  // answered by another try
+	failures         int  // that were retried
 	premature        int  // 404s about a recent object
-	waits            int  // that the server asked for
-	mayHaveSucceeded bool // an earlier try, although it was not answered with success
+	waits            int  // waits that the server asked for
+	mayHaveSucceeded bool // an earlier try may have succeeded, although it got no successful answer
 	wait             time.Duration
-	resume           func() bool // set during a wait, which an interrupted caller ends
+	resume           func() bool // ends a wait; nil between waits
 }
 
-// check is asked after each try, and again once the body was read. A wait that would
-// outlast the context is not begun: the caller gets the server's answer instead.
+// check is called after each try, and again after reading the body. If a wait would outlast the
+// context, the caller gets the server's answer instead.
 func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
 	p.releaseThrottle(resp)
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
@@ -99,7 +96,7 @@ func (p *retryPolicy) prepare(*http.Request) error {
 	return nil
 }
 
-// releaseThrottle ends a try for the throttle; resp is nil where there is no answer.
+// releaseThrottle reports the end of a try to the throttle. resp is nil without an answer.
 func (p *retryPolicy) releaseThrottle(resp *http.Response) {
 	if p.entered {
 		p.throttle.release(resp)
@@ -107,18 +104,18 @@ func (p *retryPolicy) releaseThrottle(resp *http.Response) {
 	}
 }
 
-// waiting tells that the call ended between two tries.
+// waiting reports whether the call ended between two tries.
 func (p *retryPolicy) waiting() bool { return p.resume != nil }
 
 func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	return p.wait
 }
 
-// shouldRetry decides whether to try again, and sets the wait before.
+// shouldRetry decides whether to try again, and sets the wait.
 func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	if err != nil {
 		if p.unproven && p.failures > 0 && neverSent(err) && isTimeout(err) {
-			return false // it is not about to answer
+			return false // the server is unlikely to answer
 		}
 		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.afterFailure()
 	}
@@ -126,7 +123,7 @@ func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound:
 		return p.recent() && p.afterPremature()
-	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method was
+	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method
 		status == http.StatusServiceUnavailable && given && p.repeatable:
 		if given && asked > 0 {
 			return p.afterWait(asked)
@@ -146,7 +143,7 @@ func (p *retryPolicy) afterWait(asked time.Duration) bool {
 	return true
 }
 
-// afterPremature waits for a recent object to show.
+// afterPremature waits for a recent object to become visible.
 func (p *retryPolicy) afterPremature() bool {
 	if p.premature++; p.premature > maxPremature {
 		return false
@@ -155,8 +152,7 @@ func (p *retryPolicy) afterPremature() bool {
 	return true
 }
 
-// afterFailure backs off exponentially; the jitter keeps parallel requests
-// from coming back together.
+// afterFailure backs off exponentially, with jitter against synchronized retries.
 func (p *retryPolicy) afterFailure() bool {
 	if p.failures++; p.failures >= MaxTries {
 		return false
@@ -171,21 +167,20 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// neverSent tells whether the connection failed before anything was sent.
+// neverSent reports whether the connection failed before the request was sent.
 func neverSent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// isPermanent tells whether another try would fail the same way.
+// isPermanent reports whether another try would fail the same way.
 func isPermanent(err error) bool {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	name, unresolved := errors.AsType[*net.DNSError](err)
 	return untrusted || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)
 }
 
-// retryAfter reads the Retry-After header: seconds, or a date by the server's
-// own clock.
+// retryAfter parses the Retry-After header: seconds, or a date on the server's clock.
 func retryAfter(resp *http.Response) (wait time.Duration, given bool) {
 	value := resp.Header.Get("Retry-After")
 	if n, err := strconv.ParseUint(value, 10, 31); err == nil {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A missing scope is in a challenge (RFC 6750) or in a member of the error document. No
-// source says where the operator has it.
+// A missing scope is in a challenge (RFC 6750) or in a member of the error document. No source
+// documents the operator's form.
 var (
 	scopeInChallenge = regexp.MustCompile(`(?i)\bscope="?([^",]+)`)
 	scopeName        = regexp.MustCompile(`^[\w.:*/-]{1,64}$`)
 	scopeMembers     = map[string]bool{"scope": true, "scopes": true, "requiredscope": true, "requiredscopes": true, "missingscope": true, "missingscopes": true}
 )
 
-// maxScopes limits the scopes that an error names.
+// maxScopes limits the scopes in an error.
 const maxScopes = 8
 
-// missingScope returns the scopes that a 403 asks for, "" if it names none.
+// missingScope returns the scopes that a 403 names, or "".
 func missingScope(header http.Header, body []byte) string {
 	var found []string
 	add := func(text string) {
@@ -41,7 +41,7 @@ func missingScope(header http.Header, body []byte) string {
 	return strings.Join(slices.Compact(found), ", ")
 }
 
-// walkScopes calls add with the members of a document that name scopes.
+// walkScopes calls add for each member of a document that names scopes.
 func walkScopes(data []byte, wrapping int, add func(string)) {
 	var members map[string]json.RawMessage
 	if wrapping == 0 || json.Unmarshal(data, &members) != nil {

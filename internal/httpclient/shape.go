@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ShapeError is JSON of another shape than the API describes.
+// ShapeError reports a JSON value of a type that the API doesn't document.
 type ShapeError struct {
-	Path string // of the value, after "$": ".networkVolumes[3].size"
+	Path string // of the value, without the leading "$": ".networkVolumes[3].size"
 	Text string // "is a string, not a whole number"
 }
 
 func (e *ShapeError) Error() string { return "$" + e.Path + " " + e.Text }
 
-// Decode is json.Unmarshal. It returns a *ShapeError for a value of a wrong type.
+// Decode is json.Unmarshal. For a value of a wrong type it returns a *ShapeError.
 func Decode(data []byte, out any) error {
 	err := json.Unmarshal(data, out)
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
@@ -32,8 +32,7 @@ func Decode(data []byte, out any) error {
 	return &ShapeError{path, shapeText(wrong)}
 }
 
-// At moves the path of a *ShapeError below the path of the value that was decoded by
-// itself.
+// At prefixes the path of a *ShapeError with the path of the decoded part.
 func At(path string, err error) error {
 	if shape, ok := errors.AsType[*ShapeError](err); ok {
 		return &ShapeError{path + shape.Path, shape.Text}
@@ -41,8 +40,8 @@ func At(path string, err error) error {
 	return err
 }
 
-// pathAt returns the path of the value that ends at an offset, or of the object or array
-// that begins there. The decoder stands before the value of the given path.
+// pathAt returns the path of the value that ends at an offset, or of the object or array that
+// begins there. path is that of the decoder's next value.
 func pathAt(d *json.Decoder, offset int64, path string) (at string, found bool) {
 	token, err := d.Token()
 	if err != nil || d.InputOffset() >= offset {
@@ -81,7 +80,7 @@ var jsonTypes = map[string]string{
 	"string": "a string", "number": "a number", "bool": "a boolean", "object": "an object", "array": "an array",
 }
 
-// shapeText says what a value is and what it should be.
+// shapeText describes a value's type and the expected type.
 func shapeText(wrong *json.UnmarshalTypeError) string {
 	literal, isLiteral := strings.CutPrefix(wrong.Value, "number ")
 	want := wantedType(wrong.Type)

@@ -9,31 +9,32 @@ import (
 	"time"
 )
 
-// throttle keeps all requests of a client to the server's rate limits, so that one that
-// is refused holds the others back, and none is sent that would be refused.
+// throttle keeps a client's requests within the server's rate limits: a rejected request delays
+// the others, and no request is sent that the server would reject.
 //
 // A server announces its windows in RateLimit and RateLimit-Policy (v2 document:
-// RateLimitHeader). They are kept to once it has refused a request because one
-// was used up: a server may announce limits that it does not enforce.
+// RateLimitHeader). The throttle obeys a window only after the server has rejected a request
+// because of it: a server may announce limits that it doesn't enforce.
 type throttle struct {
 	mu       sync.Mutex
 	enforced bool
-	until    time.Time // that a refusal asked for
+	until    time.Time // end of the wait that a rejection asked for
 	windows  map[string]*window
 	inFlight int
 	changed  chan struct{} // closed by the next answer
 }
 
-// window is one quota. Each request takes from what remains; an answer corrects it.
+// window is one quota. Each request reduces the remaining quota, and each answer corrects it.
 type window struct {
 	remaining, quota int
-	leastRemaining   int // that an answer of this window announced
+	leastRemaining   int // lowest value that an answer of this window announced
 	resetAt          time.Time
 	length           time.Duration
 }
 
-// acquire waits until a request may be sent. A wait that would be too long, or
-// outlast the caller, is not begun: the server's refusal says more than ours.
+// acquire waits until a request may be sent. If the wait would be too long or outlast the
+// context, the request is sent at once, because the server's rejection has more details than
+// ours.
 func (t *throttle) acquire(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -64,11 +65,11 @@ func (t *throttle) acquire(ctx context.Context) error {
 	}
 }
 
-// wait is how long no request may be sent.
+// wait returns how long no request may be sent.
 func (t *throttle) wait(now time.Time) time.Duration {
 	wait := t.until.Sub(now)
 	for _, w := range t.windows {
-		if !now.Before(w.resetAt) { // the next one begins with the next request
+		if !now.Before(w.resetAt) { // the next window begins with the next request
 			w.remaining, w.leastRemaining, w.resetAt = w.quota, w.quota, now.Add(w.length)
 		}
 		if t.enforced && w.remaining <= 0 {
@@ -78,8 +79,7 @@ func (t *throttle) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// release ends a request and reads the limits that its answer announces; resp is
-// nil where there is no answer.
+// release ends a request and reads the limits in its answer. resp is nil without an answer.
 func (t *throttle) release(resp *http.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,29 +108,29 @@ func (t *throttle) release(resp *http.Response) {
 			policy = [2]int{1 << 30, state[1]}
 		}
 		w := &window{
-			leastRemaining: state[0], quota: max(policy[0], 1), // else nothing would ever be sent again
+			leastRemaining: state[0], quota: max(policy[0], 1), // with 0, nothing would ever be sent again
 			resetAt: now.Add(seconds(state[1])),
 			length:  seconds(policy[1]),
 		}
-		// Answers overtake each other: within a window less is left, never more.
+		// Answers may arrive out of order. Within a window the remaining quota only falls.
 		if before := t.windows[name]; before != nil && w.resetAt.Sub(before.resetAt) < 2*time.Second {
 			w.leastRemaining = min(w.leastRemaining, before.leastRemaining)
 		}
-		w.remaining = w.leastRemaining - t.inFlight // which the server may not have counted yet
+		w.remaining = w.leastRemaining - t.inFlight // the server may not have counted requests in flight yet
 		t.windows[name] = w
 	}
 }
 
-// seconds is a length that a server announces; longer than a year is a year.
+// seconds converts an announced length, and caps it at a year.
 func seconds(n int) time.Duration { return time.Duration(min(n, 366*24*60*60)) * time.Second }
 
-// rateMember is a member of a structured field, such as "minute";r=0;t=12.
+// rateMember matches a member of a structured field, such as "minute";r=0;t=12.
 var rateMember = regexp.MustCompile(`"([^"]*)"((?:;[a-z]+=[0-9]+)*)`)
 
 var rateParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+)`)
 
-// rateMembers reads two numbers of each member of a structured field. A member
-// that lacks one is ignored.
+// rateMembers reads two parameters of each member of a structured field. It ignores members
+// that lack one.
 func rateMembers(field, first, second string) map[string][2]int {
 	out := map[string][2]int{}
 	for _, m := range rateMember.FindAllStringSubmatch(field, -1) {

@@ -14,7 +14,7 @@ const (
 	maxRedirects   = 5
 )
 
-// Pooled keeps enough connections for Terraform's default parallelism.
+// Pooled returns a transport with enough idle connections for Terraform's default parallelism.
 func Pooled() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
@@ -33,8 +33,8 @@ func read(body io.ReadCloser) ([]byte, error) {
 	return answer, err
 }
 
-// redirect follows a read within the same host only: anywhere else the key
-// would leak, and a write would turn into a read.
+// redirect follows a read only within the same host: elsewhere the key would leak, and a write
+// would become a read.
 func redirect(next *http.Request, before []*http.Request) error {
 	first := before[0]
 	if first.Method != http.MethodGet || len(before) > maxRedirects ||

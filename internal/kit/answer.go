@@ -16,13 +16,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// A server may store another value than it was sent, or answer an update with the object
-// as it was. Terraform would call that a bug in the provider. After a create it is a
-// warning, because an error taints the object: the state keeps what was planned, and the
-// next refresh finds what the deployment has. After an update it is an error, and the
-// state has the answer.
+// A server may store another value than the one it was sent, or answer an update with the old
+// object. Terraform would report that as a bug in the provider. After a create it is a warning,
+// because an error would taint the object: the state keeps the planned values, and the next
+// refresh reads the stored ones. After an update it is an error, and the state has the values
+// of the answer.
 
-// checkAnswer compares the state that an answer made with the plan.
+// checkAnswer compares the state after an operation with the plan.
 func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id string, created bool, diags *diag.Diagnostics) {
 	if diags.HasError() || plan.Raw.IsNull() || state.Raw.IsNull() {
 		return
@@ -56,13 +56,13 @@ func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id st
 	check.Error(differences[0].attribute, summary, "%s It has not applied the change, or stores something else. The state has its answer. Apply again; if the answer stays the same, ask the deployment's operator.", detail)
 }
 
-// difference is an attribute, dotted, of which an answer has another value than the plan.
+// difference is an attribute (a dotted path) whose value in the answer isn't the planned one.
 type difference struct {
 	attribute string
 	want, got tftypes.Value
 }
 
-// compare finds where an answer differs from what is known of a plan.
+// compare returns the differences between an answer and the known values of a plan.
 func compare(attribute string, want, got tftypes.Value) []difference {
 	differs := []difference{{attribute, want, got}}
 	switch {
@@ -90,7 +90,7 @@ func compare(attribute string, want, got tftypes.Value) []difference {
 	return differs
 }
 
-// filled is a planned value; what of it is unknown is the answer's.
+// filled returns a planned value with its unknown parts taken from the answer.
 func filled(want, got tftypes.Value) tftypes.Value {
 	out, err := tftypes.Transform(want, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.IsKnown() {
@@ -107,7 +107,7 @@ func filled(want, got tftypes.Value) tftypes.Value {
 	return out
 }
 
-// text says what was answered for what, without values that may be secrets.
+// text describes the difference, without values that may be secrets.
 func (d difference) text(s schema.Schema) string {
 	if d.secret(s) {
 		return "another " + d.attribute + " than was sent"
@@ -115,7 +115,7 @@ func (d difference) text(s schema.Schema) string {
 	return fmt.Sprintf("%s = %s for %s", d.attribute, shown(d.got), shown(d.want))
 }
 
-// secretNames are attributes whose values may be secrets although they are not sensitive.
+// secretNames are attributes that may contain secrets although they aren't sensitive.
 var secretNames = []string{"args", "entrypoint", "cmd", "docker_entrypoint", "readme"}
 
 func (d difference) secret(s schema.Schema) bool {
@@ -136,7 +136,7 @@ func shown(v tftypes.Value) string {
 		return "nothing"
 	case v.Type().Is(tftypes.String):
 		var s string
-		_ = v.As(&s) // it is a string
+		_ = v.As(&s) // can't fail: a string
 		text = fmt.Sprintf("%q", s)
 	case v.Type().Is(tftypes.Bool):
 		var b bool

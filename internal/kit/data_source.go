@@ -22,13 +22,13 @@ import (
 type DataSource[Config, Result any] struct {
 	Name    string      // of the type, without the provider's prefix
 	Title   string      // in messages: "GPU types"
-	Version api.Version // the only one that has it; "" for both
+	Version api.Version // the only version that has it; "" if both have it
 	Schema  schema.Schema
 	Only    []planrule.Only
-	// Validate checks what the configuration alone tells.
+	// Validate checks the configuration without the API.
 	Validate func(c diagnostics.Check, config *Config)
 	Read     func(ctx context.Context, c *api.Client, config *Config) (Result, error)
-	// Extra gets attributes that no tag of Config names. It may be nil.
+	// Extra reads attributes that no tag of Config names. It may be nil.
 	Extra func(config *Config, get func(attribute string, into any))
 }
 
@@ -72,8 +72,8 @@ func (d *DataSource[Config, Result]) configured(ctx context.Context, config tfsd
 	return m
 }
 
-// attributes visits the fields of a struct that have the name of an attribute, those of
-// embedded structs too.
+// attributes calls visit for each field that has a tfsdk tag, including those of embedded
+// structs.
 func attributes[T any](of *T, visit func(name string, field reflect.Value)) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
 		if name := f.Tag.Get("tfsdk"); name != "" && name != "-" {
@@ -82,7 +82,7 @@ func attributes[T any](of *T, visit func(name string, field reflect.Value)) {
 	}
 }
 
-// dataSource is every data source to the framework. Its functions know the model.
+// dataSource implements the framework's interface for every data source.
 type dataSource struct {
 	name, title string
 	version     api.Version
@@ -109,7 +109,7 @@ func (d *dataSource) ValidateConfig(ctx context.Context, req datasource.Validate
 	d.validate(ctx, req.Config, &resp.Diagnostics)
 }
 
-// Read runs in the plan, or in the apply where the configuration is not known before.
+// Read runs during the plan, or during the apply if the configuration isn't known earlier.
 func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	c := d.run.Client(&resp.Diagnostics)
 	if c == nil {

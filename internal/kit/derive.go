@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// derive makes a data source's attributes, all of which the provider computes, of a
-// resource's. What only a configuration has is left out.
+// derive converts a resource's attributes into computed attributes of a data source. It omits
+// attributes that only a configuration has.
 func derive(attributes map[string]schema.Attribute, omit []string) map[string]data.Attribute {
 	out := make(map[string]data.Attribute, len(attributes))
 	for name, a := range attributes {
@@ -53,10 +53,10 @@ func deriveAttribute(a schema.Attribute) data.Attribute {
 		return data.MapNestedAttribute{Computed: true, CustomType: a.CustomType, Sensitive: sensitive, MarkdownDescription: text,
 			NestedObject: data.NestedAttributeObject{Attributes: derive(a.NestedObject.Attributes, nil)}}
 	}
-	panic(fmt.Sprintf("no attribute of a data source is derived from a %T", a)) // a mistake of this program, which every test finds
+	panic(fmt.Sprintf("no attribute of a data source is derived from a %T", a)) // a programming error, which every test finds
 }
 
-// filterAttribute is an attribute of a list's configuration, which chooses by equality.
+// filterAttribute makes an attribute of a list's configuration that filters by equality.
 func filterAttribute(name string, a schema.Attribute) data.Attribute {
 	text := "Exact `" + name + "`." + onlyIn(a.GetMarkdownDescription())
 	switch a.(type) {
@@ -70,9 +70,9 @@ func filterAttribute(name string, a schema.Attribute) data.Attribute {
 	panic(fmt.Sprintf("a list can't be filtered by a %T", a))
 }
 
-// derivedDescription is the first sentence of a description, which says what the
-// attribute is, and the versions that have it: defaults, bounds and what a change does
-// concern a resource alone.
+// derivedDescription returns the first sentence of a description, which defines the attribute,
+// and the versions that have it. The rest (defaults, bounds, effects of a change) applies only
+// to resources.
 func derivedDescription(text string) string {
 	first, _, more := strings.Cut(text, ". ")
 	if more {

@@ -11,11 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 )
 
-// Lookup finds the object that a data source names, by id or exact name, and says what
-// exists where it finds none.
+// Lookup finds an object by id or exact name for a data source. Its errors list what exists.
 type Lookup struct{ Title, Plural string } // in messages: "network volume", "network volumes"
 
-// Validate checks that a configuration has an id or a name.
+// Validate checks that a configuration has either an id or a name.
 func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 	switch {
 	case id.IsNull() && name.IsNull():
@@ -27,14 +26,14 @@ func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 	NotEmpty(c, "name", name)
 }
 
-// NotEmpty refuses an empty string.
+// NotEmpty rejects an empty string.
 func NotEmpty(c diagnostics.Check, attribute string, v types.String) {
 	if !v.IsNull() && !v.IsUnknown() && v.ValueString() == "" {
 		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected at least one character, got %q.", attribute, "")
 	}
 }
 
-// ByName returns the id of the only object of a list that has the name.
+// ByName returns the id of the only object with the name.
 func (l Lookup) ByName(listed []api.Named, name string) (id string, err error) {
 	matches := api.WithName(listed, name)
 	switch len(matches) {
@@ -48,7 +47,7 @@ func (l Lookup) ByName(listed []api.Named, name string) (id string, err error) {
 	return "", &diagnostics.AttributeError{Attribute: "name", Err: err}
 }
 
-// nearNames says what exists instead of a name.
+// nearNames lists existing objects with similar names.
 func (l Lookup) nearNames(listed []api.Named, name string) string {
 	if len(listed) == 0 {
 		return fmt.Sprintf("there are no %s", l.Plural)
@@ -78,7 +77,7 @@ func (l Lookup) nearNames(listed []api.Named, name string) string {
 	return "these " + is + ": " + strings.Join(known, ", ")
 }
 
-// UnknownID is the error for an id that does not exist, with the answer that says so.
+// UnknownID returns the error for an id that doesn't exist. absent is the API's answer.
 func (l Lookup) UnknownID(listed []api.Named, id string, absent error) error {
 	hint := ""
 	var ids []string

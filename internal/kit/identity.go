@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// idPath is that of the id, in states and identities alike.
+// idPath is the path of the id in states and identities.
 var idPath = path.Root("id")
 
 func (r *kindResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
@@ -28,14 +28,14 @@ func (r *kindResource[M]) IdentitySchema(_ context.Context, _ resource.IdentityS
 	}}
 }
 
-// identify sets an object's identity: its id. A CLI without identities has none.
+// identify sets an object's identity, which is its id. CLIs without identities pass nil.
 func (k *Kind[M]) identify(ctx context.Context, m *M, identity *tfsdk.ResourceIdentity, diags *diag.Diagnostics) {
 	if identity != nil {
 		diags.Append(identity.SetAttribute(ctx, idPath, *k.ID(m))...)
 	}
 }
 
-// ImportState imports by identity, by id, or by a name that one object has.
+// ImportState imports an object by its identity, its id, or a unique name.
 func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	id := req.ID
 	if id == "" && req.Identity != nil {
@@ -52,8 +52,8 @@ func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportSt
 	}
 }
 
-// MoveState takes over the state of another provider's resource, of a moved block: its id,
-// and what no API returns. A read does the rest, as after an import.
+// MoveState takes over the state of another provider's resource in a moved block: the id and
+// the values that no API returns. A read completes it, as after an import.
 func (r *kindResource[M]) MoveState(context.Context) []resource.StateMover {
 	return []resource.StateMover{{StateMover: func(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
 		if m := r.kind.Moved.Move(ctx, r.kind.Name, req, resp); m != nil {
@@ -62,8 +62,8 @@ func (r *kindResource[M]) MoveState(context.Context) []resource.StateMover {
 	}}}
 }
 
-// find returns the id of the object that has this id, else of the only one that has this
-// name. What no list has may be an id all the same: reading it decides.
+// find returns the id of the object with this id, or else of the only object with this name. An
+// id that no list contains may still be valid: reading it decides.
 func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName string, diags *diag.Diagnostics) string {
 	all, err := r.kind.Objects(ctx, c)
 	ids := api.WithName(all, idOrName)
@@ -85,7 +85,7 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	return ""
 }
 
-// withArticle is "a pod", "an endpoint", "an SSH key".
+// withArticle returns "a pod", "an endpoint" or "an SSH key".
 func withArticle(title string) string {
 	if strings.HasPrefix(title, "SSH") || strings.ContainsRune("aeio", rune(title[0])) {
 		return "an " + title
@@ -102,7 +102,7 @@ func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.Lis
 	}
 }
 
-// List finds the objects of the kind, from the list that reads share.
+// List returns the objects of the kind from the list that all reads share.
 func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
 	var diags diag.Diagnostics
 	var name types.String
@@ -129,8 +129,8 @@ func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream
 	}
 }
 
-// listed is an object of a list, with its attributes where they are asked for. It is not
-// found where it was deleted in between.
+// listed returns an object of a list, with its attributes if the request asks for them. found
+// is false if the object has been deleted since.
 func (r *kindResource[M]) listed(ctx context.Context, c *api.Client, req list.ListRequest, object api.Named) (result list.ListResult, found bool) {
 	result = req.NewListResult(ctx)
 	result.DisplayName = cmp.Or(object.Name, object.ID)

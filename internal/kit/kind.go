@@ -1,5 +1,5 @@
-// Package kit turns a table of functions into a Terraform resource. It is the
-// only place that touches the framework's requests, responses and diagnostics.
+// Package kit turns a table of functions into a Terraform resource. Only this package handles
+// the framework's requests, responses and diagnostics.
 package kit
 
 import (
@@ -19,40 +19,39 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// Kind is one kind of managed object. M is its model: a struct with a tfsdk
-// tag for every attribute of Schema.
+// Kind describes a kind of managed object. M is its model: a struct with a tfsdk tag for every
+// attribute of Schema.
 //
-// Verbs return what went wrong as an error; they change the model that becomes
-// the state in place. Read reports absence with an error of which
-// api.IsNotFound is true.
+// Its functions change the model in place; the result becomes the state. Read reports a missing
+// object with an error for which api.IsNotFound is true.
 type Kind[M any] struct {
 	Name     string // of the type, without the provider's prefix
 	Title    string // in messages: "network volume"
 	Schema   schema.Schema
 	ID       func(*M) *types.String
 	NewIDs   bool        // an update may give the object a new id
-	Version  api.Version // the only one that has the kind; "" for both
+	Version  api.Version // the only version that has the kind; "" if both have it
 	Only     []planrule.Only
-	Validate func(ctx context.Context, c diagnostics.Check, config *M) // what the configuration alone tells
+	Validate func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
 	Plan     func(ctx context.Context, p *planrule.Plan[M])
-	// ExistingMatches finds what a planned create could be taken for; the plan warns
-	// of it.
+	// ExistingMatches returns existing objects that equal a planned one or have its unique
+	// name. The plan warns about them.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Objects lists the kind by id and name: for list blocks, and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.Named, error)
-	// Volatile are the computed attributes, dotted, that the server may change with any
-	// update: a plan that changes anything else leaves them unknown.
+	// Volatile are the computed attributes (dotted) that the server may change with any update:
+	// a plan with any other change leaves them unknown.
 	Volatile []string
-	// Protected is the attribute deletion_protection, of kinds that have it.
+	// Protected returns the attribute deletion_protection, if the kind has one.
 	Protected func(*M) types.Bool
-	// Loss describes what a deletion loses for good, for a warning in the plan; ""
-	// is nothing.
+	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means
+	// none.
 	Loss func(state *M) string
-	// Moved takes over what no API returns from the state of another provider, for moved
-	// blocks. A source that it lacks has nothing of the sort.
+	// Moved reads the values that no API returns from another provider's state, for moved
+	// blocks.
 	Moved migrate.Table[M]
-	// Private points at what the private state keeps of the object: a struct that
-	// JSON can hold, in a field of the model with the tag tfsdk:"-".
+	// Private returns a pointer to the object's part of the private state: a struct that JSON
+	// can encode, in a field of the model with the tag tfsdk:"-".
 	Private func(*M) any
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error
@@ -61,7 +60,7 @@ type Kind[M any] struct {
 	Delete func(ctx context.Context, c *api.Client, state *M) error
 }
 
-// Run is what one run of the provider shares between its resources.
+// Run is shared by all resources during a run of the provider.
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client
@@ -71,7 +70,7 @@ type Run struct {
 	templates sync.Map // see planrule.Plan
 }
 
-// Client returns the API, or explains why there is none.
+// Client returns the API. If it isn't configured yet, Client reports why and returns nil.
 func (r *Run) Client(diags *diag.Diagnostics) *api.Client {
 	if r == nil || r.API == nil {
 		diags.AddError("The provider's settings are not known yet",
@@ -82,18 +81,18 @@ func (r *Run) Client(diags *diag.Diagnostics) *api.Client {
 	return r.API
 }
 
-// Managed is a Kind of any model: a resource that list blocks find, too.
+// Managed is a Kind of any model: a resource with its list resource.
 type Managed interface {
 	Resource() resource.Resource
 	ListResource() list.ListResource
 	OneVersion() []planrule.Only
 }
 
-// Resource makes the framework's resource of the kind.
+// Resource returns the framework's resource for the kind.
 func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }
 
-// OneVersion are the attributes that one API version alone has.
+// OneVersion returns the attributes that only one API version has.
 func (k *Kind[M]) OneVersion() []planrule.Only { return k.Only }
 
-// ListResource makes the framework's list resource of the kind.
+// ListResource returns the framework's list resource for the kind.
 func (k *Kind[M]) ListResource() list.ListResource { return &kindResource[M]{kind: k} }

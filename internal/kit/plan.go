@@ -28,7 +28,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.planDeletion(ctx, req, resp)
 		return
 	}
-	if planrule.Destroys() { // this plan is made for its refresh alone: no rule may stop it
+	if planrule.Destroys() { // the plan before a destroy only refreshes: no rule may stop it
 		return
 	}
 	run := r.run
@@ -70,7 +70,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 }
 
-// planDeletion refuses the deletion of what is protected, and warns of what it loses.
+// planDeletion rejects the deletion of a protected object, and warns about lost data.
 func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
@@ -82,7 +82,7 @@ func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyP
 	}
 }
 
-// refuseProtected refuses to end an object whose state says that it is protected.
+// refuseProtected reports an error if the object is protected.
 func (r *kindResource[M]) refuseProtected(state *M, ending string, diags *diag.Diagnostics) bool {
 	if r.kind.Protected == nil || !r.kind.Protected(state).ValueBool() {
 		return false

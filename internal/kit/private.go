@@ -15,16 +15,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-const kindKey = "notes" // what the kind keeps
+const kindKey = "notes" // the kind's own part
 
-// recordCreateTime records that the object was made just now, and not read since.
+// recordCreateTime records that the object was created just now and not read since.
 func recordCreateTime(ctx context.Context, p planrule.Private, diags *diag.Diagnostics) {
 	diags.Append(p.SetKey(ctx, planrule.MadeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
 	diags.Append(p.SetKey(ctx, planrule.SeenKey, nil)...)
 }
 
-// restoreCreateTime gives the client the time of a create: until a read has found
-// the object once, a 404 does not prove that it is gone.
+// restoreCreateTime gives the client the time of a create: until a read has found the object
+// once, a 404 doesn't prove that it is gone.
 func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule.Private, diags *diag.Diagnostics) {
 	text := planrule.GetKey(ctx, p, planrule.MadeKey, diags)
 	seen := planrule.GetKey(ctx, p, planrule.SeenKey, diags)
@@ -39,26 +39,26 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule
 	}
 }
 
-// privateState is what the private state has of a kind. Version counts changes of the
-// form or the meaning of any kind's notes.
+// privateState is the kind's part of the private state. Version increases when the form or the
+// meaning of any kind's notes changes.
 type privateState struct {
 	Version *int            `json:"version"`
 	Notes   json.RawMessage `json:"notes"`
 }
 
-// privateUpgrades make the private state of the next version from that of their index.
+// privateUpgrades convert notes from the version of their index to the next version.
 var privateUpgrades = []func(kind string, notes json.RawMessage) (json.RawMessage, error){
-	0: func(_ string, notes json.RawMessage) (json.RawMessage, error) { return notes, nil }, // without a version, and otherwise the same
+	0: func(_ string, notes json.RawMessage) (json.RawMessage, error) { return notes, nil }, // version 0 had no version number, but the same form
 }
 
 // privateVersion is the version that this release writes.
 var privateVersion = len(privateUpgrades)
 
-// errNewerPrivate marks a private state that a newer release has written.
+// errNewerPrivate marks a private state from a newer release.
 var errNewerPrivate = errors.New("a newer release of the provider has written it")
 
-// loadPrivate fills the model's private part from the private state. An object without
-// one was imported or moved.
+// loadPrivate fills the model's private part from the private state. Imported and moved objects
+// have none.
 func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
 	if k.Private == nil {
 		return

@@ -42,7 +42,7 @@ func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err e
 	r.run.reported.Report(diags, about, verb, id, err)
 }
 
-// prior reads what the state has of an object.
+// prior reads an object from the state.
 func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
 	diags.Append(from.Get(ctx, state)...)
@@ -54,7 +54,7 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrul
 	return c, state, id
 }
 
-// save writes an object to the state, its private part included.
+// save writes an object to the state, including its private part.
 func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, identity *tfsdk.ResourceIdentity, p planrule.Private, diags *diag.Diagnostics) {
 	r.kind.savePrivate(ctx, m, p, diags)
 	diags.Append(to.Set(ctx, m)...)
@@ -74,8 +74,8 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s was created, and may be incomplete", r.kind.Title), warning.Error())
 	} else if err != nil {
 		r.report(&resp.Diagnostics, "create", "", err)
-		// What exists must be in the state even if a later step failed:
-		// otherwise nobody would ever delete it.
+		// An object that exists must be in the state even if a later step failed: otherwise it
+		// would never be deleted.
 		if id := r.kind.ID(&plan); id.IsUnknown() || id.IsNull() {
 			return
 		}
@@ -95,12 +95,12 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 	if r.kind.loadPrivate(ctx, state, req.Private, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}
-	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // also where the object is gone, or was not read
+	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // even if the object is gone or couldn't be read
 	switch err := r.kind.Read(ctx, c, state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
 		resp.Diagnostics.Append(planrule.WarnOfAnotherDeployment(ctx, req.Private, c, r.kind.Title, id)...)
-	case err != nil: // the state stays as it was
+	case err != nil: // the state doesn't change
 		r.report(&resp.Diagnostics, "read", id, err)
 	default:
 		r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
@@ -123,8 +123,8 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 	}
 	if err := r.kind.Update(ctx, c, &config, state, &plan); err != nil {
 		r.report(&resp.Diagnostics, "update", id, err)
-		// An update that makes the object again may fail with the new one there:
-		// the state keeps that, with the settings from before.
+		// An update that replaces the object may fail after it created the new one: the state
+		// keeps the new id, with the previous settings.
 		if newID := *r.kind.ID(&plan); !newID.IsUnknown() && newID.ValueString() != id {
 			*r.kind.ID(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
@@ -150,7 +150,7 @@ func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 }
 
-// dropUnknowns makes the state of a create that stopped half-way storable.
+// dropUnknowns sets unknown values to null, so that an incomplete create can be stored.
 func dropUnknowns(state *tfsdk.State) {
 	known, err := tftypes.Transform(state.Raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.IsKnown() {

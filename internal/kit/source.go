@@ -22,26 +22,26 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// Source derives the data sources of a kind from its schema and its Read: one of a
-// single object, by id or exact name, and one of all objects, with filters.
+// Source derives two data sources from a kind's schema and its Read: one for a single object,
+// by id or exact name, and one for all objects, with filters.
 type Source[M any] struct {
 	Kind    *Kind[M]
 	Plural  string          // "network_volumes", of the type and of its attribute
-	Single  string          // id of the only object, which no configuration names; "" for a kind of many
-	Omit    []string        // attributes that only a configuration has: no API returns them
-	Masked  []string        // maps whose values may be secrets: the state has digests of them
-	Filters []string        // attributes that choose by equality, beside name; every version that has them returns them
-	Only    []planrule.Only // where a version tells less of an attribute than the kind's own says
-	// Read is the kind's Read where it is nil.
+	Single  string          // fixed id of an account's only object; "" for kinds with many objects
+	Omit    []string        // attributes that no API returns
+	Masked  []string        // maps whose values may be secrets: the state has their digests
+	Filters []string        // attributes to filter by, in addition to name; every version that has them returns them
+	Only    []planrule.Only // overrides the kind's own entries where a version returns less
+	// Read defaults to the kind's Read.
 	Read func(ctx context.Context, c *api.Client, m *M) error
-	// Complete adds to what Read set. It may be nil.
+	// Complete adds attributes after Read. It may be nil.
 	Complete func(m *M)
 
 	deriveOnce sync.Once
 	derived    map[string]data.Attribute
 }
 
-// One is the data source of a single object.
+// One returns the data source for a single object.
 func (s *Source[M]) One() datasource.DataSource {
 	attributes := s.attributes()
 	if s.Single != "" {
@@ -66,7 +66,7 @@ func (s *Source[M]) One() datasource.DataSource {
 	}
 }
 
-// only is the data source of a kind's only object.
+// only returns the data source for a kind's only object.
 func (s *Source[M]) only(attributes map[string]data.Attribute) datasource.DataSource {
 	schema := data.Schema{MarkdownDescription: s.description(), Attributes: attributes}
 	return &dataSource{
@@ -82,12 +82,12 @@ func (s *Source[M]) only(attributes map[string]data.Attribute) datasource.DataSo
 	}
 }
 
-// description is the kind's first sentence.
+// description returns the kind's first sentence.
 func (s *Source[M]) description() string {
 	return derivedDescription(s.Kind.Schema.MarkdownDescription)
 }
 
-// All is the data source of the kind's objects.
+// All returns the data source for all objects of the kind.
 func (s *Source[M]) All() datasource.DataSource {
 	filters := append([]string{"name"}, s.Filters...)
 	attributes := map[string]data.Attribute{
@@ -129,7 +129,7 @@ func (s *Source[M]) All() datasource.DataSource {
 
 func (s *Source[M]) titles() string { return strings.ReplaceAll(s.Plural, "_", " ") }
 
-// attributes are those of an object, derived once: the framework constructs a data
+// attributes returns the attributes of an object, derived once: the framework constructs a data
 // source for each of its calls.
 func (s *Source[M]) attributes() map[string]data.Attribute {
 	s.deriveOnce.Do(func() {
@@ -160,7 +160,7 @@ func (s *Source[M]) validateOne(ctx context.Context, config tfsdk.Config, diags 
 
 func (s *Source[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titles()} }
 
-// find reads the object that has the id, or else the only one that has the name.
+// find reads the object with the id, or else the only object with the name.
 func (s *Source[M]) find(ctx context.Context, c *api.Client, id, name string) (object map[string]tftypes.Value, err error) {
 	if id == "" {
 		listed, err := s.Kind.Objects(ctx, c)
@@ -173,13 +173,13 @@ func (s *Source[M]) find(ctx context.Context, c *api.Client, id, name string) (o
 	}
 	object, err = s.read(ctx, c, id)
 	if api.IsNotFound(err) {
-		listed, _ := s.Kind.Objects(ctx, c) // without a list nothing similar is known
+		listed, _ := s.Kind.Objects(ctx, c) // if it fails, the error suggests no names
 		err = s.lookup().UnknownID(listed, id, err)
 	}
 	return object, err
 }
 
-// choose returns the objects that the filters choose, ordered by name and id.
+// choose returns the objects that match the filters, ordered by name and id.
 func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string, chosen map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
 	listed, err := s.Kind.Objects(ctx, c)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string,
 	for _, l := range listed {
 		object, err := s.read(ctx, c, l.ID)
 		switch {
-		case api.IsNotFound(err): // deleted since it was listed
+		case api.IsNotFound(err): // deleted after the list was read
 		case err != nil:
 			return nil, err
 		case !slices.ContainsFunc(filters, func(f string) bool { return !chosen[f].IsNull() && !chosen[f].Equal(object[f]) }):
@@ -199,7 +199,7 @@ func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string,
 	return objects, nil
 }
 
-// read reads an object as an import does: nothing of it is known but its id.
+// read reads an object as an import does: only its id is known.
 func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object map[string]tftypes.Value, err error) {
 	ty := s.Kind.Schema.Type().TerraformType(ctx).(tftypes.Object)
 	null := make(map[string]tftypes.Value, len(ty.AttributeTypes))
@@ -231,7 +231,8 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 			delete(object, name)
 		}
 	}
-	// Read gives a default to what the version does not return: here it is not known.
+	// Read sets a default for an attribute that the version doesn't return. Here its value is
+	// unknown.
 	for _, o := range s.oneVersion() {
 		if v, ok := object[o.Attribute]; ok && o.Beyond(c.Version) {
 			object[o.Attribute] = tftypes.NewValue(v.Type(), nil)
@@ -245,7 +246,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 	return object, nil
 }
 
-// oneVersion are the attributes that one version alone returns.
+// oneVersion returns the attributes that only one version returns.
 func (s *Source[M]) oneVersion() []planrule.Only {
 	out := slices.Clone(s.Only)
 	for _, o := range s.Kind.Only {

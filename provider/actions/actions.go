@@ -1,6 +1,6 @@
-// Package actions holds the provider's actions (Terraform 1.14 and later): operations
-// on an object that its configuration does not describe, such as a restart. Each is a
-// table of its schema, its checks and the function that invokes it.
+// Package actions holds the provider's actions (Terraform 1.14 and later): operations that a
+// configuration can't express, such as a restart. Each action is a table with its schema, its
+// checks and its function.
 package actions
 
 import (
@@ -32,24 +32,24 @@ var All = []func() action.Action{
 	podStop.constructor,
 }
 
-// definition is an action. M is its model: a struct with a tfsdk tag for every
+// definition describes an action. M is its model: a struct with a tfsdk tag for every
 // attribute.
 type definition[M any] struct {
 	name       string // without the provider's prefix
 	failure    string // summary of an error: "Could not …"
 	about      string
 	attributes map[string]schema.Attribute
-	validate   func(ctx context.Context, c diagnostics.Check, config *M) // what the configuration tells as far as it is known
-	// invoke does it, and reports what happens meanwhile.
+	validate   func(ctx context.Context, c diagnostics.Check, config *M) // checks the known values of the configuration
+	// invoke runs the action and reports its progress.
 	invoke func(ctx context.Context, c *api.Client, config *M, report reporter) error
 }
 
-// reporter shows a message while an action runs.
+// reporter shows a message to the user while an action runs.
 type reporter func(format string, args ...any)
 
 func (d *definition[M]) constructor() action.Action { return &configured[M]{definition: d} }
 
-// configured is an action of a configured provider.
+// configured is an action with the settings of its provider.
 type configured[M any] struct {
 	definition *definition[M]
 	run        *kit.Run
@@ -75,7 +75,7 @@ func (a *configured[M]) ValidateConfig(ctx context.Context, req action.ValidateC
 	}
 }
 
-// Invoke checks the configuration again, which is known in full by now.
+// Invoke validates the configuration again: all its values are known now.
 func (a *configured[M]) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
 	c, config := a.run.Client(&resp.Diagnostics), new(M)
 	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
@@ -96,7 +96,7 @@ func (a *configured[M]) Invoke(ctx context.Context, req action.InvokeRequest, re
 	}
 }
 
-// patience bounds what an action waits for. A model embeds it.
+// patience holds the timeout of an action. A model embeds it.
 type patience struct {
 	Timeout types.String `tfsdk:"timeout"`
 }
@@ -111,13 +111,13 @@ func (p patience) validate(c diagnostics.Check) {
 	}
 }
 
-// bounded is a context that ends after the timeout.
+// bounded returns a context that ends after the timeout.
 func (p patience) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	timeout, _ := jobrun.ParseTimeout(p.Timeout) // validated
+	timeout, _ := jobrun.ParseTimeout(p.Timeout) // can't fail: validated
 	return context.WithTimeoutCause(ctx, timeout, api.NotFinished(timeout))
 }
 
-// poll asks until it is done, at most until the context ends.
+// poll calls ask until it is done, fails, or the context ends.
 func poll(ctx context.Context, ask func() (done bool, err error)) error {
 	for wait := 250 * time.Millisecond; ; wait = min(wait*3/2, 5*time.Second) {
 		if done, err := ask(); done || err != nil {

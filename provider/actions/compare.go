@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// decode reads JSON that a configuration has; nil where there is none.
+// decode parses JSON from a configuration. A null text gives nil.
 func decode(text types.String) (any, error) {
 	if text.IsNull() || text.IsUnknown() {
 		return nil, nil
@@ -21,8 +21,8 @@ func decode(text types.String) (any, error) {
 	return decodeJSON([]byte(text.ValueString()))
 }
 
-// decodeJSON reads JSON with its numbers as they are written. No text is null: a
-// handler may return nothing.
+// decodeJSON parses JSON and keeps numbers as text. An empty text gives nil, because a handler
+// may return nothing.
 func decodeJSON(text []byte) (v any, err error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -35,8 +35,8 @@ func decodeJSON(text []byte) (v any, err error) {
 	return v, decoder.Decode(&v)
 }
 
-// differs says where a value is not the wanted one; "" for nowhere. Open objects may
-// have other members than the wanted ones.
+// differs describes the first difference between two values, or returns "". If open is true,
+// objects may have more members than wanted.
 func differs(at string, got, want any, open bool) string {
 	wanted, ok := want.(map[string]any)
 	if !ok {
@@ -66,7 +66,7 @@ func differs(at string, got, want any, open bool) string {
 	return ""
 }
 
-// equal compares values, and numbers by what they are: 1 is 1.0.
+// equal compares two values. Numbers are equal if their values are: 1 equals 1.0.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -82,7 +82,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// sameNumber compares with 512 bits, and so bounds what an exponent may cost.
+// sameNumber compares with 512 bits, which limits the cost of a large exponent.
 func sameNumber(a, b string) bool {
 	x, _, errX := big.ParseFloat(a, 10, 512, big.ToNearestEven)
 	y, _, errY := big.ParseFloat(b, 10, 512, big.ToNearestEven)
@@ -91,7 +91,7 @@ func sameNumber(a, b string) bool {
 
 const longestShown = 500 // characters
 
-// show is a value as JSON.
+// show formats a value as JSON.
 func show(v any) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)

@@ -32,7 +32,7 @@ var jobCancel = &definition[jobModel]{
 			return nil
 		}
 		if _, err = c.Jobs.Cancel(ctx, endpointID, id); err != nil {
-			// It may have ended in between.
+			// The job may have ended since the status was read.
 			if now, reading := c.Jobs.Status(ctx, endpointID, id); reading != nil || !now.Finished() {
 				return fmt.Errorf("job %s is %s: %w", id, job.Status, err)
 			}
@@ -42,7 +42,6 @@ var jobCancel = &definition[jobModel]{
 	},
 }
 
-// jobModel names a job.
 type jobModel struct {
 	EndpointID types.String `tfsdk:"endpoint_id"`
 	JobID      types.String `tfsdk:"job_id"`

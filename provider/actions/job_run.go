@@ -51,14 +51,15 @@ var jobRun = &definition[jobRunModel]{
 	},
 }
 
-// withJob adds what describes the job to an action's own attributes.
+// withJob adds the attributes of a job to an action's own.
 func withJob(own map[string]schema.Attribute) map[string]schema.Attribute {
 	maps.Copy(own, ofJob(jobrun.Attributes))
 	return own
 }
 
-// ofJob says of what is secret that a plan file keeps it: an action can have neither
-// sensitive nor, in this release of the plugin framework, write-only attributes.
+// ofJob makes schema attributes. The description of a secret says that a plan file contains it,
+// because an action can have neither sensitive nor (in this release of the framework)
+// write-only attributes.
 func ofJob(of []jobrun.Attribute) map[string]schema.Attribute {
 	out := map[string]schema.Attribute{}
 	for _, a := range of {
@@ -86,7 +87,7 @@ type jobRunModel struct {
 	ExpectedMembers types.String `tfsdk:"expected_members"`
 }
 
-// compare holds the output against what is expected.
+// compare compares the output with the expected values.
 func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) error {
 	output, err := decodeJSON(job.Output)
 	if err != nil {
@@ -102,10 +103,10 @@ func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) e
 	} {
 		want, err := decode(expected.value)
 		if err != nil || expected.value.IsNull() {
-			continue // validated
+			continue // can't fail: validated
 		}
 		if difference := differs("output", output, want, expected.open); difference != "" {
-			_ = c.LearnEndpoint(ctx, m.EndpointID.ValueString()) // who may run jobs need not be allowed to read the endpoint
+			_ = c.LearnEndpoint(ctx, m.EndpointID.ValueString()) // an error is ignored: a key that may run jobs need not be able to read the endpoint
 			secrets := redact.FromContext(ctx)
 			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s",
 				job.ID, secrets.Text(difference, 2*longestShown), secrets.Text(show(output), longestShown))}

@@ -73,7 +73,7 @@ type podModel struct {
 	patience
 }
 
-// awaitRunning waits until a pod runs. One that ends well at once did run.
+// awaitRunning waits until a pod runs. A pod that has exited successfully counts as well.
 func awaitRunning(ctx context.Context, c *api.Client, id string, report reporter) error {
 	return awaitStatus(ctx, c, id, report, func(p api.Pod) (bool, error) {
 		if p.Status == api.PodError {
@@ -87,8 +87,8 @@ func awaitRunning(ctx context.Context, c *api.Client, id string, report reporter
 	})
 }
 
-// awaitStatus reports each new status of a pod until it is the wanted one.
-func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter, wanted func(api.Pod) (bool, error)) error {
+// awaitStatus reports each new status of a pod until reached returns true.
+func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter, reached func(api.Pod) (bool, error)) error {
 	last := ""
 	err := poll(ctx, func() (bool, error) {
 		pod, err := c.Pods.GetFresh(ctx, id)
@@ -99,7 +99,7 @@ func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter,
 			report("Pod %s is %s.", id, pod.Status)
 			last = pod.Status
 		}
-		return wanted(pod)
+		return reached(pod)
 	})
 	if err != nil && last != "" {
 		return fmt.Errorf("pod %s is %s: %w", id, last, err)

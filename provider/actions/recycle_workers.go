@@ -34,7 +34,7 @@ type recycleWorkersModel struct {
 	patience
 }
 
-// restoreTime is how long it may take to restore the bounds of the workers.
+// restoreTime limits how long restoring the worker limits may take.
 const restoreTime = 30 * time.Second
 
 func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, report reporter) (failure error) {
@@ -46,18 +46,18 @@ func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, re
 	if before.Workers.Max == 0 {
 		return fmt.Errorf("endpoint %s may have no workers: its workers.max is 0", id)
 	}
-	none := before
-	none.Workers.Min, none.Workers.Max = 0, 0
+	scaledDown := before
+	scaledDown.Workers.Min, scaledDown.Workers.Max = 0, 0
 	defer func() {
 		restoring, done := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 		defer done()
-		if _, err := c.Endpoints.Update(restoring, none, before); err != nil {
+		if _, err := c.Endpoints.Update(restoring, scaledDown, before); err != nil {
 			failure = fmt.Errorf("endpoint %s has workers.min = 0 and workers.max = 0, and its %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err)
 			return
 		}
 		report("Endpoint %s has %d to %d workers again.", id, before.Workers.Min, before.Workers.Max)
 	}()
-	if _, err := c.Endpoints.Update(ctx, before, none); err != nil {
+	if _, err := c.Endpoints.Update(ctx, before, scaledDown); err != nil {
 		return err
 	}
 	waiting, done := config.bounded(ctx)

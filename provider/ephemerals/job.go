@@ -1,5 +1,5 @@
-// Package ephemerals holds the provider's ephemeral resources: what a run of
-// Terraform uses and no state or plan keeps.
+// Package ephemerals holds the provider's ephemeral resources: values that Terraform uses
+// during a run and stores in no state or plan.
 package ephemerals
 
 import (
@@ -23,7 +23,7 @@ var All = []func() ephemeral.EphemeralResource{
 	func() ephemeral.EphemeralResource { return &job{} },
 }
 
-// job is gpucloud_job: it runs a job and has its output.
+// job is gpucloud_job: it runs a job and returns its output.
 type job struct{ run *kit.Run }
 
 type jobModel struct {
@@ -50,7 +50,7 @@ func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral
 	}
 }
 
-// withArguments adds what describes the job to the attributes of its outcome.
+// withArguments adds the attributes of a job to those of its outcome.
 func withArguments(outcome map[string]schema.Attribute) map[string]schema.Attribute {
 	maps.Copy(outcome, arguments(jobrun.Attributes))
 	return outcome
@@ -92,7 +92,7 @@ func (j *job) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemer
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	// What was unknown when it was validated.
+	// Validate the values that were unknown during validation.
 	if model.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}); resp.Diagnostics.HasError() {
 		return
 	}

@@ -1,6 +1,6 @@
-// Package functions holds the provider's functions, a file for each. A function
-// sees its arguments and nothing else: no provider block and no API, so that
-// Terraform may call it whenever it evaluates an expression.
+// Package functions holds the provider's functions, a file for each. A function sees only its
+// arguments, neither the provider block nor the API, so that Terraform can call it whenever it
+// evaluates an expression.
 package functions
 
 import (
@@ -18,7 +18,7 @@ var All = []func() function.Function{
 	shellJoin.constructor,
 }
 
-// definition is a function: its documentation, and what it does.
+// definition is a function with its documentation.
 type definition struct {
 	name       string
 	definition function.Definition
@@ -27,17 +27,14 @@ type definition struct {
 
 func (d *definition) constructor() function.Function { return d }
 
-// Metadata names the function.
 func (d *definition) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
 	resp.Name = d.name
 }
 
-// Definition describes its arguments and its result.
 func (d *definition) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = d.definition
 }
 
-// Run calls it.
 func (d *definition) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	result, err := d.run(ctx, req.Arguments)
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 )
 
-// gpuPools finds the pools that hold GPU types.
+// gpuPools returns the pools that contain the given GPU types.
 var gpuPools = &definition{
 	name: "gpu_pools",
 	definition: function.Definition{

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// parseImage takes the reference of a container image apart.
+// parseImage splits the reference of a container image.
 var parseImage = &definition{
 	name: "parse_image",
 	definition: function.Definition{

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/function"
 )
 
-// port writes a port as templates, endpoints and pods take it.
+// port formats a port for templates, endpoints and pods.
 var port = &definition{
 	name: "port",
 	definition: function.Definition{

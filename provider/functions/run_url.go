@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// runURL is the address that takes an endpoint's jobs.
+// runURL returns the URL that accepts an endpoint's jobs.
 var runURL = &definition{
 	name: "run_url",
 	definition: function.Definition{
@@ -57,5 +57,5 @@ var runURL = &definition{
 	},
 }
 
-// withoutPeriod is the text of an error: Terraform ends the sentence.
+// withoutPeriod returns the text of an error without its period, which Terraform adds.
 func withoutPeriod(err error) string { return strings.TrimSuffix(err.Error(), ".") }

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// shellJoin quotes a list of arguments for args.
+// shellJoin quotes arguments and joins them into one string for args.
 var shellJoin = &definition{
 	name: "shell_join",
 	definition: function.Definition{
@@ -39,7 +39,7 @@ var shellJoin = &definition{
 	},
 }
 
-// stringsArgument reads a list of strings, none of which may be null.
+// stringsArgument reads a list of strings and rejects null elements.
 func stringsArgument(ctx context.Context, args function.ArgumentsData, position int64) ([]string, *function.FuncError) {
 	var list types.List
 	if err := args.GetArgument(ctx, int(position), &list); err != nil {

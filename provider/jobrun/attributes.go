@@ -5,11 +5,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Attribute is an argument of what runs a job. Ephemeral resources and actions have
-// schemas of other types: each makes its own of this.
+// Attribute is an argument of a job. Ephemeral resources and actions have different schema
+// types, so each converts it.
 type Attribute struct {
 	Name, Description string
-	Type              attr.Type   // of a plain attribute
+	Type              attr.Type   // unless it is an object
 	Members           []Attribute // of an object
 	Required          bool
 	Secret            bool
@@ -18,7 +18,6 @@ type Attribute struct {
 // EndpointID describes the id of an endpoint that takes jobs.
 const EndpointID = "Id of the endpoint, of type `QUEUE`."
 
-// Attributes are those of Model.
 var Attributes = []Attribute{
 	{Name: "endpoint_id", Type: types.StringType, Required: true, Description: EndpointID},
 	{Name: "input", Type: types.StringType, Required: true, Description: "Input of the job, a JSON object: use `jsonencode()`."},

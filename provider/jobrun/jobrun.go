@@ -1,5 +1,5 @@
-// Package jobrun is what the ephemeral resource and the action that run a job have
-// in common: the attributes that describe the job, their checks, and the run.
+// Package jobrun is shared by the ephemeral resource and the action that run a job: the
+// attributes of the job, their checks, and the run itself.
 package jobrun
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Costs is the warning that belongs into each description.
+// Costs is the warning that each description contains.
 const Costs = "A job costs what its workers cost while they start, run and idle."
 
 // Model is the part of a model that describes a job.
@@ -30,14 +30,14 @@ type Model struct {
 	S3Config   types.Object `tfsdk:"s3_config"`
 }
 
-// bounds are those of the job in the service.
+// bounds limits the job in the service.
 type bounds struct {
 	ExecutionTimeout types.Int64 `tfsdk:"execution_timeout"`
 	TTL              types.Int64 `tfsdk:"ttl"`
 	LowPriority      types.Bool  `tfsdk:"low_priority"`
 }
 
-// s3Config is object storage for the worker.
+// s3Config is the object storage for the worker.
 type s3Config struct {
 	AccessID     types.String `tfsdk:"access_id"`
 	AccessSecret types.String `tfsdk:"access_secret"`
@@ -51,7 +51,7 @@ const (
 	shortestTTL    = 10 * time.Second
 )
 
-// Validate checks a configuration as far as it is known.
+// Validate checks the known values of a configuration.
 func (m *Model) Validate(ctx context.Context, c diagnostics.Check) {
 	CheckID(c, "endpoint_id", m.EndpointID)
 	if v := m.Input; !v.IsNull() && !v.IsUnknown() && !isObject(v.ValueString()) {
@@ -70,8 +70,8 @@ func (m *Model) Validate(ctx context.Context, c diagnostics.Check) {
 	}
 }
 
-// checkURL refuses what is no address. A webhook's may have a token: the error does not
-// repeat it.
+// checkURL rejects invalid URLs. The error doesn't contain the value: the URL of a webhook may
+// contain a token.
 func checkURL(c diagnostics.Check, attribute string, v types.String) {
 	if v.IsNull() || v.IsUnknown() {
 		return
@@ -81,7 +81,7 @@ func checkURL(c diagnostics.Check, attribute string, v types.String) {
 	}
 }
 
-// CheckID refuses what can't be the id of an object.
+// CheckID rejects invalid object ids.
 func CheckID(c diagnostics.Check, attribute string, id types.String) {
 	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
 		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())
@@ -98,7 +98,7 @@ func isObject(text string) bool {
 	return json.Valid([]byte(text)) && bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("{"))
 }
 
-// ParseTimeout reads how long to wait: ten minutes when left out.
+// ParseTimeout parses a timeout. The default is ten minutes.
 func ParseTimeout(text types.String) (time.Duration, error) {
 	if text.IsNull() || text.IsUnknown() {
 		return defaultTimeout, nil
@@ -110,7 +110,7 @@ func ParseTimeout(text types.String) (time.Duration, error) {
 	return timeout, nil
 }
 
-// Run submits the job and waits for its end.
+// Run submits the job and waits until it ends.
 func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) (api.Job, error) {
 	timeout, err := ParseTimeout(m.Timeout)
 	if err != nil {
@@ -142,7 +142,7 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)
 }
 
-// Outcome is the part of a model that holds what became of a job.
+// Outcome is the part of a model that describes a finished job.
 type Outcome struct {
 	ID            types.String `tfsdk:"id"`
 	Output        types.String `tfsdk:"output"`
@@ -151,7 +151,7 @@ type Outcome struct {
 	ExecutionTime types.Int64  `tfsdk:"execution_time"`
 }
 
-// OutcomeOf is what became of a job. A handler may leave no output.
+// OutcomeOf converts a finished job. A handler may return no output.
 func OutcomeOf(job api.Job) Outcome {
 	o := Outcome{
 		ID: types.StringValue(job.ID), Output: types.StringNull(), WorkerID: types.StringNull(),
