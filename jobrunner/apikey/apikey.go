@@ -101,41 +101,41 @@ func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys,
 // workers and some clients send (service description, Authentication; field
 // notes: bare key). Keys are compared in constant time.
 func (k *Keys) Authorize(r *http.Request) (Identity, error) {
-	sent := strings.TrimSpace(r.Header.Get("Authorization"))
-	if scheme, rest, ok := strings.Cut(sent, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		sent = strings.TrimSpace(rest)
+	key := strings.TrimSpace(r.Header.Get("Authorization"))
+	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		key = strings.TrimSpace(rest)
 	}
-	hash := sum(sent)
+	hash := sum(key)
 	if k.open && hash.equal(k.own) {
 		return Own, nil
 	}
-	if k.added == nil || sent == "" {
+	if k.added == nil || key == "" {
 		return Identity{}, ErrUnknown
 	}
-	who, err := k.find(r.Context(), hash)
+	caller, err := k.find(r.Context(), hash)
 	if errors.Is(err, ErrUnknown) && k.added.refresh(r.Context()) {
-		who, err = k.find(r.Context(), hash)
+		caller, err = k.find(r.Context(), hash)
 	}
-	return who, err
+	return caller, err
 }
 
 // find looks up a further key.
-func (k *Keys) find(ctx context.Context, hash digest) (who Identity, err error) {
+func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err error) {
 	keys, changed, err := k.added.current()
 	if err != nil && changed {
 		k.log.ErrorContext(ctx, "reading the added API keys failed: unreadable keys are rejected until they are repaired", "error", err)
 	}
-	who, err = Identity{}, ErrUnknown
+	caller, err = Identity{}, ErrUnknown
 	for _, key := range keys {
 		switch {
 		case !hash.equal(key.Hash):
 		case key.Expired(k.now()):
-			who, err = Identity{}, &ExpiredError{key.Expires}
+			caller, err = Identity{}, &ExpiredError{key.Expires}
 		default:
-			who, err = key.identity(), nil
+			caller, err = key.identity(), nil
 		}
 	}
-	return who, err
+	return caller, err
 }
 
 // List returns the further keys in the order in which they were added.

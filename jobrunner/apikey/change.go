@@ -71,11 +71,11 @@ func (k Key) check() error {
 // Remove revokes a key.
 func (f *File) Remove(name string) error {
 	return f.change(func(keys []Key) ([]Key, error) {
-		kept := slices.DeleteFunc(keys, func(k Key) bool { return k.Name == name })
-		if len(kept) == len(keys) {
+		remaining := slices.DeleteFunc(keys, func(k Key) bool { return k.Name == name })
+		if len(remaining) == len(keys) {
 			return nil, notFound(name)
 		}
-		return kept, nil
+		return remaining, nil
 	})
 }
 

@@ -47,8 +47,7 @@ func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	return keys, log
 }
 
-// A running deployment accepts a key as soon as it is added, and refuses it as
-// soon as it is removed.
+// A running deployment accepts a key as soon as it is added, and rejects it as soon as it is removed.
 func TestAddAndRemoveWhileRunning(t *testing.T) {
 	dir := t.TempDir()
 	keys, _ := openKeys(t, dir)
@@ -63,7 +62,7 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 	expect("", unknown)
 
-	commands := apikey.At(dir) // another process
+	commands := apikey.At(dir) // as another process would
 	all := add(t, commands, "all")
 	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	some := add(t, commands, "some", "e1", "e2")
@@ -98,13 +97,12 @@ func TestEmptyKeyIsUnknown(t *testing.T) {
 	}
 }
 
-// What the scopes of a key allow at each API.
 func TestScopes(t *testing.T) {
 	dir := t.TempDir()
 	keys, _ := openKeys(t, dir)
 	for i, c := range []struct {
 		key  apikey.Key
-		want string // r, m: read and manage; e, E and o, O: read and all at the endpoint e1 and at another one
+		want string // r, m: read and manage; e, E and o, O: read and all for the endpoint e1 and for another one
 	}{
 		{apikey.Key{}, "rmeEoO"},
 		{apikey.Key{Endpoints: []string{"e1"}}, "eE"},
@@ -137,7 +135,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A key is refused from its end on, and the refusal says so.
+// A key is rejected from its expiry on, and the error says so.
 func TestExpiredKey(t *testing.T) {
 	dir := t.TempDir()
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -162,7 +160,7 @@ func TestExpiredKey(t *testing.T) {
 	}
 }
 
-// Keys that were added before there were scopes count as they did.
+// Keys from releases without scopes keep their rights.
 func TestKeysWithoutScopes(t *testing.T) {
 	dir := t.TempDir()
 	hash := func(key string) string { h := sha256.Sum256([]byte(key)); return hex.EncodeToString(h[:]) }
@@ -204,7 +202,7 @@ func TestStoredFile(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidChanges(t *testing.T) {
 	dir := t.TempDir()
 	f := apikey.At(dir)
 	add(t, f, "ci")
@@ -219,10 +217,10 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if err := f.Remove("new"); err == nil {
-		t.Error("a key that is not there was removed")
+		t.Error("an unknown key was removed")
 	}
 	if err := apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("in no folder: %v", err)
+		t.Errorf("in a missing folder: %v", err)
 	}
 	if keys, err := f.List(); err != nil || len(keys) != 1 || keys[0].Name != "ci" {
 		t.Errorf("there is %v, %v", keys, err)
@@ -232,8 +230,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// While the file can't be read its keys are unknown, which is logged once, and no
-// command replaces it.
+// While the file can't be read, its keys are unknown, which is logged once, and no command replaces
+// it.
 func TestBrokenFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"keys": [{"na`, "empty": "", "short hash": `{"keys": [{"name": "a", "sha256": "ab"}]}`,
@@ -261,7 +259,7 @@ func TestBrokenFile(t *testing.T) {
 			t.Errorf("%s: a key was added", name)
 		}
 		if _, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)); err == nil {
-			t.Errorf("%s: a deployment starts with it", name)
+			t.Errorf("%s: a deployment starts with the file", name)
 		}
 		if content, err := os.ReadFile(path); err != nil || string(content) != text {
 			t.Errorf("%s: the file is now %q, %v", name, content, err)
@@ -292,7 +290,7 @@ func TestConcurrentCommands(t *testing.T) {
 			}
 			made[n] = key
 			if who, err := keys.Authorize(requestWith(first)); err != nil || who.Owner != "first" {
-				t.Errorf("meanwhile: %+v, %v", who, err)
+				t.Errorf("during the changes: %+v, %v", who, err)
 			}
 		})
 	}
@@ -304,7 +302,7 @@ func TestConcurrentCommands(t *testing.T) {
 	}
 }
 
-// The error names the file that an interrupted command left, which stays.
+// The error names the file that an interrupted command left, which isn't removed.
 func TestInterruptedCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

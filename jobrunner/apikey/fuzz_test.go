@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Whatever a request sends as its key: it is authorized only if that is a key of
-// the deployment, with or without the scheme.
+// A request is authorized only with a key of the deployment, with or without the scheme.
 func FuzzAuthorize(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
@@ -49,8 +48,8 @@ func FuzzAuthorize(f *testing.F) {
 	)
 }
 
-// Whatever the keys' file says: only the keys of its entries are authorized, and a
-// deployment does not start with a file that can't be read.
+// For any content of the keys' file, only the keys of its entries are authorized, and a deployment
+// doesn't start with an unreadable file.
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
@@ -71,7 +70,7 @@ func FuzzKeysFile(f *testing.F) {
 		listed, err := apikey.At(dir).List()
 		if err != nil {
 			if _, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)); err == nil {
-				t.Errorf("%q: a deployment starts with it", text)
+				t.Errorf("%q: a deployment starts with the file", text)
 			}
 			return
 		}

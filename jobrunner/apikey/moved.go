@@ -38,10 +38,10 @@ func exists(path string) (bool, error) {
 
 // setMoved writes the note if the file exists.
 func (f *File) setMoved() error {
-	if there, err := exists(f.path); err != nil || !there {
+	if found, err := exists(f.path); err != nil || !found {
 		return err
 	}
-	if noted, err := exists(f.note()); err != nil || noted {
+	if moved, err := exists(f.note()); err != nil || moved {
 		return err
 	}
 	if err := os.WriteFile(f.note(), []byte(movedText), 0o600); err != nil {

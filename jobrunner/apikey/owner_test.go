@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// What root changes belongs to the deployment's user, who has the folder, also where the
-// folder is a link, as systemd makes it, and where an earlier file is root's.
+// A file that root writes belongs to the folder's owner, the deployment's user, even if the folder is
+// a link, as under systemd, and if an earlier file is root's.
 func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file to another user")

@@ -64,7 +64,7 @@ func OpenTable(ctx context.Context, db *sqldb.DB) (*Table, error) {
 // Reload reads the table. If that fails, the keys last read stay valid. A key that can't be decoded
 // doesn't affect the others.
 func (t *Table) Reload(ctx context.Context) error {
-	asked := time.Now()
+	start := time.Now()
 	var keys []Key
 	var invalid error
 	err := t.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -92,9 +92,9 @@ func (t *Table) Reload(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if asked.After(t.read) {
+	if start.After(t.read) {
 		t.unreported = t.unreported || fmt.Sprint(invalid) != fmt.Sprint(t.err)
-		t.keys, t.err, t.read = keys, invalid, asked
+		t.keys, t.err, t.read = keys, invalid, start
 	}
 	return nil
 }
@@ -130,10 +130,10 @@ func (t *Table) current() (keys []Key, changed bool, err error) {
 // refresh reloads the copy for an unknown key, at most once every reloadAfter: until then the key
 // waits. All waiting requests share one reload.
 func (t *Table) refresh(ctx context.Context) bool {
-	asked := time.Now()
+	start := time.Now()
 	t.refreshing.Lock()
 	defer t.refreshing.Unlock()
-	if t.refreshedAt.After(asked) {
+	if t.refreshedAt.After(start) {
 		return t.refreshed
 	}
 	t.mu.Lock()
@@ -198,15 +198,15 @@ func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	err = t.change(func(tx *sqldb.Tx) error {
 		added, conflicts = 0, nil
 		for _, k := range keys {
-			var known, n int
-			if err := tx.QueryRow(countHash, k.Hash.text()).Scan(&known); err != nil {
+			var sameHash, n int
+			if err := tx.QueryRow(countHash, k.Hash.text()).Scan(&sameHash); err != nil {
 				return err
 			}
 			if err := tx.QueryRow(countKeysOf, k.Hash.text(), k.Name).Scan(&n); err != nil {
 				return err
 			}
 			switch {
-			case known > 0:
+			case sameHash > 0:
 			case n > 0:
 				conflicts = append(conflicts, k.Name)
 			default:

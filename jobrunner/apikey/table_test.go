@@ -16,9 +16,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Two deployments take over the keys of their folders: each key once, a removed one
-// never again, and of two keys with one name the first. A key whose restriction this
-// version can't read is refused alone.
+// Two deployments take over the keys of their folders: each key once, a removed one never again, and
+// of two keys with one name the first. If this version can't read a key's restriction, only that key
+// is rejected.
 func TestTableTakesOver(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestTableTakesOver(t *testing.T) {
 		t.Errorf("a key of the other folder: %+v, %v", who, err)
 	}
 	if _, err := authorize(two, keys["shared-name1"]); err == nil {
-		t.Error("a key whose name another one has is accepted")
+		t.Error("a key with the name of another one is accepted")
 	}
 	if _, err := two.Add(apikey.Key{Name: "a"}); err != nil {
 		t.Errorf("the name of a removed key: %v", err)
@@ -92,16 +92,16 @@ func TestTableTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := one.List(); err == nil {
-		t.Error("a key that can't be read is not told")
+		t.Error("an unreadable key is not reported")
 	}
 	if _, err := authorize(two, keys["b1"]); err != nil {
 		t.Errorf("a copy from before: %v", err)
 	}
 }
 
-// A key counts as soon as it is added, although another unknown key has just had the
-// table read; a flood of unknown ones reads it now and then alone.
-func TestAddedKeyCountsAtOnce(t *testing.T) {
+// A key is accepted as soon as it is added, even right after another unknown key caused a reload. Many
+// unknown keys cause few reloads.
+func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	if err != nil {
 		t.Fatal(err)

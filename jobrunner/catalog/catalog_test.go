@@ -37,7 +37,7 @@ func TestSelection(t *testing.T) {
 			[]string{"NVIDIA H200", "NVIDIA L40", "NVIDIA L40S"}, []string{"HOPPER_141", "ADA_48_PRO"},
 			[]string{"NVIDIA RTX 6000 Ada Generation"}, []string{"NVIDIA H200", "NVIDIA L40S", "NVIDIA L40"},
 		},
-		{[]string{"NVIDIA H100 PCIe", "no such GPU"}, nil, nil, nil}, // in no pool
+		{[]string{"NVIDIA H100 PCIe", "no such GPU"}, nil, nil, nil}, // the first is in no pool, the second is unknown
 		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
 	} {
 		pools, excluded := catalog.Builtin().Select(c.types)

@@ -16,18 +16,18 @@ var (
 	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
 )
 
-// checkID rejects an entry whose id is missing, invalid or a duplicate. seen has the lines of the
+// checkID rejects an entry whose id is missing, invalid or a duplicate. lines has the lines of the
 // earlier ids.
-func (f *file) checkID(id text, line int, what string, form *regexp.Regexp, seen map[string]int) error {
+func (f *file) checkID(id text, line int, kind string, form *regexp.Regexp, lines map[string]int) error {
 	switch {
 	case id.Missing():
-		return f.errorf(line, "this %s has no id", what)
+		return f.errorf(line, "this %s has no id", kind)
 	case !form.MatchString(id.Value):
-		return f.errorf(id.Line, "invalid id %q of a %s: expected letters, digits and . _ -, beginning with a letter or digit", id.Value, what)
-	case seen[id.Value] != 0:
-		return f.errorf(id.Line, "the %s %s appears twice, first in line %d", what, id.Value, seen[id.Value])
+		return f.errorf(id.Line, "invalid id %q of a %s: expected letters, digits and . _ -, beginning with a letter or digit", id.Value, kind)
+	case lines[id.Value] != 0:
+		return f.errorf(id.Line, "the %s %s appears twice, first in line %d", kind, id.Value, lines[id.Value])
 	}
-	seen[id.Value] = id.Line
+	lines[id.Value] = id.Line
 	return nil
 }
 
@@ -42,9 +42,9 @@ func put[T any](list []T, element T, id func(T) string) []T {
 }
 
 func (f *file) dataCenters(c *Catalog) error {
-	seen := map[string]int{}
+	lines := map[string]int{}
 	for _, e := range f.DataCenters {
-		if err := f.checkID(e.ID, e.line, "data center", idForm, seen); err != nil {
+		if err := f.checkID(e.ID, e.line, "data center", idForm, lines); err != nil {
 			return err
 		}
 		d, known := c.DataCenterByID(e.ID.Value)
@@ -81,29 +81,29 @@ func setText(field *string, value *text) {
 }
 
 // setOneOf sets a field to the file's value, which must be known.
-func (f *file) setOneOf(field *string, value *text, what string, known []string) error {
+func (f *file) setOneOf(field *string, value *text, kind string, known []string) error {
 	if value != nil && !slices.Contains(known, value.Value) {
-		return f.unknown(*value, what, known)
+		return f.unknown(*value, kind, known)
 	}
 	setText(field, value)
 	return nil
 }
 
-func (f *file) setAllOf(field *[]string, value *[]text, what string, known []string) error {
+func (f *file) setAllOf(field *[]string, value *[]text, kind string, known []string) error {
 	if value == nil {
 		return nil
 	}
-	out, err := f.allOf(*value, what, known)
+	out, err := f.allOf(*value, kind, known)
 	*field = out
 	return err
 }
 
 // allOf returns the values of a list, which must be known.
-func (f *file) allOf(value []text, what string, known []string) ([]string, error) {
+func (f *file) allOf(value []text, kind string, known []string) ([]string, error) {
 	out := []string{}
 	for _, element := range value {
 		if !slices.Contains(known, element.Value) {
-			return nil, f.unknown(element, what, known)
+			return nil, f.unknown(element, kind, known)
 		}
 		out = append(out, element.Value)
 	}
@@ -119,9 +119,9 @@ const (
 )
 
 func (f *file) gpus(c *Catalog) error {
-	seen := map[string]int{}
+	lines := map[string]int{}
 	for _, e := range f.GPUs {
-		if err := f.checkID(e.ID, e.line, "GPU type", gpuIDForm, seen); err != nil {
+		if err := f.checkID(e.ID, e.line, "GPU type", gpuIDForm, lines); err != nil {
 			return err
 		}
 		id := e.ID.Value
@@ -214,9 +214,9 @@ func (f *file) setPrice(field *USD, value *text) (err error) {
 }
 
 func (f *file) pools(c *Catalog) error {
-	seen, members := map[string]int{}, map[string]string{}
+	lines, members := map[string]int{}, map[string]string{}
 	for _, e := range f.Pools {
-		if err := f.checkID(e.ID, e.line, "pool", idForm, seen); err != nil {
+		if err := f.checkID(e.ID, e.line, "pool", idForm, lines); err != nil {
 			return err
 		}
 		if len(e.Types) == 0 {
@@ -242,9 +242,9 @@ func (f *file) pools(c *Catalog) error {
 }
 
 func (f *file) cpus(c *Catalog) error {
-	seen := map[string]int{}
+	lines := map[string]int{}
 	for _, e := range f.CPUs {
-		if err := f.checkID(e.ID, e.line, "CPU flavour", idForm, seen); err != nil {
+		if err := f.checkID(e.ID, e.line, "CPU flavour", idForm, lines); err != nil {
 			return err
 		}
 		id := e.ID.Value

@@ -38,31 +38,31 @@ func cpuID(c CPU) string               { return c.ID }
 func poolID(p Pool) string             { return p.ID }
 
 func idsOf[T any](list []T, id func(T) string) (ids []string) {
-	for _, one := range list {
-		ids = append(ids, id(one))
+	for _, element := range list {
+		ids = append(ids, id(element))
 	}
 	return ids
 }
 
 // without returns the list without the named elements, and adds their ids to removed unless
 // that is nil.
-func without[T any](f *file, list []T, remove []text, what string, id func(T) string, removed map[string]bool) ([]T, error) {
+func without[T any](f *file, list []T, remove []text, kind string, id func(T) string, removed map[string]bool) ([]T, error) {
 	known := idsOf(list, id)
-	gone := map[string]bool{}
+	removedIDs := map[string]bool{}
 	for _, r := range remove {
 		switch {
 		case r.Value == every:
 			for _, k := range known {
-				gone[k] = true
+				removedIDs[k] = true
 			}
 		case !slices.Contains(known, r.Value):
-			return nil, f.unknown(r, what, known)
+			return nil, f.unknown(r, kind, known)
 		default:
-			gone[r.Value] = true
+			removedIDs[r.Value] = true
 		}
 	}
 	if removed != nil {
-		maps.Copy(removed, gone)
+		maps.Copy(removed, removedIDs)
 	}
-	return slices.DeleteFunc(list, func(one T) bool { return gone[id(one)] }), nil
+	return slices.DeleteFunc(list, func(element T) bool { return removedIDs[id(element)] }), nil
 }

@@ -37,10 +37,10 @@ func (f *file) stockRule(c *Catalog, e fileStock) (r stockRule, err error) {
 	}
 	r.level = Level(e.Level.Value)
 	for _, list := range []struct {
-		to    *[]string
-		said  []text
-		what  string
-		known []string
+		to     *[]string
+		values []text
+		kind   string
+		known  []string
 	}{
 		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), every)},
 		{&r.cpus, e.CPUs, "CPU flavour", append(idsOf(c.CPUs, cpuID), every)},
@@ -48,7 +48,7 @@ func (f *file) stockRule(c *Catalog, e fileStock) (r stockRule, err error) {
 		{&r.clouds, e.Clouds, "cloud", Clouds},
 		{&r.products, e.Products, "product", Products},
 	} {
-		if *list.to, err = f.allOf(list.said, list.what, list.known); err != nil {
+		if *list.to, err = f.allOf(list.values, list.kind, list.known); err != nil {
 			return r, err
 		}
 	}

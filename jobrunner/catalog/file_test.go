@@ -18,8 +18,8 @@ func parsed(t *testing.T, text string) *schedule {
 	return s
 }
 
-// What a file does not say stays as built in.
-func TestFileSaysNothing(t *testing.T) {
+// What a file omits stays as built in.
+func TestEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "gpus: []", "remove: {}"} {
 		c := parsed(t, text).at(time.Hour)
 		if len(c.GPUs) != len(builtin.GPUs) || len(c.Pools) != len(builtin.Pools) || len(c.CPUs) != len(builtin.CPUs) || len(c.DataCenters) != len(builtin.DataCenters) || c.Restricts() {
@@ -65,7 +65,7 @@ fees: {serverless: 0.01, networking: 0.02}
 		t.Errorf("%+v", o)
 	}
 	if o := c.OfferOf("NVIDIA H200"); o.MaxCount[Secure] != MaxGPUs || o.Price.Serverless != 0 {
-		t.Errorf("one that the file does not name: %+v", o)
+		t.Errorf("a type that isn't in the file: %+v", o)
 	}
 	for gpu, pool := range map[string]string{"NVIDIA L40S": "LAB", "Lab X1": "LAB", "NVIDIA L40": "ADA_48_PRO", "NVIDIA H200": "", "NVIDIA GeForce RTX 4090": "ADA_24"} {
 		if got := c.PoolOf(gpu); got != pool {
@@ -73,14 +73,14 @@ fees: {serverless: 0.01, networking: 0.02}
 		}
 	}
 	if _, ok := c.PoolByID("AMPERE_48"); ok {
-		t.Error("a pool whose types are all gone is left")
+		t.Error("a pool without types is left")
 	}
 	f, _ := c.CPUByID("cpu5g")
 	if f.MinVCPU != 4 || f.MaxVCPU != 8 || f.RAMGBPerVCPU != 2.5 || c.CPUMemory("cpu5g", 4) != 10 || c.CPUPriceOf("cpu5g") != (CPUPrice{40_000_000, 30_000_000}) {
 		t.Errorf("%+v", f)
 	}
 	if _, ok := c.CPUByID("cpu3c"); ok || len(c.CPUs) != len(builtin.CPUs) {
-		t.Errorf("CPU flavours %v", c.CPUs)
+		t.Errorf("CPU flavors %v", c.CPUs)
 	}
 	if c.Storage != (StoragePrices{70_000_000, 140_000_000, 100_000_000}) || c.Fees != (Fees{10_000_000, 20_000_000}) {
 		t.Errorf("%+v %+v", c.Storage, c.Fees)
@@ -89,7 +89,7 @@ fees: {serverless: 0.01, networking: 0.02}
 		t.Errorf("with the machine's: %v", gpus[len(gpus)-2:])
 	}
 	if len(builtin.GPUs) != 49 || builtin.GPUs[7].Memory != 48 || builtin.Pools[0].ID != "AMPERE_16" {
-		t.Error("what is built in has changed")
+		t.Error("the built-in catalog has changed")
 	}
 }
 
@@ -137,7 +137,7 @@ stock:
 		allowed []string
 		want    string
 	}{
-		{Placing{GPU: "NVIDIA L4"}, nil, "US-TX-3"}, // the first of the catalog
+		{Placing{GPU: "NVIDIA L4"}, nil, "US-TX-3"}, // the first in the catalog
 		{Placing{GPU: "NVIDIA L4"}, []string{"EU-RO-1", "US-KS-2"}, "US-KS-2"},
 		{Placing{GPU: "NVIDIA L4"}, []string{"EU-RO-1"}, ""},
 		{Placing{GPU: "NVIDIA A40"}, []string{"AP-JP-1"}, ""},
@@ -149,7 +149,7 @@ stock:
 		}
 	}
 	if got := now.Place(Placing{GPU: "NVIDIA A40"}, nil, false); got != "" {
-		t.Errorf("what the machine lacks is placed in %q", got)
+		t.Errorf("a type that the machine lacks is placed in %q", got)
 	}
 }
 
@@ -169,8 +169,8 @@ data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: 
 	}
 }
 
-// Each refusal names the file, the line and what was expected.
-func TestFileIsRefused(t *testing.T) {
+// Each error names the file, the line and what is expected.
+func TestInvalidFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"gpu: []":                                                               `c.yaml:1: unknown field "gpu"; did you mean "gpus"?`,
 		"\ngpus:\n  - id: X\n    memroy: 3":                                     `c.yaml:4: unknown field "memroy"; did you mean "memory"?`,

@@ -9,9 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever is in a catalog file: an error names the file, and what is accepted
-// keeps what every catalog has: each id once, and each type in one pool at most,
-// which is not empty.
+// An error names the file. An accepted file keeps the invariants of a catalog: unique ids, and no type
+// in two pools, and no empty pool.
 func FuzzFile(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string) {
 		s, err := parse("c.yaml", []byte(text))
@@ -26,7 +25,7 @@ func FuzzFile(f *testing.F) {
 			"GPU type": idsOf(c.GPUs, gpuID), "pool": idsOf(c.Pools, poolID), "CPU": idsOf(c.CPUs, cpuID), "data center": idsOf(c.DataCenters, dataCenterID),
 		} {
 			if slices.Sort(ids); len(slices.Compact(slices.Clone(ids))) != len(ids) {
-				t.Errorf("%q: a %s stands twice: %q", text, what, ids)
+				t.Errorf("%q: a %s appears twice: %q", text, what, ids)
 			}
 		}
 		seen := map[string]bool{}

@@ -62,8 +62,8 @@ func (f *file) errorf(line int, format string, args ...any) error {
 }
 
 // unknown returns the error about an id that the catalog doesn't have.
-func (f *file) unknown(id text, what string, known []string) error {
-	return f.errorf(id.Line, "unknown %s %q%s", what, id.Value, near.Suggest(id.Value, known))
+func (f *file) unknown(id text, kind string, known []string) error {
+	return f.errorf(id.Line, "unknown %s %q%s", kind, id.Value, near.Suggest(id.Value, known))
 }
 
 // describe counts what a catalog offers.

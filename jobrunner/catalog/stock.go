@@ -80,15 +80,15 @@ func (c *Catalog) LevelOf(p Placing) (level Level, stated bool) {
 func (c *Catalog) Restricts() bool { return len(c.stock)+len(c.closed) > 0 }
 
 // NoStock describes, for people, what is out of stock, and where. otherwise replaces an empty list.
-func NoStock(wanted []string, otherwise string, dataCenters []string) string {
-	what, where := strings.Join(wanted, ", "), strings.Join(dataCenters, ", ")
-	return fmt.Sprintf("no stock of %s in %s", cmp.Or(what, otherwise), cmp.Or(where, "any data center"))
+func NoStock(requested []string, otherwise string, dataCenters []string) string {
+	compute, places := strings.Join(requested, ", "), strings.Join(dataCenters, ", ")
+	return fmt.Sprintf("no stock of %s in %s", cmp.Or(compute, otherwise), cmp.Or(places, "any data center"))
 }
 
 // Place returns the data center for compute: of the allowed ones (if empty, of all), the first with
-// the most stock. there reports whether the machine has it, which applies if the file has no rule. It
-// returns "" if no data center has stock.
-func (c *Catalog) Place(p Placing, allowed []string, there bool) (dataCenter string) {
+// the most stock. onMachine reports whether the machine has it, which applies if the file has no rule.
+// It returns "" if no data center has stock.
+func (c *Catalog) Place(p Placing, allowed []string, onMachine bool) (dataCenter string) {
 	if len(allowed) == 0 {
 		for _, d := range c.DataCenters {
 			allowed = append(allowed, d.ID)
@@ -101,7 +101,7 @@ func (c *Catalog) Place(p Placing, allowed []string, there bool) (dataCenter str
 		}
 		p.DataCenter = id
 		level, stated := c.LevelOf(p)
-		if !stated && there {
+		if !stated && onMachine {
 			level = High
 		}
 		if best.Less(level) {

@@ -31,7 +31,7 @@ type Config struct {
 // and the APIs at all other paths. On a loopback address, metrics and profiles need no key: they
 // contain no secret, and the programs that read them send no key by default.
 func New(c Config) http.Handler {
-	shown := page.Local(c.Remote, c.Page)
+	ui := page.Local(c.Remote, c.Page)
 	scraped := c.Metrics.Handler()
 	if c.Remote {
 		scraped = withKey(c.Keys, "the metrics show all users", scraped.ServeHTTP)
@@ -45,7 +45,7 @@ func New(c Config) http.Handler {
 	return Observe(c.Logger, c.Metrics, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case page.Owns(r.URL.Path):
-			shown.ServeHTTP(w, r)
+			ui.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics":
 			scraped.ServeHTTP(w, r)
 		case probes[r.URL.Path] != nil:
@@ -79,14 +79,14 @@ func readOnly(next http.Handler) http.Handler {
 
 // withKey requires a key that may read from the management API or, for methods that change something,
 // a key for all of it.
-func withKey(keys *apikey.Keys, why string, next http.HandlerFunc) http.HandlerFunc {
+func withKey(keys *apikey.Keys, reason string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := keys.Authorize(r)
+		caller, err := keys.Authorize(r)
 		switch {
 		case err != nil:
 			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
-		case !who.MayRead() || r.Method != http.MethodGet && r.Method != http.MethodHead && !who.MayManage():
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope for the management API is %s, which isn't enough: %s", who.Management, why))
+		case !caller.MayRead() || r.Method != http.MethodGet && r.Method != http.MethodHead && !caller.MayManage():
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope for the management API is %s, which isn't enough: %s", caller.Management, reason))
 		default:
 			next(w, r)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Each form says what is wrong in its own body; headers go with the status.
+// Each form has its own error body and the headers of the status.
 func TestForms(t *testing.T) {
 	full := &Refusal{Status: 422, Text: "the request is not valid", Faults: []string{"a: <b>", "c"}, Allow: []string{"GET", "POST"}, RetryAfter: "7", Close: true}
 	for _, c := range []struct {
@@ -49,8 +49,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// An error is a refusal, a shortage with when to come again, or the
-// deployment's own failure, which alone is logged and tells nothing of itself.
+// Fail answers a refusal, a shortage with the time to retry, or an internal error. Only the latter is
+// logged, and its text isn't shown.
 func TestFail(t *testing.T) {
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(httplimit.ErrStopping)

@@ -34,7 +34,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 				c.Close()
 			}
 			server.Close()
-			time.Sleep(25 * time.Hour) // until every sender has seen the close
+			time.Sleep(25 * time.Hour) // until every sender has noticed the close
 		}()
 		test(t, func() net.Conn {
 			c, err := network.Dial(t.Context(), "", "")
@@ -47,7 +47,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 	})
 }
 
-// send writes a body in pieces, one every interval, until that fails.
+// send writes a body in pieces, one per interval, until that fails.
 func send(c net.Conn, length, piece int, interval time.Duration) {
 	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", length); err != nil {
 		return
@@ -75,7 +75,7 @@ func readAnswer(t *testing.T, from *bufio.Reader) (status int, body string, clos
 	return resp.StatusCode, string(text), resp.Close
 }
 
-// expectClosed expects the end of a connection within seconds.
+// expectClosed expects that a connection is closed within seconds.
 func expectClosed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Duration(seconds) * time.Second))
@@ -92,7 +92,7 @@ func readAll(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, len(body))
 }
 
-// A body must arrive at 4 KiB/s; at a little more than that it may take hours.
+// A body must arrive at 4 KiB/s. Slightly above that rate it may take hours.
 func TestMinimumRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		length, piece int
@@ -125,8 +125,7 @@ func TestMinimumRate(t *testing.T) {
 	}
 }
 
-// An answer that needs no body does not wait for one, and its connection is
-// closed.
+// An answer that doesn't need the body doesn't wait for it, and the connection is closed.
 func TestUnreadBody(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "says nothing": func(http.ResponseWriter, *http.Request) {}} {
@@ -167,8 +166,8 @@ func TestConnectionIsReused(t *testing.T) {
 	})
 }
 
-// A request whose body has arrived may be held for long, and the next one on its
-// connection is not cancelled either.
+// A request whose body has arrived may be held for long. Neither it nor the next one on its connection
+// is cancelled.
 func TestHeldRequests(t *testing.T) {
 	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -189,7 +188,7 @@ func TestHeldRequests(t *testing.T) {
 	})
 }
 
-// A body that another program reads may pause, for less than a minute.
+// A body that another program reads may pause for less than a minute.
 func TestAllowPauses(t *testing.T) {
 	for pause, want := range map[time.Duration]int{50 * time.Second: 200, 70 * time.Second: 408} {
 		serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
@@ -210,11 +209,11 @@ func TestAllowPauses(t *testing.T) {
 	}
 }
 
-// A client must read its answer at 4 KiB/s, or is disconnected.
+// A client that reads its answer more slowly than 4 KiB/s is disconnected.
 func TestAnswerIsRead(t *testing.T) {
 	const size = 4 << 20
 	for name, c := range map[string]struct {
-		each time.Duration // until the next 5 KiB are read
+		each time.Duration // interval of reads of 5 KiB
 		want int
 	}{"5 KiB/s": {time.Second, size}, "2 KiB/s": {2500 * time.Millisecond, 0}, "nothing": {time.Hour, 0}} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// serveTCP serves a handler behind Bodies on a real connection: only TCP resets one.
+// serveTCP serves a handler behind Bodies on a TCP connection, because only TCP resets connections.
 func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,8 +30,8 @@ func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	return inner.Addr().String()
 }
 
-// A client that writes its whole request before it reads gets the response to it,
-// whatever the handler did with the body.
+// A client that writes its whole request before it reads gets the response, even if the handler
+// ignored the body.
 func TestResponseReachesWritingClient(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	backend := "http://" + serveTCP(t, refuse)
@@ -103,7 +103,7 @@ func TestLingerIsBounded(t *testing.T) {
 	}
 }
 
-// A request that may have two lengths is the last one of its connection.
+// A request that could have two lengths is the last one on its connection.
 func TestTwoLengthsEndTheConnection(t *testing.T) {
 	address := serveTCP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

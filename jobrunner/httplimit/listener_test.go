@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// remoteListener gives its connections remote addresses, in their order.
+// remoteListener gives its connections remote addresses, in order.
 type remoteListener struct {
 	net.Listener
 	addresses <-chan string
@@ -32,8 +32,7 @@ type remoteConn struct {
 
 func (r remoteConn) RemoteAddr() net.Addr { return r.address }
 
-// bounded is a server with limits, over TCP. A request for /hold is held until
-// release is closed.
+// bounded is a server with limits, over TCP. Requests to /hold wait until release is closed.
 type bounded struct {
 	t         *testing.T
 	address   string
@@ -61,8 +60,7 @@ func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 	return b
 }
 
-// connect opens a connection from an address, and sends a request where there
-// is a path.
+// connect opens a connection from an address, and sends a request if path isn't empty.
 func (b *bounded) connect(from, path string) *bufio.Reader {
 	b.t.Helper()
 	b.addresses <- from
@@ -79,7 +77,7 @@ func (b *bounded) connect(from, path string) *bufio.Reader {
 	return bufio.NewReader(c)
 }
 
-// hold sends a request for /hold from an address, again while it is refused: the
+// hold sends a request to /hold from an address. It retries while it is rejected, because the
 // connection to be evicted may not be idle yet.
 func (b *bounded) hold(from string) *bufio.Reader {
 	b.t.Helper()
@@ -87,7 +85,7 @@ func (b *bounded) hold(from string) *bufio.Reader {
 		r := b.connect(from, "/hold")
 		refused := make(chan struct{})
 		go func() {
-			_, _ = r.Peek(1) // fails for one of many that are refused
+			_, _ = r.Peek(1) // fails for some rejected connections
 			close(refused)
 		}()
 		select {
@@ -116,8 +114,8 @@ func (b *bounded) expect(from *bufio.Reader, want int) {
 	}
 }
 
-// An address has its limit, a /64 of IPv6 counts as one; this machine and load
-// balancers have none. A connection frees its place when its request ends.
+// Each address has a limit, and a /64 of IPv6 counts as one address. This machine and load balancers
+// have no limit. A connection frees its place when its request ends.
 func TestLimitPerAddress(t *testing.T) {
 	b := serveBounded(t, httplimit.Connections{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
 	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
@@ -136,19 +134,19 @@ func TestLimitPerAddress(t *testing.T) {
 	b.expectServed("192.0.2.1")
 }
 
-// The limit of all connections. Those that are idle, or sent no request for a
-// second, are evicted; those with a request in flight are not.
+// At the limit of all connections, those are evicted that are idle or sent no request for a second.
+// Connections with a request in flight aren't.
 func TestLimitOfAll(t *testing.T) {
 	b := serveBounded(t, httplimit.Connections{Max: 3})
 	silent := b.connect("192.0.2.1", "")
 	idle := b.connect("192.0.2.1", "/")
 	b.expect(idle, 200)
 	b.hold("192.0.2.2")
-	b.hold("192.0.2.2") // in the place of idle
+	b.hold("192.0.2.2") // evicts idle
 	if _, err := idle.ReadByte(); err == nil {
 		t.Error("the idle connection is still open")
 	}
-	b.hold("192.0.2.2") // in that of silent
+	b.hold("192.0.2.2") // evicts silent
 	if _, err := silent.ReadByte(); err == nil {
 		t.Error("the connection that never sent a request is still open")
 	}

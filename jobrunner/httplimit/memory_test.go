@@ -39,21 +39,21 @@ func TestMemory(t *testing.T) {
 	b := reserve(t, m, 40)
 	expectFull(t, m, 1)
 	a.Release()
-	a.Release() // counts once
+	a.Release() // the second call is a no-op
 	expectFull(t, m, 61)
 	c := reserve(t, m, 60)
 	b.Resize(10)
 	c.Release()
 	reserve(t, m, 90).Release()
 	b.Release()
-	oversized := reserve(t, m, 1000) // the only one
+	oversized := reserve(t, m, 1000) // accepted as the only one
 	expectFull(t, m, 1)
 	oversized.Release()
 	var unbounded *httplimit.Memory
 	reserve(t, unbounded, 1<<60).Release()
 }
 
-// Waiters are served in their order, and nobody overtakes.
+// Waiters are served in order, and later requests don't overtake them.
 func TestMemoryWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := httplimit.NewMemory(100)
@@ -95,8 +95,8 @@ func TestMemoryWait(t *testing.T) {
 	})
 }
 
-// A Content-Length beyond the limit is refused before a buffer of that size is made,
-// although nothing else is in memory.
+// A Content-Length beyond the limit is rejected before a buffer of that size is allocated, even if the
+// budget is unused.
 func TestReadBodyBeyondLimit(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader("x"))
 	r.ContentLength = 1 << 40
@@ -106,8 +106,8 @@ func TestReadBodyBeyondLimit(t *testing.T) {
 	}
 }
 
-// A body reserves memory for its Content-Length at the start, or without one for
-// the part that has arrived.
+// A body with a Content-Length reserves its memory at the start, any other body for the part that has
+// arrived.
 func TestReadBody(t *testing.T) {
 	text := strings.Repeat("x", 1_000_000)
 	for _, known := range []bool{true, false} {

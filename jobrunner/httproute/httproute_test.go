@@ -17,7 +17,7 @@ func table(headAsGet bool) *Table[string] {
 	return t
 }
 
-// A path is taken as it is: neither cleaned, nor redirected, nor decoded.
+// A path is matched unchanged: neither cleaned, nor redirected, nor decoded.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		method, path, want, pattern string
@@ -62,7 +62,7 @@ func TestHeadAsGet(t *testing.T) {
 	}
 }
 
-// Every request of the job API passes here.
+// Find runs for every request of the job API.
 func TestFindDoesNotAllocate(t *testing.T) {
 	of := table(false)
 	if n := testing.AllocsPerRun(100, func() { of.Find(http.MethodGet, "/v2/things/a/parts/b") }); n != 0 {

@@ -158,7 +158,7 @@ func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) erro
 		return malformed(body, `{"name": "…"}`)
 	}
 	var name string
-	if raw, given := members["name"]; !given || absent(raw) || json.Unmarshal(raw, &name) != nil || utf8.RuneCountInString(name) > maxBatchName {
+	if raw, ok := members["name"]; !ok || absent(raw) || json.Unmarshal(raw, &name) != nil || utf8.RuneCountInString(name) > maxBatchName {
 		return httpanswer.Refuse(http.StatusBadRequest, "name must be a string of at most %d characters", maxBatchName)
 	}
 	b, err := a.Engine.RenameBatch(r.Context(), t.endpoint, t.job, name)
@@ -221,14 +221,14 @@ func (a *api) batches(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	p.complete(len(all), total)
-	shown := make([]BatchSummary, len(all))
+	summaries := make([]BatchSummary, len(all))
 	for i, b := range all {
-		shown[i] = Summarize(b)
+		summaries[i] = Summarize(b)
 	}
 	httpanswer.JSON(w, http.StatusOK, struct {
 		Batches []BatchSummary `json:"batches"`
 		page
-	}{shown, p})
+	}{summaries, p})
 	return nil
 }
 
@@ -239,13 +239,13 @@ func (a *api) batchResults(w http.ResponseWriter, r *http.Request, t target) err
 	if err != nil {
 		return err
 	}
-	read := func(most int) (requests []engine.Request, total int, err error) {
-		return a.Engine.Requests(httplimit.Answering(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, most)
+	read := func(maxOutput int) (requests []engine.Request, total int, err error) {
+		return a.Engine.Requests(httplimit.Answering(r.Context()), t.endpoint, t.job, p.Offset, p.Limit, maxOutput)
 	}
 	requests, total, err := read(pageOutput)
 	size, large := 0, false
-	for _, one := range requests {
-		size, large = size+one.Size, large || one.Size > pageOutput
+	for _, q := range requests {
+		size, large = size+q.Size, large || q.Size > pageOutput
 	}
 	if large && err == nil {
 		hold, err := a.Answers.Wait(httplimit.Answering(r.Context()), int64(2*size))

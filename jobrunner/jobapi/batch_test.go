@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// createBatch makes a batch and returns its path and id.
+// createBatch creates a batch and returns its path and id.
 func (d *deployment) createBatch(body string) (path, id string) {
 	d.t.Helper()
 	a := d.do("POST", "/v2/ep/batch", body)
@@ -20,7 +20,7 @@ func (d *deployment) createBatch(body string) (path, id string) {
 	return "/v2/ep/batch/" + id, id
 }
 
-// expect compares an answer, from which the white space at the end is cut.
+// expect compares an answer without its trailing white space.
 func (d *deployment) expect(want, method, path, body string) {
 	d.t.Helper()
 	a := d.do(method, path, body)
@@ -127,12 +127,12 @@ func TestBatchList(t *testing.T) {
 		if a := d.do("POST", "/v2/ep/batch", "[]"); a.status != 429 || a.header.Get("Retry-After") == "" {
 			t.Errorf("the 11th active batch: %d %s", a.status, a.raw)
 		}
-		d.do("POST", older+"/finalize", "") // without requests it is done
+		d.do("POST", older+"/finalize", "") // a batch without requests is completed at once
 		d.createBatch(`[]`)
 	})
 }
 
-func TestBatchRefusals(t *testing.T) {
+func TestInvalidBatches(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		path, id := d.createBatch(`[]`)
 		for _, c := range []struct{ status, method, path, body string }{
@@ -171,7 +171,7 @@ func TestBatchRefusals(t *testing.T) {
 		}
 		d.expect("200 …", "PUT", path, `{"name": "`+strings.Repeat("ä", 255)+`"}`)
 		for range 2 {
-			whole := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // to the byte
+			whole := `{"requests": [{"input": {"x": "` + strings.Repeat("x", 10<<20-36) + `"}}]}` // exactly the limit
 			d.expect("200 …", "POST", path+"/requests", whole)
 		}
 		if a := d.do("GET", path, ""); a.body["requestTotal"] != 2.0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// A change counts from its end on, also for who began to read before it.
-func TestEndpointsForget(t *testing.T) {
+// After a change, no request gets the old settings, even if its read began before the change.
+func TestEndpointsAreInvalidated(t *testing.T) {
 	e, reads := store.Endpoint{WorkersMax: 1}, 0
 	during := func() {}
 	var missing error
@@ -54,7 +54,7 @@ func TestEndpointsForget(t *testing.T) {
 	}
 }
 
-// Requests share reads of an endpoint, and each sees what was changed before it.
+// Requests share reads of an endpoint, and each sees the changes made before it.
 func TestEndpointsShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newest, reads := 0, 0

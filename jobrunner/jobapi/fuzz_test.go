@@ -22,15 +22,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// fuzzed is a job API without a network, whose worker answers each job's input
-// at once.
-type fuzzed struct {
+// fuzzServer is a job API without a network. Its worker answers each job with the job's input at once.
+type fuzzServer struct {
 	http.Handler
 	engine *engine.Engine
 	taken  []engine.Taken
 }
 
-func newFuzzed(f *testing.F) *fuzzed {
+func newFuzzServer(f *testing.F) *fuzzServer {
 	f.Helper()
 	db, err := sqldb.Open(f.Context(), sqldb.Config{})
 	if err != nil {
@@ -49,7 +48,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	if err != nil {
 		f.Fatal(err)
 	}
-	d := &fuzzed{engine: e}
+	d := &fuzzServer{engine: e}
 	d.Handler = jobapi.New(jobapi.Config{
 		Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log, NoLimits: true, Webhook: hooks.Check,
 		Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
@@ -65,8 +64,8 @@ func newFuzzed(f *testing.F) *fuzzed {
 }
 
 // work takes all jobs and completes each with its input.
-func (d *fuzzed) work() {
-	ctx := context.Background() // of no input: jobs outlive the request
+func (d *fuzzServer) work() {
+	ctx := context.Background() // jobs outlive the request of an input
 	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 10})
 	if err != nil {
 		panic(err)
@@ -79,9 +78,9 @@ func (d *fuzzed) work() {
 	}
 }
 
-// do sends a request, and checks what holds for every answer: it is JSON, an
-// error in its form, no failure of the deployment, and without the key.
-func (d *fuzzed) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
+// do sends a request, and checks every answer: it is JSON, an error has the API's form and isn't an
+// internal one, and the key isn't in it.
+func (d *fuzzServer) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
 	t.Helper()
 	d.taken = nil
 	r := fuzz.Request(t, "Bearer "+key, method, target, body)
@@ -98,10 +97,10 @@ func (d *fuzzed) do(t *testing.T, method, target, body string) (status int, answ
 	case strings.Contains(text, key):
 		t.Errorf("%s %q: the answer has the key", method, target)
 	case !utf8.ValidString(text) || !json.Valid([]byte(text)):
-		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
+		t.Errorf("%s %q is answered %d and invalid JSON: %q", method, target, status, text)
 	case status >= 300:
 		if message := answer["error"]; len(answer) != 1 || len(message) < 3 || message[0] != '"' {
-			t.Errorf("%s %q is answered %d and what is no error: %q", method, target, status, text)
+			t.Errorf("%s %q is answered %d, but not with an error: %q", method, target, status, text)
 		}
 		if len(text) > 6*len(method+target+body)+1000 {
 			t.Errorf("%s %q has an error of %d bytes", method, target, len(text))
@@ -114,11 +113,10 @@ var submitting = []string{"/v2/ep/run", "/v2/ep/runsync", "/live/v2/ep/run", "/l
 
 const plantedSecret = "planted-s3cret-access"
 
-// A submission that is accepted reaches the worker, and comes back from it, as
-// the bytes that were sent. One that is refused queues nothing and repeats no
-// secret.
+// The worker and the client get the bytes of an accepted submission unchanged. A rejected one queues
+// nothing, and its error contains no secret.
 func FuzzSubmission(f *testing.F) {
-	d := newFuzzed(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, path uint8, body string) {
 		target := submitting[int(path)%len(submitting)]
 		status, answer, text := d.do(t, "POST", target, body)
@@ -143,7 +141,7 @@ func FuzzSubmission(f *testing.F) {
 			}
 			return
 		}
-		var sent map[string]json.RawMessage // by their exact names; the last one of several counts
+		var sent map[string]json.RawMessage // by exact name; the last duplicate counts
 		if err := json.Unmarshal([]byte(body), &sent); err != nil || !bytes.Equal(job.Input, sent["input"]) {
 			t.Errorf("the worker got %q of %q, %v", job.Input, body, err)
 		}
@@ -169,10 +167,9 @@ func FuzzSubmission(f *testing.F) {
 	)
 }
 
-// A duration is accepted where it is an integer within the bounds, and nowhere
-// else.
+// A duration is accepted exactly if it is an integer within the bounds.
 func FuzzDuration(f *testing.F) {
-	d := newFuzzed(f)
+	d := newFuzzServer(f)
 	within := func(text string, min, max int64) bool {
 		if !json.Valid([]byte(text)) {
 			return false
@@ -202,7 +199,7 @@ func FuzzDuration(f *testing.F) {
 				t.Errorf("%s%q is answered %d %s, accepted should be %t", query, text, status, answer, ok)
 			}
 		}
-		if !json.Valid([]byte(text)) { // it may be several members
+		if !json.Valid([]byte(text)) { // the text may be several members
 			return
 		}
 		absent = strings.TrimSpace(text) == "null"
@@ -218,12 +215,11 @@ func FuzzDuration(f *testing.F) {
 	)
 }
 
-// Whatever a path and its query say, the answer is the API's own, and nothing is
-// queued without a body.
+// For any path and query, the answer has the API's form, and nothing is queued without a body.
 func FuzzOperations(f *testing.F) {
-	d := newFuzzed(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target string) {
-		if strings.Contains(target, "openai") && method == "GET" { // the models: it is a job without a body
+		if strings.Contains(target, "openai") && method == "GET" { // the models are a job without a body
 			return
 		}
 		if _, _, text := d.do(t, method, target, ""); len(d.taken) > 0 {

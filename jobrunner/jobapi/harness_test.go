@@ -20,13 +20,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// deployment is the job API over HTTP in a bubble of virtual time. Its worker
-// is the test: it takes and reports by itself.
+// deployment is the job API over HTTP in a bubble of virtual time. The test itself takes jobs and
+// reports on them.
 type deployment struct {
 	t          *testing.T
 	engine     *engine.Engine
 	client     *http.Client
-	looks      int // how often endpoint "going" is still found
+	looks      int // lookups after which the endpoint "going" is deleted
 	queued     atomic.Int32
 	workersMax int // of every endpoint
 	running    int // workers, at every endpoint
@@ -82,7 +82,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 			if err := db.Close(); err != nil {
 				t.Error(err)
 			}
-			// The goroutine of a refused, over-long body sleeps half a second.
+			// The goroutine of a rejected, overlong body sleeps half a second.
 			sleep(1)
 		}()
 		test(t, d)
@@ -92,7 +92,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 // sleep lets virtual seconds pass.
 func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
 
-// answer is what a request came back with.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -133,7 +133,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
 	if err := json.Unmarshal(raw, &a.body); err != nil {
-		d.t.Errorf("%s %s answered %d with what is no JSON object: %q", method, path, a.status, raw)
+		d.t.Errorf("%s %s answered %d, but not with a JSON object: %q", method, path, a.status, raw)
 	}
 	return a
 }
@@ -148,7 +148,7 @@ func (d *deployment) submit(body string) string {
 	return a.body["id"].(string)
 }
 
-// take is a worker that takes the next job.
+// take takes the next job as a worker.
 func (d *deployment) take(endpoint string) engine.Taken {
 	d.t.Helper()
 	jobs, err := d.engine.Take(d.t.Context(), engine.Take{Endpoint: endpoint, Worker: "w1", Max: 1})

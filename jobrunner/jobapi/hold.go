@@ -24,20 +24,20 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 	defer watch.Stop()
 	elapsed := a.Clock.NewTimer(wait)
 	defer elapsed.Stop()
-	for over := false; ; {
+	for expired := false; ; {
 		enough, err := look()
-		if err != nil && !engine.Temporary(err) || enough || over {
+		if err != nil && !engine.Temporary(err) || enough || expired {
 			return err
 		}
-		var again <-chan time.Time
+		var retry <-chan time.Time
 		if err != nil {
-			again = time.After(retryPause)
+			retry = time.After(retryPause)
 		}
 		select {
 		case <-watch.C:
-		case <-again:
+		case <-retry:
 		case <-elapsed.C:
-			over = true
+			expired = true
 		case <-ctx.Done():
 			if httplimit.Stopping(ctx) {
 				_, err = look() // once more, before the answer

@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("the id is %s", id)
 		}
 		if n := d.queued.Load(); n != 1 {
-			t.Errorf("the pools were told %d times", n)
+			t.Errorf("the pools were notified %d times", n)
 		}
 		sleep(1.5)
 		job := d.take("ep")
@@ -37,14 +37,13 @@ func TestRun(t *testing.T) {
 			t.Errorf("when it is over: %s", got.raw)
 		}
 		if !strings.Contains(got.raw, output) {
-			t.Errorf("the output was not passed on as it was: %s", got.raw)
+			t.Errorf("the output was changed: %s", got.raw)
 		}
 	})
 }
 
-// The input reaches the worker as the bytes that were sent, and with it what
-// else a handler may want to see.
-func TestInputIsHandedOnAsItIs(t *testing.T) {
+// The worker gets the input as the bytes that were sent, with the other members of the submission.
+func TestInputIsPassedUnchanged(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		const input = `{"policy": "mine",  "n": 1e-7, "x": "\u00fc"}`
 		d.submit(`{"webhook": "https://example.com/hook", "input": ` + input + `, "s3Config": {"accessId": "i"}, "policy": {"ttl": 20000}, "foreign": 1}`)
@@ -88,7 +87,7 @@ func TestRunSync(t *testing.T) {
 	})
 }
 
-// When the wait is over, the answer is the unfinished job, which goes on.
+// When the wait is over, the answer is the unfinished job, which continues.
 func TestRunSyncWait(t *testing.T) {
 	for query, seconds := range map[string]float64{"": 90, "?wait=1000": 1, "?wait=300000": 300, "?wait=2500": 2.5} {
 		bubble(t, func(t *testing.T, d *deployment) {
@@ -99,7 +98,7 @@ func TestRunSyncWait(t *testing.T) {
 			}
 			d.report(d.take("ep"), engine.Done([]byte(`{}`)))
 			if got := d.status(a.body["id"].(string)); got.body["status"] != "COMPLETED" {
-				t.Errorf("%s: the job did not go on: %s", query, got.raw)
+				t.Errorf("%s: the job did not continue: %s", query, got.raw)
 			}
 		})
 	}
@@ -118,8 +117,8 @@ func TestWaitOutOfBounds(t *testing.T) {
 	})
 }
 
-// The result of a runsync is kept a minute, or as long as the wait that was
-// asked for, and that of a run for half an hour.
+// The result of a runsync is kept for a minute, or as long as the requested wait, and that of a run
+// for half an hour.
 func TestRetention(t *testing.T) {
 	for path, seconds := range map[string]float64{"run": 1800, "runsync": 60, "runsync?wait=1000": 60, "runsync?wait=200000": 200, "runsync?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {
@@ -175,7 +174,7 @@ func TestCancel(t *testing.T) {
 func TestTimes(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 30000}}`)
-		sleep(10) // waiting does not count
+		sleep(10) // waiting isn't execution time
 		d.take("ep")
 		sleep(4.999)
 		if got := d.status(id); got.body["status"] != "IN_PROGRESS" {
@@ -211,8 +210,8 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// Bad bodies of every kind are refused with 400, on both operations, and make
-// no job; their neighbours at the border are accepted.
+// Both operations reject invalid bodies of every kind with 400, without creating a job. Values at the
+// limits are accepted.
 func TestSubmissions(t *testing.T) {
 	type c struct {
 		body   string
@@ -254,15 +253,15 @@ func TestSubmissions(t *testing.T) {
 					t.Errorf("%s %s: %d %s, %d jobs", path, c.body, a.status, a.raw, made)
 				}
 				if c.status != 200 && a.body["error"] == nil {
-					t.Errorf("%s %s: says not what is wrong: %s", path, c.body, a.raw)
+					t.Errorf("%s %s: the error lacks the cause: %s", path, c.body, a.raw)
 				}
 			}
 		}
 	})
 }
 
-// The greatest body is accepted, one byte more is refused, with and without a
-// Content-Length, and no job comes of it.
+// The largest body is accepted, and one byte more is rejected, with and without a Content-Length,
+// without creating a job.
 func TestBodyLimits(t *testing.T) {
 	const envelope = `{"input": {"x": ""}}`
 	body := func(size int) []byte {
@@ -305,7 +304,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 		if got := d.engine.Counts("ep"); got.InQueue != 1 {
-			t.Errorf("without a key something happened: %+v", got)
+			t.Errorf("requests without a key had an effect: %+v", got)
 		}
 		for _, value := range []string{"Bearer the-key", "bearer the-key", "BEARER  the-key", "the-key"} {
 			if a := d.do("GET", "/v2/ep/health", "", "Authorization", value); a.status != 200 {
@@ -357,8 +356,8 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// An endpoint that is deleted while a job is submitted leaves no job behind.
-func TestSubmitToAnEndpointThatGoes(t *testing.T) {
+// If an endpoint is deleted while a job is submitted, no job is left.
+func TestSubmitWhileEndpointIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
 			d.looks = 1 // by the router

@@ -30,7 +30,7 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 // runSync queues a job and answers when it has ended or the wait is over (description: POST /runsync;
 // field notes: runsync, wait elapsed).
 func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
-	asked, err := queryDuration(r, "wait", waitBounds, 0)
+	wait, err := queryDuration(r, "wait", waitBounds, 0)
 	if err != nil {
 		return err
 	}
@@ -38,13 +38,13 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	n.Sync, n.Wait = true, asked
+	n.Sync, n.Wait = true, wait
 	job, watch, err := a.queue(r.Context(), n)
 	hold.Release()
 	if err != nil {
 		return err
 	}
-	return a.answerOwn(w, r, t, cmp.Or(asked, engine.DefaultWait), job, watch)
+	return a.answerOwn(w, r, t, cmp.Or(wait, engine.DefaultWait), job, watch)
 }
 
 // submission reads the job that a request submits. The caller releases the hold once the job is
@@ -139,16 +139,16 @@ func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	shown := map[string]any{
+	answer := map[string]any{
 		"jobs": map[string]int{
 			"completed": jobs.Completed, "failed": jobs.Failed, "inProgress": jobs.InProgress, "inQueue": jobs.InQueue, "retried": jobs.Retried,
 		},
 		"workers": a.Workers(t.endpoint),
 	}
 	if reason := a.failure(t.endpoint); reason != "" {
-		shown["reason"] = reason // an extra member, which the contract allows
+		answer["reason"] = reason // an extra member, which the contract allows
 	}
-	body, err := json.Marshal(shown)
+	body, err := json.Marshal(answer)
 	if err != nil {
 		return err
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
 
-// limited are requests that count, and end at once.
+// limited are requests with a rate limit that end at once.
 var limited = []struct {
 	method, path, body string
 	rate               int
 }{
 	{"POST", "purge-queue", "", 2},
 	{"POST", "run", `{"input": {}}`, 1000},
-	{"POST", "runsync", `{"input": 1}`, 2000}, // a refused body counts too
+	{"POST", "runsync", `{"input": 1}`, 2000}, // a rejected body counts too
 	{"GET", "status/unknown", "", 2000},
 	{"GET", "stream/unknown", "", 2000},
 	{"POST", "cancel/unknown", "", 100},
-	{"POST", "openai/v1/completions", "1", 2000}, // likewise
+	{"POST", "openai/v1/completions", "1", 2000}, // a rejected body
 	{"GET", "requests", "", 10},
 }
 
-// users adds a second user, "other", and one whose key is for "short" alone.
+// users adds a second user, "other", and one whose key is only for "short".
 func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	t.Helper()
 	file := apikey.At(t.TempDir())
@@ -48,15 +48,15 @@ func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	}, other, short
 }
 
-// accepted sends requests until one is refused with 429, and tells how many
-// were not, and after how many seconds to come again.
+// accepted sends requests until one is rejected with 429, and returns how many were accepted, and
+// Retry-After in seconds.
 func (d *deployment) accepted(method, path, body string) (n int, after string) {
 	d.t.Helper()
 	for {
 		a := d.do(method, path, body)
 		if a.status == 429 {
 			if text, _ := a.body["error"].(string); text == "" || len(a.body) != 1 {
-				d.t.Errorf("%s: says not what is wrong: %s", path, a.raw)
+				d.t.Errorf("%s: the error lacks the cause: %s", path, a.raw)
 			}
 			return n, a.header.Get("Retry-After")
 		}
@@ -64,8 +64,8 @@ func (d *deployment) accepted(method, path, body string) (n int, after string) {
 	}
 }
 
-// The limit is reached by exactly so many requests, for the one user, endpoint
-// and operation, until ten seconds have passed since the first.
+// The limit applies after exactly this many requests to one user, endpoint and operation, until ten
+// seconds after the first.
 func TestRateLimits(t *testing.T) {
 	for i, op := range limited {
 		configure, other, _ := users(t)
@@ -108,7 +108,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// Running workers raise the limit where what they allow together is more.
+// Running workers raise the limit if the sum of their allowances is higher.
 func TestRateLimitOfRunningWorkers(t *testing.T) {
 	for running, want := range map[int]int{0: 100, 4: 100, 5: 100, 6: 120} {
 		bubble(t, func(t *testing.T, d *deployment) {
@@ -120,7 +120,7 @@ func TestRateLimitOfRunningWorkers(t *testing.T) {
 	}
 }
 
-// holdRequests opens n requests and waits until all of them hold.
+// holdRequests opens n requests and waits until all are held.
 func (d *deployment) holdRequests(ctx context.Context, n int, path string, body func() io.Reader) (answered *sync.WaitGroup) {
 	answered = new(sync.WaitGroup)
 	for range n {
@@ -165,7 +165,7 @@ func TestOpenRunSyncs(t *testing.T) {
 				t.Errorf("%s suffers: %d %s", name, a.status, a.raw)
 			}
 		}
-		leave() // a client that goes makes room
+		leave() // a disconnecting client frees its place
 		last.Wait()
 		synctest.Wait()
 		if a := d.do("POST", quick, body); a.status != 200 {
@@ -180,7 +180,7 @@ func TestOpenRunSyncs(t *testing.T) {
 	}, configure)
 }
 
-// A body that is still on its way keeps its request open.
+// A request whose body is still arriving counts as open.
 func TestOpenRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		var mu sync.Mutex
@@ -217,8 +217,8 @@ func TestOpenRuns(t *testing.T) {
 	})
 }
 
-// A queue takes a job while it holds up to 50, or up to 500 for each worker
-// that the endpoint may have.
+// A queue accepts a job while it holds up to 50, or up to 500 for each worker that the endpoint may
+// have.
 func TestQueueFull(t *testing.T) {
 	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}} {
 		bubble(t, func(t *testing.T, d *deployment) {
@@ -263,8 +263,8 @@ func TestNoLimits(t *testing.T) {
 	}, func(c *jobapi.Config) { c.NoLimits = true })
 }
 
-// A key for one endpoint opens that one alone. Whether another exists is no
-// secret: 403 where it does, 404 where not.
+// A key for one endpoint is valid only there. It reveals whether another endpoint exists: 403 if it
+// does, otherwise 404.
 func TestKeysOfEndpoints(t *testing.T) {
 	configure, other, short := users(t)
 	bubble(t, func(t *testing.T, d *deployment) {
@@ -283,7 +283,7 @@ func TestKeysOfEndpoints(t *testing.T) {
 			}
 		}
 		if got := d.engine.Counts("ep"); got.InQueue != 1 {
-			t.Errorf("with a key for another endpoint something happened: %+v", got)
+			t.Errorf("requests with a key for another endpoint had an effect: %+v", got)
 		}
 		if a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+other); a.status != 200 {
 			t.Errorf("a key for all endpoints: %d %s", a.status, a.raw)

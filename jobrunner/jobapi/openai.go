@@ -95,7 +95,7 @@ func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	if job.State == engine.InQueue {
 		return httpanswer.Refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
 	}
-	err = a.hold(ctx, t, engine.MaxTTL, func() (over bool, err error) {
+	err = a.hold(ctx, t, engine.MaxTTL, func() (ended bool, err error) {
 		for more := true; more; {
 			var chunks [][]byte
 			if job, chunks, more, err = a.Engine.Drain(httplimit.Answering(ctx), t.endpoint, t.job); err != nil {

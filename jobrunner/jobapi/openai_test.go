@@ -83,7 +83,7 @@ func TestOpenAIModels(t *testing.T) {
 			t.Errorf("at no endpoint: %d %s", a.status, a.raw)
 		}
 		if got := d.engine.Counts("ep"); got.Completed != 2 || got.InQueue+got.InProgress != 0 {
-			t.Errorf("counted %+v", got)
+			t.Errorf("counts are %+v", got)
 		}
 	})
 }
@@ -149,8 +149,8 @@ func TestOpenAIText(t *testing.T) {
 	}
 }
 
-// Where the job fails after its answer has begun, the answer ends with an error event,
-// or is broken off: a client does not take it for complete.
+// If the job fails after its answer has begun, the answer ends with an error event or is aborted, so
+// that clients don't take it for complete.
 func TestOpenAIFailureAfterChunk(t *testing.T) {
 	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":\"no luck\"}\n\n", `"text"`: ""} {
 		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {
@@ -174,8 +174,8 @@ func TestOpenAIFailureAfterChunk(t *testing.T) {
 	}
 }
 
-// The client does not see the death of a worker before the answer has begun: the job's
-// second run answers.
+// The client doesn't notice a worker's death before the answer has begun: the second run of the job
+// answers.
 func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		d.takeNextJob(func(job engine.Taken) {
@@ -208,7 +208,7 @@ func TestOpenAICancels(t *testing.T) {
 		}
 
 		start := now()
-		a := d.do("POST", chatRoute, "{}") // no worker
+		a := d.do("POST", chatRoute, "{}") // without a worker
 		if a.status != 504 || a.body["error"] == nil || since(start) != 300 {
 			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
 		}
@@ -228,7 +228,7 @@ func TestOpenAICancels(t *testing.T) {
 			}
 		})
 		if a := d.do("POST", chatRoute, "{}"); a.status != 500 || !strings.Contains(a.raw, "cancelled") {
-			t.Errorf("a job that somebody cancelled: %d %s", a.status, a.raw)
+			t.Errorf("a job that another client cancelled: %d %s", a.status, a.raw)
 		}
 		go func() {
 			sleep(1)

@@ -20,7 +20,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("retry of a job that is %s answered %d %s", status, a.status, a.raw)
 			}
 			if after := d.status(id); after.raw != before.raw {
-				t.Errorf("a refused retry made %s of %s", after.raw, before.raw)
+				t.Errorf("a rejected retry changed the job to %s from %s", after.raw, before.raw)
 			}
 		}
 		id := d.submit(`{"input": {"n": 1}}`)
@@ -28,11 +28,11 @@ func TestRetry(t *testing.T) {
 		job := d.take("ep")
 		refused(id, "IN_PROGRESS")
 		d.report(job, engine.Fail("no luck", []byte(`"old"`)))
-		sleep(1800 - 0.001) // the last moment
+		sleep(1800 - 0.001) // just before the end of the retention
 		before := d.queued.Load()
 		a := d.do("POST", "/v2/ep/retry/"+id, "")
 		if want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id); a.status != 200 || a.raw != want || d.queued.Load() != before+1 {
-			t.Fatalf("retry answered %d %s; the pools were told %d times", a.status, a.raw, d.queued.Load()-before)
+			t.Fatalf("retry answered %d %s; the pools were notified %d times", a.status, a.raw, d.queued.Load()-before)
 		}
 		if got := d.status(id); got.raw != a.raw {
 			t.Errorf("after the retry it is %s", got.raw)
@@ -65,12 +65,12 @@ func TestRetry(t *testing.T) {
 		id = d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Fail("x", nil))
 		if a := d.do("POST", "/v2/short/retry/"+id, ""); a.status != 404 {
-			t.Errorf("retry by way of another endpoint answered %d %s", a.status, a.raw)
+			t.Errorf("retry through another endpoint answered %d %s", a.status, a.raw)
 		}
 		sleep(1800)
 		for _, id := range []string{id, "unknown"} {
 			if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 404 {
-				t.Errorf("retry of what is not there answered %d %s", a.status, a.raw)
+				t.Errorf("retry of an unknown job answered %d %s", a.status, a.raw)
 			}
 		}
 	})
@@ -110,12 +110,12 @@ func TestPurgeQueue(t *testing.T) {
 			}
 		}
 		if got := d.engine.Counts("ep"); got.InQueue != 0 || got.Completed != 2 {
-			t.Errorf("counted %+v", got)
+			t.Errorf("counts are %+v", got)
 		}
 	})
 }
 
-// Who waits for a job that is purged is told at once.
+// A client that waits for a purged job is answered at once.
 func TestPurgeEndsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		purged := make(chan bool)
@@ -145,7 +145,7 @@ func TestRequests(t *testing.T) {
 			return all
 		}
 		if got := list(); len(got) != 0 {
-			t.Errorf("nothing was asked for, and there is %v", got)
+			t.Errorf("without requests the list has %v", got)
 		}
 		large := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 65535)+`"`)))
@@ -176,7 +176,7 @@ func TestRequests(t *testing.T) {
 		}
 		d.submit(`{"input": {}}`)
 		if got := list(); len(got) != 100 || got[99].(map[string]any)["id"] == large {
-			t.Error("the oldest did not make room")
+			t.Error("the oldest one is still listed")
 		}
 		sleep(600) // the running one timed out, and is shown so
 		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {

@@ -27,7 +27,7 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
 		return
 	}
-	if _, said := a.advised.LoadOrStore(t.endpoint, true); !said {
+	if _, logged := a.advised.LoadOrStore(t.endpoint, true); !logged {
 		a.Logger.WarnContext(r.Context(), "a public SDK reads a stream at /v2, where it is an array of chunks as the contract says, and not the object that the SDK expects: set its base URL to /live/v2",
 			"endpoint", t.endpoint, "client", r.UserAgent())
 	}

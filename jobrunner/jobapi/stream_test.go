@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// text is an answer that need not be a JSON object.
+// text sends a request whose answer needn't be a JSON object.
 func (d *deployment) text(method, path, body string) (status int, header http.Header, text string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://deployment"+path, strings.NewReader(body))
@@ -48,7 +48,7 @@ func TestStream(t *testing.T) {
 		d.report(job, engine.Chunk([]byte(`"two"`), []byte(`{"pending": 2}`)))
 		d.stream(id, `[{"output":{"n":  1}},{"output":"two","metrics":{"pending": 2}}]`)
 		d.report(job, engine.Chunk([]byte(`3`), nil))
-		d.stream(id, `[{"output":3}]`) // each once
+		d.stream(id, `[{"output":3}]`) // each chunk only once
 		go func() {
 			sleep(4)
 			d.report(job, engine.Chunk([]byte(`4`), nil))
@@ -56,11 +56,11 @@ func TestStream(t *testing.T) {
 			d.report(job, engine.Done([]byte(`"all"`)))
 		}()
 		start := now()
-		d.stream(id, `[{"output":4}]`) // comes when it comes
+		d.stream(id, `[{"output":4}]`) // answered when the chunk arrives
 		if since(start) != 4 {
 			t.Errorf("after %g s", since(start))
 		}
-		d.stream(id, `[]`) // held until the end
+		d.stream(id, `[]`) // answered at the job's end
 		if since(start) != 7 {
 			t.Errorf("after %g s", since(start))
 		}
@@ -71,7 +71,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// An answer with nothing in it is held for ten seconds, or as long as wait says.
+// A request for a stream without new chunks waits for ten seconds, or as long as wait says.
 func TestStreamHolds(t *testing.T) {
 	for query, seconds := range map[string]float64{"": 10, "?wait=1000": 1, "?wait=25000": 25, "?wait=300000": 300} {
 		bubble(t, func(t *testing.T, d *deployment) {
@@ -97,9 +97,9 @@ func TestStreamHolds(t *testing.T) {
 	}
 }
 
-// What a handler returns at once is no chunk, and a job that is gone while
-// somebody waits for its stream is 404 at once.
-func TestStreamOfOthers(t *testing.T) {
+// The output of a handler that returns is not a chunk. If a job is deleted while a client waits for
+// its stream, the answer is 404 at once.
+func TestStreamWithoutChunks(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
 		d.report(d.take("ep"), engine.Done([]byte(`"all"`)))
@@ -113,8 +113,7 @@ func TestStreamOfOthers(t *testing.T) {
 	})
 }
 
-// Two and a half MB come in three chunks, of at most 1 MB each, and make the
-// text again.
+// 2.5 MB arrive in three chunks of at most 1 MB, which together are the text.
 func TestStreamSplits(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
@@ -216,8 +215,8 @@ func TestStatusSync(t *testing.T) {
 	})
 }
 
-// The routes of the SDK dialect serve every operation, by the same rules and also
-// with the methods of the public SDKs; the described routes don't accept these.
+// The routes of the SDK dialect serve every operation by the same rules, and also with the methods of
+// the public SDKs, which the described routes reject.
 func TestLiveRoutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.do("POST", "/live/v2/ep/run", `{"input": {}}`).body["id"].(string)

@@ -18,8 +18,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
-// A function runs jobs: it sees input, environment and attempt, and its output, stream and
-// error reach the client.
+// A function runs jobs: it gets input, environment and attempt, and the client gets its output, stream
+// and error.
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	j := jobrunnertest.Start(t,
@@ -55,10 +55,10 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// The clock goes on by hand: a job times out although no time passes, and its handler is
-// told so.
+// The clock is advanced by hand: a job times out although no time passes, and its handler's context
+// ends.
 func TestAdvance(t *testing.T) {
-	const timeOut = 10 * time.Minute // of an endpoint that sets none; a result is kept for half an hour
+	const timeOut = 10 * time.Minute // default of an endpoint; a result is kept for half an hour
 	t.Parallel()
 	ended := make(chan error, 1)
 	j := jobrunnertest.Start(t, jobrunnertest.Handle("sleeper", func(ctx context.Context, job jobrunnertest.Job) (any, error) {
@@ -80,7 +80,7 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// Workers that are programs take jobs too; those of files and of rules of a jobrunner.yaml.
+// Programs of files and of a jobrunner.yaml's rules are workers too.
 func TestPrograms(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the programs are shell scripts")
@@ -105,7 +105,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// A worker has simulated GPUs of its own, and the endpoint's volume.
+// A worker has its own simulated GPUs and the endpoint's volume.
 func TestSimulateGPUs(t *testing.T) {
 	t.Parallel()
 	j := jobrunnertest.Start(t, jobrunnertest.SimulateGPUs("l4x2"),
@@ -122,7 +122,7 @@ func TestSimulateGPUs(t *testing.T) {
 	}
 }
 
-// The environment reaches this deployment alone, whatever the test's own names.
+// The environment only leads to this deployment, whatever variables the test has.
 func TestEnviron(t *testing.T) {
 	t.Setenv("GPUCLOUD_QUEUE_URL", "https://production.example.com")
 	t.Setenv("GPUCLOUD_API_KEY", "of production")
@@ -145,7 +145,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// The state outlives a deployment where Data names its folder.
+// The state outlives a deployment with Data.
 func TestData(t *testing.T) {
 	t.Parallel()
 	dir, id := t.TempDir(), ""
@@ -172,8 +172,8 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// A test ends although a job runs, a client waits for it, and a handler does not look at
-// its context before that ends.
+// A test ends even if a job runs, a client waits for it, and its handler ignores its context until
+// then.
 func TestEndsWithItsTest(t *testing.T) {
 	t.Parallel()
 	var stopped atomic.Bool
@@ -207,7 +207,7 @@ func TestEndsWithItsTest(t *testing.T) {
 	}
 }
 
-// failing is a test that notes why it ended.
+// failing is a test that records why it failed.
 type failing struct {
 	testing.TB
 	text  string
@@ -221,8 +221,8 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// A wait for a worker that can't start ends the test, and says why. So does one for a job
-// that doesn't end.
+// Waiting for a worker that can't start, or for a job that doesn't end, fails the test with the
+// reason.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	for want, run := range map[string]func(j *jobrunnertest.Jobrunner){
@@ -234,7 +234,7 @@ func TestWaitsAreBounded(t *testing.T) {
 			j.WaitRunning(id, j.Submit(id, nil))
 		},
 	} {
-		f := &failing{TB: t, limit: time.Now().Add(9 * time.Second)} // a wait ends 5 s before
+		f := &failing{TB: t, limit: time.Now().Add(9 * time.Second)} // a wait ends 5 s before the limit
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

@@ -9,12 +9,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// needless are modules that a test of a stranger must not compile: Kubernetes' client,
-// and NVML, which needs C and a linker that resolves symbols lazily.
-var needless = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
+// unwanted are modules that tests of other modules must not compile: Kubernetes' client, and NVML,
+// which needs cgo and a linker option.
+var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
 
-// A module outside of this one tests its client as examples/go-test does, without a C
-// compiler.
+// Another module can test its client, as examples/go-test does, without a C compiler.
 func TestOutsideModule(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -25,7 +24,7 @@ func TestOutsideModule(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))); err != nil {
 		t.Fatal(err)
 	}
-	// What a reader fetches is this tree, with the versions that it has.
+	// Users fetch this tree with the versions that it has.
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,14 +44,14 @@ func TestOutsideModule(t *testing.T) {
 		t.Fatalf("expected jobrunnertest among\n%s", packages)
 	}
 	for name := range strings.FieldsSeq(string(packages)) {
-		for _, module := range needless {
+		for _, module := range unwanted {
 			if strings.HasPrefix(name, module) {
-				t.Errorf("a test of a stranger compiles %s", name)
+				t.Errorf("a test of another module compiles %s", name)
 			}
 		}
 	}
 	if testing.Short() {
-		return // it compiles this module again, without cgo
+		return // the rest compiles this module again, without cgo
 	}
 	if out, err := gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."); err != nil || !strings.Contains(string(out), "--- PASS: TestShout") {
 		t.Errorf("%v\n%s", err, out)

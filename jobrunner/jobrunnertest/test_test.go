@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// exampleT is the test of an example, which has none of its own.
+// exampleT is the testing.TB of an example.
 type exampleT struct {
 	testing.TB
 	ends []func()

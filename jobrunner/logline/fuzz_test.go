@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a worker writes: the parsed line is valid text of a known level, and
-// not much longer than the raw line.
+// For any line of a worker, the parsed line is valid text of a known level, and not much longer than
+// the raw line.
 func FuzzParse(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, raw string) {
 		l := Parse(raw)
@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 	)
 }
 
-// End, Tail and Shorten keep to their bound.
+// End, Tail and Shorten respect their limits.
 func FuzzEnd(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, log string, most int) {
 		most = min(max(most, 8), 1<<16)

@@ -69,7 +69,7 @@ func request(m *metrics.Metrics, pattern string, status int) {
 	end(&http.Request{Method: "MADE-UP", RequestURI: "/made/up", Pattern: pattern}, status)
 }
 
-// Every metric, with its value; and all are as promlint wants them.
+// Every metric has its value, and promlint accepts all.
 func TestScrape(t *testing.T) {
 	m := newMetrics(fullSource(), t.Output())
 	for _, e := range []engine.Event{
@@ -171,7 +171,7 @@ func TestDeletedEndpointDropsSeries(t *testing.T) {
 	}
 }
 
-// A metric that can't be read is missing and logged; the rest is served.
+// A metric that can't be read is omitted and logged; the others are served.
 func TestUnreadable(t *testing.T) {
 	var log bytes.Buffer
 	s := fullSource()

@@ -8,16 +8,16 @@ import (
 
 // levelIn returns the stock of a product in a data center: as the catalog's file states it, otherwise
 // whether the machine has any. For several products it is the lowest of their levels.
-func levelIn(offered *catalog.Catalog, p catalog.Placing, products []string, there bool) (level catalog.Level, stated bool) {
+func levelIn(offered *catalog.Catalog, p catalog.Placing, products []string, onMachine bool) (level catalog.Level, stated bool) {
 	level = catalog.High
 	for _, p.Product = range products {
-		one, known := offered.LevelOf(p)
-		if !known && there {
-			one = catalog.High
+		stock, known := offered.LevelOf(p)
+		if !known && onMachine {
+			stock = catalog.High
 		}
 		stated = stated || known
-		if one.Less(level) {
-			level = one
+		if stock.Less(level) {
+			level = stock
 		}
 	}
 	return level, stated

@@ -134,9 +134,9 @@ func (s *server) readEndpointBillingV1(c *call) (out usageQueryV1, err error) {
 func (q *query) repeated(name string) (out []string) {
 	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "array", Items: &openapi.Schema{Type: "string"}}})
 	for _, value := range q.values[name] {
-		for one := range strings.SplitSeq(value, ",") {
-			if one != "" {
-				out = append(out, one)
+		for item := range strings.SplitSeq(value, ",") {
+			if item != "" {
+				out = append(out, item)
 			}
 		}
 	}

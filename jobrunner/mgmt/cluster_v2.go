@@ -89,7 +89,7 @@ func (s *server) listClustersV2(c *call) (any, error) {
 			members[p.Cluster.ID] = append(members[p.Cluster.ID], p)
 		}
 	}
-	out := convertAll(all, func(one store.Cluster) clusterV2 { return newClusterV2(one, members[one.ID]) })
+	out := convertAll(all, func(cluster store.Cluster) clusterV2 { return newClusterV2(cluster, members[cluster.ID]) })
 	return clustersV2{out}, nil
 }
 

@@ -27,14 +27,14 @@ func (b commandBodyV2) apply(c *store.Container) error {
 	if b.Entrypoint == nil && b.Cmd == nil {
 		return nil
 	}
-	had, _ := c.Command() // args that can't be split are one word
-	command := had
+	before, _ := c.Command() // args that can't be split are one word
+	command := before
 	setIfPresent(&command.Entrypoint, b.Entrypoint)
 	setIfPresent(&command.Cmd, b.Cmd)
 	switch {
 	case b.Args == nil:
 		c.SetArgs(command.JSON())
-	case !command.Equal(had):
+	case !command.Equal(before):
 		return store.Refusal("args and entrypoint or cmd differ: expected one of them, or the same start command in both")
 	}
 	return nil

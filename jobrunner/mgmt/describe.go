@@ -34,7 +34,7 @@ func returning[W any](serve func(s *server, c *call) (any, error)) handler {
 		if err != nil {
 			return nil, err
 		}
-		if _, none := body.(noContent); none {
+		if _, isEmpty := body.(noContent); isEmpty {
 			return body, nil
 		}
 		return body.(W), nil

@@ -100,12 +100,12 @@ func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
 		b.VCPUCount = new(defaultVCPUCount)
 	}
 	cpu := make([]store.CPU, 0, len(flavors))
-	seen := map[string]bool{}
+	listed := map[string]bool{}
 	for _, id := range flavors {
-		if !seen[id] {
+		if !listed[id] {
 			cpu = append(cpu, store.CPU{FlavorID: id, VCPUCount: *b.VCPUCount})
 		}
-		seen[id] = true
+		listed[id] = true
 	}
 	e.CPU = cpu
 }

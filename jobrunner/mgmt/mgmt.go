@@ -124,7 +124,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream.ServeHTTP(w, r)
 		return
 	}
-	if _, none := body.(noContent); none {
+	if _, empty := body.(noContent); empty {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

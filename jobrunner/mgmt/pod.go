@@ -80,7 +80,7 @@ func (s *server) podReason(p store.Pod) string {
 
 // createPod stores the pod that build returns.
 func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
-	made, err := s.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
+	created, err := s.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
 		p, err := build(tx)
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error))
 	if err != nil {
 		return store.Pod{}, err
 	}
-	return made[0], nil
+	return created[0], nil
 }
 
 // act performs an action on the path's pod.

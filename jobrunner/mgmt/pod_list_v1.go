@@ -18,11 +18,11 @@ const maxFilter = 191 // characters
 
 // podFilter is a parameter of the list. It selects the pods that have one of its values.
 type podFilter struct {
-	name  string
-	list  bool     // accepts several values, repeated or separated by commas
-	most  int      // maximum number of characters; 0 for no limit
-	known []string // allowed values; nil for any
-	of    func(podV1, store.Pod) string
+	name      string
+	list      bool     // accepts several values, repeated or separated by commas
+	maxLength int      // maximum number of characters; 0 for no limit
+	known     []string // allowed values; nil for any
+	of        func(podV1, store.Pod) string
 }
 
 var podFilters = []podFilter{
@@ -35,7 +35,7 @@ var podFilters = []podFilter{
 	{name: "cpuFlavorId", list: true, of: func(w podV1, _ store.Pod) string { return w.CPUFlavorID }},
 	{name: "dataCenterId", list: true, of: func(_ podV1, p store.Pod) string { return p.DataCenterID }},
 	{name: "desiredStatus", known: []string{"RUNNING", "EXITED", "TERMINATED"}, of: func(w podV1, _ store.Pod) string { return w.DesiredStatus }},
-	{name: "endpointId", most: maxFilter, of: func(w podV1, _ store.Pod) string { return w.EndpointID }},
+	{name: "endpointId", maxLength: maxFilter, of: func(w podV1, _ store.Pod) string { return w.EndpointID }},
 	{name: "gpuTypeId", list: true, of: func(w podV1, _ store.Pod) string {
 		if w.GPU == nil {
 			return ""
@@ -44,7 +44,7 @@ var podFilters = []podFilter{
 	}},
 	{name: "id", of: func(w podV1, _ store.Pod) string { return w.ID }},
 	{name: "imageName", of: func(w podV1, _ store.Pod) string { return w.Image }},
-	{name: "name", most: maxFilter, of: func(w podV1, _ store.Pod) string { return w.Name }},
+	{name: "name", maxLength: maxFilter, of: func(w podV1, _ store.Pod) string { return w.Name }},
 	{name: "networkVolumeId", of: func(_ podV1, p store.Pod) string { return p.NetworkVolume }},
 	{name: "templateId", of: func(w podV1, _ store.Pod) string { return w.TemplateID }},
 }
@@ -52,8 +52,8 @@ var podFilters = []podFilter{
 // parameter describes the filter in the OpenAPI document.
 func (f podFilter) parameter() openapi.Parameter {
 	schema := &openapi.Schema{Type: "string", Enum: anyList(f.known)}
-	if f.most > 0 {
-		schema.MaxLength = new(int64(f.most))
+	if f.maxLength > 0 {
+		schema.MaxLength = new(int64(f.maxLength))
 	}
 	if f.list {
 		schema = &openapi.Schema{Type: "array", Items: schema}
@@ -103,7 +103,7 @@ func (s *server) listPodsV1(c *call) (any, error) {
 // podMatcher reads the filters of a call.
 func podMatcher(c *call) (func(podV1, store.Pod) bool, error) {
 	query := c.http.URL.Query()
-	wanted := map[string][]string{}
+	allowed := map[string][]string{}
 	for _, f := range podFilters {
 		c.declare(f.parameter())
 		values := slices.DeleteFunc(slices.Clone(query[f.name]), func(v string) bool { return v == "" })
@@ -116,17 +116,17 @@ func podMatcher(c *call) (func(podV1, store.Pod) bool, error) {
 			switch {
 			case f.known != nil && !slices.Contains(f.known, value):
 				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected one of %s, got %q", f.name, strings.Join(f.known, ", "), truncate(value))
-			case f.most > 0 && utf8.RuneCountInString(value) > f.most:
-				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected at most %d characters, got %d", f.name, f.most, utf8.RuneCountInString(value))
+			case f.maxLength > 0 && utf8.RuneCountInString(value) > f.maxLength:
+				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected at most %d characters, got %d", f.name, f.maxLength, utf8.RuneCountInString(value))
 			}
 		}
 		if len(values) > 0 {
-			wanted[f.name] = values
+			allowed[f.name] = values
 		}
 	}
 	return func(w podV1, p store.Pod) bool {
 		for _, f := range podFilters {
-			if values, ok := wanted[f.name]; ok && !slices.Contains(values, f.of(w, p)) {
+			if values, ok := allowed[f.name]; ok && !slices.Contains(values, f.of(w, p)) {
 				return false
 			}
 		}

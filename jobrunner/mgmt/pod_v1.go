@@ -193,11 +193,11 @@ func writePodV1(u contract.Use, write func(s *server, c *call, body podBodyV1) (
 		if err != nil {
 			return nil, err
 		}
-		made, err := write(s, c, body)
+		created, err := write(s, c, body)
 		if err != nil {
 			return nil, err
 		}
-		return s.newPodV1(made), nil
+		return s.newPodV1(created), nil
 	}))
 }
 

@@ -172,19 +172,19 @@ func directSSH(p store.Pod) *sshEndpointV2 {
 }
 
 func (s *server) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
-	live, here := s.Pods.Live(p.ID)
-	if !here {
+	live, runs := s.Pods.Live(p.ID)
+	if !runs {
 		live = pod.Live{CPU: -1, Memory: -1}
 	}
 	w := &podRuntimeV2{
 		Uptime: int64(max(0, s.Clock.Wall().Sub(p.StartedAt)) / time.Second),
 		GPUs:   convertAll(live.GPUs, func(g pod.GPU) podGPUUsageV2 { return podGPUUsageV2{percent(g.Util), percent(g.MemoryUtil)} }),
 		Ports: convertAll(p.OpenPorts, func(o store.PodPort) podPortV2 {
-			shown := podPortV2{Private: int64(o.Private), Type: o.Protocol}
+			port := podPortV2{Private: int64(o.Private), Type: o.Protocol}
 			if o.Public != 0 {
-				shown.Public, shown.IP = new(int64(o.Public)), new(pod.IPOf(o))
+				port.Public, port.IP = new(int64(o.Public)), new(pod.IPOf(o))
 			}
-			return shown
+			return port
 		}),
 	}
 	if util := percent(live.CPU); util != nil {

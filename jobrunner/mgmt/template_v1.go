@@ -48,11 +48,11 @@ func (b templateBodyV1) apply(t *store.Template) {
 // setCommandV1 changes the start command. Args that version 2 wrote stay as they are if they mean the
 // same.
 func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
-	had, _ := c.Command() // args that can't be split are one word
-	command := had
+	before, _ := c.Command() // args that can't be split are one word
+	command := before
 	setIfPresent(&command.Entrypoint, entrypoint)
 	setIfPresent(&command.Cmd, cmd)
-	if !command.Equal(had) {
+	if !command.Equal(before) {
 		c.SetArgs(command.String())
 	}
 }

@@ -189,7 +189,7 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 // logQuery is the position at which a stream of a log begins.
 type logQuery struct {
 	source   string    // "" for both sources
-	after    int64     // number of the last line that the client has; -1 if since or tail applies
+	lastLine int64     // number of the last line that the client has; -1 if since or tail applies
 	since    time.Time // zero if tail applies
 	tail     int64
 	fromTail bool
@@ -221,16 +221,16 @@ func readLogQuery(c *call) (out logQuery, err error) {
 		}
 		out.fromTail = false
 	}
-	out.after = -1
+	out.lastLine = -1
 	if lastEvent == "" {
 		return out, nil
 	}
 	out.fromTail = false
-	if out.after, err = parseLineID(lastEvent); err == nil {
+	if out.lastLine, err = parseLineID(lastEvent); err == nil {
 		out.since = time.Time{}
 		return out, nil
 	}
-	out.after = -1
+	out.lastLine = -1
 	if out.since, err = time.Parse(time.RFC3339Nano, lastEvent); err != nil {
 		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(lastEvent))
 	}
@@ -243,7 +243,7 @@ func openLog(c *call, log *run.Log) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := logStream{log: log, firstLine: q.after + 1, since: q.since, source: q.source}
+	out := logStream{log: log, firstLine: q.lastLine + 1, since: q.since, source: q.source}
 	if !q.fromTail {
 		return out, nil
 	}

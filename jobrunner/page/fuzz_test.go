@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a browser sends as Host and Origin: the page answers to names of this
-// machine alone, and to no page of another site.
+// For any Host and Origin, the page only answers to names of this machine, and never to a page of
+// another site.
 func FuzzHost(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, host, origin, site string) {
 		if ownName(host) {
@@ -30,7 +30,7 @@ func FuzzHost(f *testing.F) {
 			t.Errorf("a page of %q may read %q", origin, host)
 		}
 		if site != "" && site != "none" && site != "same-origin" && !isCrossSite(r) {
-			t.Errorf("a request of a %q page is taken for the page's own", site)
+			t.Errorf("a request with Sec-Fetch-Site %q counts as the page's own", site)
 		}
 	},
 		fuzz.Seed{"127.0.0.1:8420", "http://127.0.0.1:8420", "same-origin"}, fuzz.Seed{"[::1]:8420", "null", "cross-site"}, fuzz.Seed{"LOCALHOST", "", ""},
@@ -38,8 +38,8 @@ func FuzzHost(f *testing.F) {
 	)
 }
 
-// What the page passes on to an API is one operation on one endpoint, one job, one
-// batch or one pod: nothing in an id changes the path.
+// The page passes one operation on one endpoint, job, batch or pod on to an API: an id can't change
+// the path.
 func FuzzCall(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, query string) {
 		var called *http.Request
@@ -52,7 +52,7 @@ func FuzzCall(f *testing.F) {
 		r.Header.Set("Cookie", "gpucloud-page=secret")
 		refused := p.call(nil, r)
 		if (refused == nil) != (called != nil) {
-			t.Fatalf("%q is refused with %v, and called %v", query, refused, called)
+			t.Fatalf("%q is rejected with %v, but called %v", query, refused, called)
 		}
 		if called == nil {
 			return

@@ -305,15 +305,15 @@ func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
 
 func summarize(list []timing, now time.Time) percentiles {
 	const groups = steps / percentileSteps
-	var took [groups][]time.Duration
+	var durations [groups][]time.Duration
 	last := stepOf(now)
 	for _, t := range list {
 		if back := (last - stepOf(time.UnixMilli(t.At))) / percentileSteps; back >= 0 && back < groups {
-			took[groups-1-back] = append(took[groups-1-back], t.Took)
+			durations[groups-1-back] = append(durations[groups-1-back], t.Took)
 		}
 	}
 	p := percentiles{make([]*int64, groups), make([]*int64, groups)}
-	for i, some := range took {
+	for i, some := range durations {
 		if len(some) > 0 {
 			slices.Sort(some)
 			p.P50[i] = new(percentile(some, 50).Milliseconds())

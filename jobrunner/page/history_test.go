@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// at is a time that stands still until it is moved.
+// at is a time that only changes by pass.
 type at struct{ time.Time }
 
 func (a *at) pass(d time.Duration) { a.Time = a.Add(d) }
@@ -22,8 +22,8 @@ func submitted(h *history, endpoint string, waiting int) {
 	h.job(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
 }
 
-// A step shows the highest level in it, the last one the level now, and those
-// without events the level before them.
+// A step shows its highest level, the last step the current level, and a step without events the level
+// before it.
 func TestLevels(t *testing.T) {
 	h, now := newTestHistory()
 	submitted(h, "ep", 1)
@@ -48,7 +48,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// All endpoints together are their sum, from what there was at the start on.
+// The levels of all endpoints together are their sums, including those from before the first event.
 func TestLevelsOfAll(t *testing.T) {
 	h, now := newTestHistory()
 	h.level("", engine.Counts{InQueue: 5, InProgress: 1})
@@ -68,8 +68,8 @@ func TestLevelsOfAll(t *testing.T) {
 	}
 }
 
-// Where others change jobs too, levels come from counting, and times from the
-// events of this process.
+// If other processes change jobs too, levels come from counting, and times from the events of this
+// process.
 func TestShared(t *testing.T) {
 	h, now := newTestHistory()
 	h.level("ep", engine.Counts{InQueue: 9})
@@ -103,7 +103,7 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
-// What is remembered has an end, whatever happens.
+// The history is bounded after any events.
 func TestHistoryIsBounded(t *testing.T) {
 	h, now := newTestHistory()
 	for i := range 5000 {
@@ -119,7 +119,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	now.pass(span + time.Second)
 	submitted(h, "new", 1)
 	if len(h.endpoints) != 1 {
-		t.Errorf("%d endpoints are remembered", len(h.endpoints))
+		t.Errorf("the history has %d endpoints", len(h.endpoints))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestGPUHistory(t *testing.T) {
 	}
 	h.record(now, nil)
 	if got := h.of("GPU-1", now); got != nil {
-		t.Errorf("a device that is gone has %v", got)
+		t.Errorf("a removed device has %v", got)
 	}
 }
 
@@ -150,14 +150,13 @@ func TestCut(t *testing.T) {
 		long = append(long, "é"...)
 	}
 	if text, rest := truncate(long); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
-		t.Errorf("%d bytes of %d, %d left out", len(text), len(long), rest)
+		t.Errorf("%d bytes of %d, %d omitted", len(text), len(long), rest)
 	}
 	if text, rest := truncate([]byte(`{"a":1}`)); text != `{"a":1}` || rest != 0 {
-		t.Errorf("%s, %d left out", text, rest)
+		t.Errorf("%s, %d omitted", text, rest)
 	}
 }
 
-// Only names of this machine are its own.
 func TestOwnName(t *testing.T) {
 	for host, want := range map[string]bool{
 		"127.0.0.1:8420": true, "127.0.0.1": true, "127.9.9.9:1": true, "[::1]:8420": true, "::1": true, "localhost": true, "LocalHost:80": true, "app.localhost:1": true,

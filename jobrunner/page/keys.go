@@ -55,23 +55,23 @@ func describeCaller(caller apikey.Identity) callerJSON {
 func (p *Page) keys(r *http.Request) *keysJSON {
 	caller := p.caller(r)
 	everything := caller.MayManage() && caller.MayUse("", apikey.All)
-	out, shown := new(keysJSON), []keyJSON{}
+	out, visible := new(keysJSON), []keyJSON{}
 	all, err := p.Keys.List()
 	if err != nil { // the log says why
 		out.Fault = "The list of API keys can’t be read. Until that is repaired, only the deployment’s own key is accepted."
 	}
 	if everything || caller.Owner == apikey.Default {
-		shown = append(shown, keyJSON{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All, Endpoints: []string{}})
+		visible = append(visible, keyJSON{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All, Endpoints: []string{}})
 	}
 	for _, k := range newest(all, func(k apikey.Key) time.Time { return k.Created }) {
 		if !everything && k.Owner != caller.Owner {
 			continue
 		}
-		shown = append(shown, keyJSON{
+		visible = append(visible, keyJSON{
 			Name: k.Name, Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: append([]string{}, k.Endpoints...),
 			Created: Milliseconds(k.Created), Expires: Milliseconds(k.Expires), Expired: k.Expired(p.Clock.Now()),
 		})
 	}
-	out.beginning = beginningOf(shown, maxKeys)
+	out.beginning = beginningOf(visible, maxKeys)
 	return out
 }

@@ -94,12 +94,12 @@ func queryTime(query url.Values, name string) time.Time {
 func describeLog(lines []run.Line) []lineJSON {
 	out := []lineJSON{}
 	for _, l := range lines[max(0, len(lines)-maxLines):] {
-		shown := lineJSON{Time: l.Time.UnixMilli(), Text: l.Text, System: l.System}
+		entry := lineJSON{Time: l.Time.UnixMilli(), Text: l.Text, System: l.System}
 		if !l.System {
 			line := logline.Parse(l.Text)
-			shown.Level, shown.Text = line.Level, line.Text
+			entry.Level, entry.Text = line.Level, line.Text
 		}
-		out = append(out, shown)
+		out = append(out, entry)
 	}
 	return out
 }

@@ -101,8 +101,8 @@ type (
 )
 
 // beginningOf returns the first elements of a list.
-func beginningOf[T any](list []T, most int) beginning[T] {
-	return beginning[T]{len(list), append([]T{}, list[:min(len(list), most)]...)}
+func beginningOf[T any](list []T, limit int) beginning[T] {
+	return beginning[T]{len(list), append([]T{}, list[:min(len(list), limit)]...)}
 }
 
 // newest sorts the list, the newest first.
@@ -119,24 +119,24 @@ func (p *Page) addObjects(s *snapshot, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown := pods{Find: r.URL.Query().Get("pods"), States: map[string]int{}}
+	out := pods{Find: r.URL.Query().Get("pods"), States: map[string]int{}}
 	members := map[string][]Pod{}
 	var single, found []Pod
-	want := strings.ToLower(strings.TrimSpace(shown.Find))
+	want := strings.ToLower(strings.TrimSpace(out.Find))
 	for _, pod := range all.Pods {
 		if pod.Cluster != "" {
 			members[pod.Cluster] = append(members[pod.Cluster], pod)
 			continue
 		}
 		single = append(single, pod)
-		shown.States[pod.Status]++
+		out.States[pod.Status]++
 		if pod.matches(want) {
 			found = append(found, pod)
 		}
 	}
-	shown.beginning = beginningOf(newest(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
-	shown.Found, shown.Total = len(found), len(single)
-	s.Pods = &shown
+	out.beginning = beginningOf(newest(found, func(pod Pod) time.Time { return pod.Created }), maxPods)
+	out.Found, out.Total = len(found), len(single)
+	s.Pods = &out
 	s.Clusters = new(beginningOf(newest(all.Clusters, func(c Cluster) time.Time { return c.Created }), maxClusters))
 	for i, c := range s.Clusters.List {
 		s.Clusters.List[i].Pods = byRank(members[c.ID])

@@ -78,25 +78,25 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 
 // check rejects keys that don't open the page, which shows all objects and jobs.
 func (s *sessions) check(key string) *httpanswer.Refusal {
-	who, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
+	caller, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
 	switch {
 	case err != nil:
 		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing or unknown.")
-	case !opens(who):
+	case !opens(caller):
 		return httpanswer.Refuse(http.StatusForbidden, "This API key may not read everything. The page shows everything, so it needs a key for both APIs and all endpoints.")
 	}
 	return nil
 }
 
-func opens(who apikey.Identity) bool {
-	return who.MayRead() && len(who.Endpoints) == 0 && who.MayUse("", apikey.Read)
+func opens(caller apikey.Identity) bool {
+	return caller.MayRead() && len(caller.Endpoints) == 0 && caller.MayUse("", apikey.Read)
 }
 
 // authorize accepts a request from a signed-in browser or with a key. It returns the Authorization
 // header for the APIs, "" for the deployment's own key.
 func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
 	if header := r.Header.Get("Authorization"); header != "" {
-		if who, err := s.keys.Authorize(r); err == nil && opens(who) {
+		if caller, err := s.keys.Authorize(r); err == nil && opens(caller) {
 			return header, nil
 		}
 	}
@@ -106,18 +106,18 @@ func (s *sessions) authorize(r *http.Request) (authorization string, refused *ht
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, one := range s.all {
-		if subtle.ConstantTimeCompare([]byte(one.token), []byte(cookie.Value)) != 1 {
+	for i, session := range s.all {
+		if subtle.ConstantTimeCompare([]byte(session.token), []byte(cookie.Value)) != 1 {
 			continue
 		}
-		if s.now().After(one.until) || one.key != "" && s.check(one.key) != nil {
+		if s.now().After(session.until) || session.key != "" && s.check(session.key) != nil {
 			s.all = append(s.all[:i:i], s.all[i+1:]...)
 			break
 		}
-		if one.key == "" {
+		if session.key == "" {
 			return "", nil
 		}
-		return "Bearer " + one.key, nil
+		return "Bearer " + session.key, nil
 	}
 	return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
 }
@@ -129,8 +129,8 @@ func (s *sessions) signOut(r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, one := range s.all {
-		if one.token == cookie.Value {
+	for i, session := range s.all {
+		if session.token == cookie.Value {
 			s.all = append(s.all[:i:i], s.all[i+1:]...)
 			return
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// The printed link is void after an hour, a session after a day.
+// The printed link is valid for an hour, a session for a day.
 func TestSessionsEnd(t *testing.T) {
 	now := &at{time.Unix(1_800_000_000, 0)}
 	s := &sessions{keys: apikey.New("the-key"), now: func() time.Time { return now.Time }}

@@ -99,9 +99,9 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		return httpanswer.Refuse(http.StatusNotFound, "This endpoint does not exist, or was deleted.")
 	}
 	var others []events
-	for i, one := range all {
-		if s.addNode(one); i > 0 {
-			others = append(others, one.Events)
+	for i, node := range all {
+		if s.addNode(node); i > 0 {
+			others = append(others, node.Events)
 		}
 	}
 	running := s.sortWorkers()
@@ -137,9 +137,9 @@ func (s *snapshot) sortWorkers() map[int64]int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
 	})
 	running := map[int64]int{}
-	for _, one := range s.Workers {
-		if one.State != Died {
-			running[one.Version]++
+	for _, w := range s.Workers {
+		if w.State != Died {
+			running[w.Version]++
 		}
 	}
 	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
@@ -187,11 +187,11 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	body.Output, body.Cut = truncate(j.Output)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
-		wanted := logRequest{Endpoint: endpoint, Worker: j.Worker, From: j.Queued.Add(j.Delay).Truncate(time.Second)}
+		logQuery := logRequest{Endpoint: endpoint, Worker: j.Worker, From: j.Queued.Add(j.Delay).Truncate(time.Second)}
 		if j.State.Terminal() {
-			wanted.Until = j.Queued.Add(j.Delay + j.Execution + time.Second)
+			logQuery.Until = j.Queued.Add(j.Delay + j.Execution + time.Second)
 		}
-		if lines, ok := p.readLog(r, wanted); ok {
+		if lines, ok := p.readLog(r, logQuery); ok {
 			body.Log, body.Logged = lines, true
 		}
 	}

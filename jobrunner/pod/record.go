@@ -137,8 +137,8 @@ func (r *runner) reportWait(ctx context.Context, p store.Pod, level slog.Level, 
 }
 
 // note sets the record's latest change and reason.
-func (r *runner) note(p *store.Pod, what, reason string) {
-	change(p, logline.Shorten(what, maxReason), r.pods.Clock.Wall())
+func (r *runner) note(p *store.Pod, text, reason string) {
+	change(p, logline.Shorten(text, maxReason), r.pods.Clock.Wall())
 	p.Reason = logline.Shorten(reason, maxReason)
 }
 

@@ -298,12 +298,12 @@ func (r *runner) reportEnd(ctx context.Context, p store.Pod, a *actual) {
 	end := a.process.Exit()
 	r.log.Note("the pod ended with " + end.Text)
 	r.release()
-	e, what := exited, "Exited: "
+	e, prefix := exited, "Exited: "
 	if !end.OK {
-		e, what = failed, "Failed: "
+		e, prefix = failed, "Failed: "
 		r.pods.Logger.WarnContext(ctx, "a pod failed", "pod", r.id, "exit", end.Text)
 	}
-	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, what+end.Text, "it ended with "+end.Text) })
+	_, _ = r.report(ctx, p.Run, e, func(p *store.Pod) { r.note(p, prefix+end.Text, "it ended with "+end.Text) })
 	r.drop()
 	a.holds = false
 	a.reset()

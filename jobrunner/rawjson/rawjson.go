@@ -34,7 +34,7 @@ func Members(text []byte, names ...string) (members map[string]json.RawMessage, 
 		return nil, false
 	}
 	ok = s.object(func(quoted, value []byte) {
-		if name, wanted := find(quoted, names); wanted {
+		if name, match := find(quoted, names); match {
 			members[name] = value
 		}
 	}) && s.end()
@@ -43,12 +43,12 @@ func Members(text []byte, names ...string) (members map[string]json.RawMessage, 
 
 // find returns the name that a quoted string equals.
 func find(quoted []byte, names []string) (name string, ok bool) {
-	said := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(said, '\\') >= 0 || !utf8.Valid(said) {
-		said = []byte(unquote(quoted))
+	text := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
+		text = []byte(unquote(quoted))
 	}
 	for _, name := range names {
-		if string(said) == name {
+		if string(text) == name {
 			return name, true
 		}
 	}
@@ -90,9 +90,9 @@ func escaped(text []byte) rune {
 	return rune(unit)
 }
 
-// Count returns the number of values in a text, up to its first syntax error, and at most most. Each
+// Count returns the number of values in a text, up to its first syntax error, and at most limit. Each
 // value would cost memory in a tree.
-func Count(text []byte, most int) (n int) {
+func Count(text []byte, limit int) (n int) {
 	inString, escaped := false, false
 	for _, c := range text {
 		switch {
@@ -103,7 +103,7 @@ func Count(text []byte, most int) (n int) {
 		case c == '"':
 			inString = true
 		case c == ',', c == '[', c == '{':
-			if n++; n >= most {
+			if n++; n >= limit {
 				return n
 			}
 		}

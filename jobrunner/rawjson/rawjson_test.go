@@ -25,8 +25,8 @@ var texts = []string{
 	strings.Repeat("[[],", 9_999) + "1" + strings.Repeat("]", 9_999),
 }
 
-// What encoding/json takes, and nothing else, with as many values as it has; what
-// it does not take has a fault at a byte of it.
+// The package accepts exactly the texts that encoding/json accepts, and counts the same number of
+// values. Any other text has a fault at one of its bytes.
 func FuzzLikeEncodingJSON(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, text := range texts {
@@ -61,7 +61,7 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 	}, seeds...)
 }
 
-// values of a tree; of several members with one name, only the last one is in it.
+// values counts the values of a tree, which has only the last of several members with one name.
 func values(tree any) (n int) {
 	switch tree := tree.(type) {
 	case []any:
@@ -87,7 +87,7 @@ func BenchmarkMembers(b *testing.B) {
 	}
 }
 
-// However many members an object has that nobody asks for, they cost nothing.
+// Members that aren't requested cost nothing.
 func TestMembersCost(t *testing.T) {
 	for name, member := range map[string]string{"distinct": `"k%d":1,`, "equal": `"k":1,`, "nested": `"k%d":{"a":[]},`} {
 		var text strings.Builder

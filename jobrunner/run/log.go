@@ -144,8 +144,8 @@ func (l *Log) endLine() {
 	for _, secret := range l.secrets {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
-	if over := len(text) - maxLine; over > 0 || l.cut > 0 {
-		text = cutLine(text, l.cut+max(0, over))
+	if excess := len(text) - maxLine; excess > 0 || l.cut > 0 {
+		text = cutLine(text, l.cut+max(0, excess))
 	}
 	l.partial, l.cut = l.partial[:0], 0
 	l.add(text, false)

@@ -28,15 +28,15 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 		return out, err
 	}
 	for _, c := range clusters {
-		one := page.Cluster{ID: c.ID, Name: c.Name, Type: c.Type, Compute: gpusOf(c.Compute.GPUCountPerPod, c.Compute.GPUTypeID), Created: c.Created}
+		cluster := page.Cluster{ID: c.ID, Name: c.Name, Type: c.Type, Compute: gpusOf(c.Compute.GPUCountPerPod, c.Compute.GPUTypeID), Created: c.Created}
 		if c.Network != nil {
-			one.Network = c.Network.CIDR
+			cluster.Network = c.Network.CIDR
 		}
-		out.Clusters = append(out.Clusters, one)
+		out.Clusters = append(out.Clusters, cluster)
 	}
 	volumes, err := v.Store.NetworkVolumes(ctx)
-	for _, one := range volumes {
-		out.Volumes = append(out.Volumes, page.Volume{ID: one.ID, Name: one.Name, DataCenter: one.DataCenter, Type: one.Type, Size: one.Size, Created: one.Created})
+	for _, volume := range volumes {
+		out.Volumes = append(out.Volumes, page.Volume{ID: volume.ID, Name: volume.Name, DataCenter: volume.DataCenter, Type: volume.Type, Size: volume.Size, Created: volume.Created})
 	}
 	return out, err
 }
@@ -109,11 +109,11 @@ const maxShownValue = 200
 // values may be secrets.
 func describeChange(c store.Change) string {
 	name := strings.TrimPrefix(c.Field, "template.")
-	var before, after map[string]string
-	if name == "env" && json.Unmarshal(c.Old, &before) == nil && json.Unmarshal(c.New, &after) == nil {
+	var oldEnv, newEnv map[string]string
+	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
 		var changed []string
-		for _, variable := range slices.Sorted(maps.Keys(merged(before, after))) {
-			if before[variable] != after[variable] {
+		for _, variable := range slices.Sorted(maps.Keys(merged(oldEnv, newEnv))) {
+			if oldEnv[variable] != newEnv[variable] {
 				changed = append(changed, variable)
 			}
 		}

@@ -71,14 +71,14 @@ func (v *View) Batches(ctx context.Context, endpoint string, n int) ([]engine.Ba
 
 func (v *View) Workers(endpoint string) (out []page.Worker) {
 	for _, w := range v.Pools.Workers(endpoint) {
-		shown := page.Worker{
+		worker := page.Worker{
 			Endpoint: endpoint, ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Version: w.Version,
 			Started: page.Milliseconds(w.StartedAt), Devices: []string{}, CPU: w.Usage.CPU.Milliseconds(), Memory: w.Usage.Memory,
 		}
 		for _, d := range w.Devices {
-			shown.Devices = append(shown.Devices, d.UUID)
+			worker.Devices = append(worker.Devices, d.UUID)
 		}
-		out = append(out, shown)
+		out = append(out, worker)
 	}
 	for _, w := range v.Pools.Died(endpoint) {
 		out = append(out, page.Worker{

@@ -87,17 +87,17 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 func (p *pool) open() (address string, done func()) {
 	p.mu.Lock() // one request at a time: the next one counts this one
 	defer p.mu.Unlock()
-	var least *worker
+	var idlest *worker
 	fewest := 0
 	for w := range p.workers {
-		if v := w.view(); v.ready && (least == nil || v.jobs < fewest) {
-			least, fewest = w, v.jobs
+		if v := w.view(); v.ready && (idlest == nil || v.jobs < fewest) {
+			idlest, fewest = w, v.jobs
 		}
 	}
-	if least == nil {
+	if idlest == nil {
 		return "", nil
 	}
-	return least.open()
+	return idlest.open()
 }
 
 // open counts a request as a job of the worker; done is nil if the worker takes no more.

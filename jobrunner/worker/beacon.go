@@ -29,13 +29,13 @@ func beacon(ctx context.Context, job run.Job, input conformanceInput) ([]byte, e
 		if err := callBeacon(ctx, job, input.URL, n); err != nil {
 			return nil, err
 		}
-		left := end.Sub(job.Clock.Now())
-		if left <= 0 {
+		remaining := end.Sub(job.Clock.Now())
+		if remaining <= 0 {
 			return input.Output, nil
 		}
 		wait := time.Duration(input.Every) * time.Millisecond
-		if wait == 0 || wait > left {
-			return input.Output, job.Clock.Sleep(ctx, left)
+		if wait == 0 || wait > remaining {
+			return input.Output, job.Clock.Sleep(ctx, remaining)
 		}
 		if err := job.Clock.Sleep(ctx, wait); err != nil {
 			return nil, err

@@ -16,14 +16,14 @@ func (w *worker) noteExit(end run.Exit) {
 	exit := end.Text
 	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.jobs))
-	asked, unfit := w.state != Initializing, w.state == Unhealthy
+	requested, unfit := w.state != Initializing, w.state == Unhealthy
 	leaves := !w.takesJobs() && len(jobs) == 0 && end.OK // as intended
 	if w.death == "" {
 		w.death = exit
 	}
-	starts := !w.hadJob && w.state != Unhealthy && (!asked || w.pool.clock.Now().Sub(w.started) <= startWindow)
+	starts := !w.hadJob && w.state != Unhealthy && (!requested || w.pool.clock.Now().Sub(w.started) <= startWindow)
 	switch {
-	case starts && asked:
+	case starts && requested:
 		w.apply(workerFailed)
 		w.reason, w.crashed = "it ended right after its start, with "+exit, true
 	case starts:

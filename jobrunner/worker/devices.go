@@ -18,10 +18,10 @@ import (
 func (w *worker) acquireDevices(ctx context.Context, needsDevices bool) bool {
 	for w.takesJobs() {
 		changed := w.pool.config.Catalog.Changed()
-		place, given, err := w.place(needsDevices)
+		place, devices, err := w.place(needsDevices)
 		w.mu.Lock()
 		if err == nil {
-			w.devices, w.placement = given, place
+			w.devices, w.placement = devices, place
 			w.apply(devicesGranted)
 			w.mu.Unlock()
 			return true
@@ -60,12 +60,12 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 		return p, nil, err
 	}
 	request.Background = w.pool.batch()
-	given, err := w.pool.config.Devices.Acquire(request, w.id)
+	devices, err := w.pool.config.Devices.Acquire(request, w.id)
 	if err == nil {
-		p.GPU, p.GPUs = given[0].TypeID, len(given)
+		p.GPU, p.GPUs = devices[0].TypeID, len(devices)
 		p.DataCenter = dataCenterOf(offered, catalog.Placing{GPU: p.GPU}, w.settings)
 	}
-	return p, given, err
+	return p, devices, err
 }
 
 // releaseDevices gives up the devices and the place in the queue for them.

@@ -29,22 +29,22 @@ type Info struct {
 // Workers returns an endpoint's workers, including those for batches, the oldest first. Workers that
 // are shutting down are left out.
 func (p *Pools) Workers(endpoint string) []Info {
-	type shown struct {
+	type entry struct {
 		Info
 		number  int64
 		process run.Process
 	}
-	var all []shown
+	var all []entry
 	for _, pool := range p.ofEndpoint(endpoint) {
 		pool.mu.Lock()
 		for w := range pool.each() {
 			if info, process := w.info(); info.State != ending {
-				all = append(all, shown{info, w.number, process})
+				all = append(all, entry{info, w.number, process})
 			}
 		}
 		pool.mu.Unlock()
 	}
-	slices.SortStableFunc(all, func(a, b shown) int { return cmp.Compare(a.number, b.number) })
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
 	infos := make([]Info, len(all))
 	for i, w := range all {
 		infos[i] = w.Info

@@ -24,19 +24,19 @@ const (
 
 // notePace records a take: when the worker requested jobs, how many it got, and whether it held none
 // before. The caller holds the worker's lock.
-func (w *worker) notePace(asked time.Time, jobs int, alone bool) {
+func (w *worker) notePace(requestedAt time.Time, jobs int, wasEmpty bool) {
 	now, p := w.pool.clock.Now(), &w.pace
-	if jobs != 1 || !alone || now.Sub(asked) > atOnce {
+	if jobs != 1 || !wasEmpty || now.Sub(requestedAt) > atOnce {
 		*p = pace{emptied: p.emptied}
 		w.advise(adviceOnPace, "")
 		return
 	}
 	if p.since.IsZero() || p.emptied.IsZero() {
-		*p = pace{since: asked, emptied: p.emptied}
+		*p = pace{since: requestedAt, emptied: p.emptied}
 		return
 	}
 	p.takes++
-	p.paused += asked.Sub(p.emptied)
+	p.paused += requestedAt.Sub(p.emptied)
 	if share := float64(p.paused) / float64(max(now.Sub(p.since), 1)); p.takes >= pacedTakes && share >= pausedMost {
 		w.advise(adviceOnPace, fmt.Sprintf("it asks for its next job %d ms after the last one, although jobs wait: the public SDK looks for a free slot only once a second. "+
 			"A concurrency_modifier lets it have more than one (docs/guides/worker.md)", (p.paused/time.Duration(p.takes)).Milliseconds()))

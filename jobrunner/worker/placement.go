@@ -66,9 +66,9 @@ func placeCPU(offered *catalog.Catalog, e Endpoint) (p Placement, err error) {
 }
 
 // dataCenterOf returns the data center for a worker of an endpoint, or "" if none has stock.
-func dataCenterOf(offered *catalog.Catalog, what catalog.Placing, e Endpoint) string {
-	what.Product = catalog.Serverless
-	return offered.Place(what, e.DataCenters, true)
+func dataCenterOf(offered *catalog.Catalog, compute catalog.Placing, e Endpoint) string {
+	compute.Product = catalog.Serverless
+	return offered.Place(compute, e.DataCenters, true)
 }
 
 func poolIDs(offered *catalog.Catalog) (ids []string) {
@@ -78,6 +78,6 @@ func poolIDs(offered *catalog.Catalog) (ids []string) {
 	return ids
 }
 
-func outOfStock(wanted []string, otherwise string, e Endpoint) error {
-	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStock(wanted, otherwise, e.DataCenters))
+func outOfStock(requested []string, otherwise string, e Endpoint) error {
+	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStock(requested, otherwise, e.DataCenters))
 }

@@ -52,9 +52,9 @@ func (h *poolCore) jobsChanged() {
 }
 
 // take returns the parameters with which a worker takes jobs.
-func (h *poolCore) take(w *worker, most int) engine.Take {
+func (h *poolCore) take(w *worker, limit int) engine.Take {
 	settings := h.latest.Load()
-	return engine.Take{Endpoint: h.id, Worker: w.id, Max: most, Timeout: settings.Timeout, Lead: settings.Lead}
+	return engine.Take{Endpoint: h.id, Worker: w.id, Max: limit, Timeout: settings.Timeout, Lead: settings.Lead}
 }
 
 // pool manages the workers of one endpoint. One goroutine decides how many there are; mu guards the
@@ -99,8 +99,8 @@ func (p *pool) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	for {
-		again := p.evaluate(ctx, &workers)
-		timer := p.clock.NewTimer(again)
+		next := p.evaluate(ctx, &workers)
+		timer := p.clock.NewTimer(next)
 		select {
 		case <-p.wake:
 		case <-timer.C:
@@ -194,18 +194,18 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	surge := p.rollOut()
 	staying, spare := p.staying()
-	want, again := settings.desired(load, staying, spare, now, p.added)
+	want, next := settings.desired(load, staying, spare, now, p.added)
 	want = min(want+surge, settings.Max)
-	again = min(again, p.retire(load, now))
+	next = min(next, p.retire(load, now))
 	if pause > 0 {
-		return min(again, pause)
+		return min(next, pause)
 	}
 	if p.failing() {
-		return again
+		return next
 	}
 	if active && p.isFull() { // worth it only if jobs come and go
 		p.full.Store(true)
-		return min(again, settings.IdleTimeout) // the earliest idle time-out
+		return min(next, settings.IdleTimeout) // the earliest idle time-out
 	}
 	for ; staying < want && len(p.workers) < settings.Max; staying++ {
 		p.number++
@@ -217,7 +217,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 			close(w.gone)
 		})
 	}
-	return again
+	return next
 }
 
 // isFull reports whether the pool is at its maximum and all its workers work and stay. Then no job can
@@ -268,8 +268,8 @@ func (p *pool) staying() (staying, spare int) {
 // retire drains workers whose idle time-out has passed, down to the minimum, and all above the
 // maximum. It returns the time until the next idle time-out. While jobs wait, it keeps workers that
 // don't work yet.
-func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
-	again = recheck
+func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
+	next = recheck
 	settings := p.settings()
 	staying, _ := p.staying()
 	for w := range p.workers {
@@ -281,7 +281,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 			continue
 		}
 		if left := v.since.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
-			again = min(again, left)
+			next = min(next, left)
 			continue
 		}
 		w.drain()
@@ -293,7 +293,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 			staying--
 		}
 	}
-	return again
+	return next
 }
 
 // update applies new settings. It must not be called concurrently.

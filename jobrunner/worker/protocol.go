@@ -52,16 +52,16 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, nil
 	}
 	defer w.takers.Done()
-	requestedAt, alone := w.pool.clock.Now(), w.empty()
-	both, stop := context.WithCancel(w.taking)
+	requestedAt, wasEmpty := w.pool.clock.Now(), w.empty()
+	waiting, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	jobs, err := w.pool.queue.TakeOrWait(both, w.pool.take(w, max))
-	if err != nil && both.Err() != nil {
+	jobs, err := w.pool.queue.TakeOrWait(waiting, w.pool.take(w, max))
+	if err != nil && waiting.Err() != nil {
 		err = nil
 	}
 	w.mu.Lock()
-	w.notePace(requestedAt, len(jobs), alone)
+	w.notePace(requestedAt, len(jobs), wasEmpty)
 	w.mu.Unlock()
 	w.hold(jobs, w.watch)
 	return jobs, err
@@ -272,20 +272,20 @@ func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
 // reconcileJobs returns jobs that a worker has lost to the queue. A job that the worker was told to
 // stop, and no longer names, has stopped. A ping may have been sent up to settleTime before it
 // arrived. A worker that requests jobs knows all its jobs except those given within settleTime.
-func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has []string, requests bool) error {
+func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, named []string, requests bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	if slices.ContainsFunc(has, func(id string) bool { return w.jobs[id] == nil }) {
+	if slices.ContainsFunc(named, func(id string) bool { return w.jobs[id] == nil }) {
 		w.mu.Unlock()
 		return nil
 	}
 	now := w.pool.clock.Now()
 	var lost, stoppedJobs []*held
 	for id, h := range w.jobs {
-		if slices.Contains(has, id) {
+		if slices.Contains(named, id) {
 			continue
 		}
 		if h.missingSince.IsZero() {

@@ -143,11 +143,11 @@ func (w *worker) drain() {
 func (w *worker) stale() bool { return w.settings.Version != w.pool.settings().Version }
 
 // hold adds jobs to the worker.
-func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
+func (w *worker) hold(jobs []engine.Taken, added func(h *held)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, job := range jobs {
-		each(w.add(job.Ref))
+		added(w.add(job.Ref))
 	}
 	if len(jobs) > 0 {
 		w.apply(jobTaken)

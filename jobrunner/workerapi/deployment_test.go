@@ -23,8 +23,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// deployment is a whole jobrunner on a real address, with one endpoint whose
-// workers are real processes.
+// deployment is a whole jobrunner at a real address, with one endpoint whose workers are real
+// processes.
 type deployment struct {
 	*record
 	t          *testing.T
@@ -45,7 +45,7 @@ type startedWorker struct {
 	log     *output
 }
 
-// Program makes the image handlers/KIND run the handler of that kind.
+// Program maps the image handlers/KIND to the handler of that kind.
 func (d *deployment) Program(image string) (run.Program, error) {
 	kind, ok := strings.CutPrefix(image, "handlers/")
 	if !ok {
@@ -99,7 +99,7 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 				w.Stop(0)
 			}
 			if strings.Contains(d.log.String(), w.key) {
-				t.Error("the jobrunner's log has a worker's key in it")
+				t.Error("the jobrunner's log contains a worker's key")
 			}
 			if t.Failed() {
 				t.Logf("worker %s wrote\n%s", w.id, w.log)

@@ -26,7 +26,7 @@ type fuzzServer struct {
 	held    map[string]engine.Ref
 	reports int
 	idle    int
-	notes   []string // texts that the protocol passes on
+	notes   []string // texts that the protocol passed on
 }
 
 func newFuzzServer(f *testing.F) *fuzzServer {
@@ -105,7 +105,7 @@ func (d *fuzzServer) send(t *testing.T, method, target, key, body string) (statu
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if keyOf(key) != workerKey || !strings.HasPrefix(r.URL.Path, "/v2/ep/") || !strings.Contains(r.URL.Path, "/w1") {
-		cancel() // otherwise a refused poll is held
+		cancel() // otherwise a rejected poll is held
 	}
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r.WithContext(ctx))
@@ -133,9 +133,8 @@ func keyOf(header string) string {
 	return key
 }
 
-// Clients read an accepted post as the bytes that were posted. A refused post ends
-// the job with the reason, unless it is a progress update. Every answer about the job
-// is JSON.
+// Clients read an accepted post as the bytes that were posted. A rejected post ends the job with the
+// reason, unless it is a progress update. Every answer about the job is JSON.
 func FuzzPost(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, stream bool, body []byte) {
@@ -232,7 +231,7 @@ func FuzzTakenJob(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, input, policy, hook []byte) {
 		for _, member := range [][]byte{input, policy, hook} {
-			if !json.Valid(member) || !utf8.Valid(member) { // the submission is refused
+			if !json.Valid(member) || !utf8.Valid(member) { // the submission is rejected
 				return
 			}
 		}

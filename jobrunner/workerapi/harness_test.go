@@ -25,7 +25,7 @@ import (
 type fakeWorker struct {
 	jobs     chan []engine.Taken
 	stopIDs  chan []string
-	drain    chan struct{}  // closed: the worker drains
+	drain    chan struct{}  // closed when the worker drains
 	lateJobs []engine.Taken // returned at the end of a poll
 
 	mu      sync.Mutex
@@ -130,7 +130,7 @@ func runProtocol(t *testing.T, test func(p *protocol)) {
 			server.Close()
 			synctest.Wait()
 			if strings.Contains(p.log.String(), workerKey) {
-				t.Error("the log has the worker's key in it")
+				t.Error("the log contains the worker's key")
 			}
 		}()
 		test(p)

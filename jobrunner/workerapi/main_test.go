@@ -6,15 +6,14 @@ import (
 	"testing"
 )
 
-// Tests with a real process mostly wait for it: more of them at a time than
-// there are processors.
+// Tests with a real process mostly wait for it, so more of them than processors run at a time.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if folder := os.Getenv("WORKER_SDK_PATH"); len(listReleases(folder)) > 0 {
 		os.Exit(testReleases(folder, listReleases(folder)))
 	}
 	parallel := "10"
-	if os.Getenv("WORKER_SDK_PATH") != "" { // which takes much of a processor to load
+	if os.Getenv("WORKER_SDK_PATH") != "" { // loading the SDK needs much of a processor
 		parallel = "4"
 	}
 	if err := flag.Set("test.parallel", parallel); err != nil {

@@ -47,8 +47,8 @@ func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Releases of the SDK keep which jobs they run in a file where they are
-	// started: one worker must not find another's.
+	// Releases of the SDK keep the list of their jobs in a file of the working folder: a worker must
+	// not find another's.
 	folder, err := os.MkdirTemp("", "worker")
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	// The process that pings outlives a crash, and its output must be read on: a
-	// pipe that has no reader would end it.
+	// The process that pings outlives a crash. Its output must still be read: writing to a pipe
+	// without a reader would end it.
 	output, writer, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
@@ -341,7 +341,7 @@ func (l *record) isSince(t *testing.T, release ...int) bool {
 func (l *record) requireRelease(t *testing.T, release ...int) {
 	t.Helper()
 	if !l.isSince(t, release...) {
-		t.Skip("the release of the SDK does not do it: it is before", release)
+		t.Skip("the feature isn't in this release of the SDK: it is before", release)
 	}
 }
 

@@ -133,8 +133,8 @@ func testReleases(folder string, releases []string) (status int) {
 	return status
 }
 
-// releaseTable is the table of verdicts: yes, no, or – for a feature that the release
-// does not have.
+// releaseTable returns the table of verdicts: yes, no, or – for a feature that the release doesn't
+// have.
 func releaseTable(releases []string, verdicts map[string]map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| check | %s |\n|---|%s\n", strings.Join(releases, " | "), strings.Repeat("---|", len(releases)))

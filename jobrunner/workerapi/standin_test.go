@@ -128,8 +128,8 @@ func TestGeneratorThatRaises(t *testing.T) {
 	}
 }
 
-// expectLostResult checks that a worker of release 1.3 asks for its next job without
-// posting a result of this one, and still names it in its pings.
+// expectLostResult checks that a worker of release 1.3 requests its next job without posting this
+// one's result, and still names it in its pings.
 func (l *singleWorker) expectLostResult(id string) {
 	l.t.Helper()
 	l.waitForAnswered(l.t, 1, "job-stream/w1", id)
@@ -177,11 +177,11 @@ func TestWorkerTakesBatches(t *testing.T) {
 		}
 	}
 	if p := l.answeredRequests("job-take-batch", "batch_size=2"); len(p) == 0 {
-		t.Error("no batch was asked for")
+		t.Error("no batch was requested")
 	}
 }
 
-// Pings come from a process of their own, and name the jobs that run.
+// Pings come from a separate process, and name the running jobs.
 func TestWorkerPings(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "blocking")
@@ -195,7 +195,7 @@ func TestWorkerPings(t *testing.T) {
 	l.waitForResult(id)
 }
 
-// A busy worker with one slot asks for its next job only once a second.
+// A busy worker with one slot requests its next job only once a second.
 func TestWorkerAsksOnceASecond(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
@@ -208,8 +208,7 @@ func TestWorkerAsksOnceASecond(t *testing.T) {
 	}
 }
 
-// A handler that awaits stops when it is told to, and one that blocks does not;
-// neither sends a result.
+// A handler that awaits can be stopped, one that blocks can't. Neither sends a result.
 func TestWorkerStops(t *testing.T) {
 	for handler, handlerStops := range map[string]bool{"awaiting": true, "blocking": false} {
 		t.Run(handler, func(t *testing.T) {
@@ -238,7 +237,7 @@ func TestWorkerStops(t *testing.T) {
 	}
 }
 
-// After SIGTERM the open poll goes on, and swallows the job that it brings.
+// After SIGTERM the open poll continues, and the job that it returns is lost.
 func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")

@@ -130,8 +130,7 @@ func (s *manualWorker) takeBatch(n int) (ids []string) {
 	return ids
 }
 
-// A worker with many slots that reports all the time is never told to stop a
-// finished job.
+// A worker with many slots that reports all the time is never told to stop a finished job.
 func TestDoneJobsAreNotToStop(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)
@@ -173,11 +172,10 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 	}
 	cancel()
 	if answers := <-stops; len(answers) > 0 {
-		t.Errorf("of %d jobs that are done the worker was told to stop %d times: %s", jobs, len(answers), slices.Compact(answers))
+		t.Errorf("of %[1]d finished jobs, the worker was told to stop %[2]d: %[3]s", jobs, len(answers), slices.Compact(answers))
 	}
 }
 
-// The worker is told to stop a cancelled job.
 func TestCancelledJobIsToStop(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)

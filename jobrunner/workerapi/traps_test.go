@@ -101,7 +101,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 			id := d.submit(`{"op": "sleep", "seconds": 600}`)
 			w := d.nextWorker()
 			w.log.waitForText(t, "began "+id)
-			workerSurvives := workerSurvives && d.isSince(t, 1, 10) // before, no release is told to stop
+			workerSurvives := workerSurvives && d.isSince(t, 1, 10) // earlier releases have no job-stop
 			if job, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id); err != nil || job.Status != "CANCELLED" {
 				t.Fatalf("cancel answered %+v, %v", job, err)
 			}
@@ -118,8 +118,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 	}
 }
 
-// Trap 2: a ping that was sent before the worker got a job does not show that the job
-// has stopped.
+// Trap 2: a ping sent before the worker got a job doesn't mean that the job has stopped.
 func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "blocking", 1)
@@ -197,7 +196,7 @@ func TestKilledWorkerLosesTheJob(t *testing.T) {
 	d.expectSilence(first, second)
 	release()
 	if job := d.expectJob(id, "COMPLETED", input, 1); job.WorkerID != second.id || time.Duration(job.DelayTime)*time.Millisecond > redispatchDelay {
-		t.Errorf("the job ran on %s after a delay of %d ms, when it was handed out again after %s", job.WorkerID, job.DelayTime, redispatchDelay)
+		t.Errorf("the job ran on %s after a delay of %d ms, although it was dispatched again after %s", job.WorkerID, job.DelayTime, redispatchDelay)
 	}
 }
 
@@ -207,7 +206,7 @@ func TestRestartedWorkerLosesTheJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
 	id := d.submit(`{"op": "restart"}`)
-	d.requireRelease(t, 1, 10) // before, a release finds the lost job in its folder, and takes no other
+	d.requireRelease(t, 1, 10) // earlier releases find the lost job in their folder, and take no other
 	d.expectJob(id, "COMPLETED", `"restarted"`, 1)
 }
 
@@ -323,8 +322,8 @@ func TestSlotsOfAWorker(t *testing.T) {
 	d.expectJob(cancelled, "CANCELLED", "", 0)
 }
 
-// A worker that loses a result, and keeps reporting the job as running, serves other
-// jobs; the time-out ends the lost job, and the worker.
+// A worker that loses a result, but keeps reporting the job as running, serves other jobs. The
+// time-out ends the lost job and the worker.
 func TestTimeOutEndsALostResult(t *testing.T) {
 	skipIfShort(t)
 	requireStandIn(t)
@@ -346,8 +345,8 @@ func TestTimeOutEndsALostResult(t *testing.T) {
 	d.expectSilence(w, d.nextWorker())
 }
 
-// The endpoint's health shows a worker that reports itself unhealthy. Releases report
-// it since 1.10; 1.9 just ends.
+// The endpoint's health shows a worker that reports itself unhealthy. Releases from 1.10 on report it;
+// 1.9 just exits.
 func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "unfit", 1)
@@ -374,14 +373,13 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 	}
 }
 
-// A worker with many slots does all its jobs, and hears of none that it is to
-// stop.
+// A worker with many slots does all its jobs, and is told to stop none.
 func TestManySlots(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
 	d := deploy(t, "fifty at a time", 1)
 	d.submit(`{}`)
-	d.requireRelease(t, 1, 7, 1) // before, a release asks for one job at a time, once a second
+	d.requireRelease(t, 1, 7, 1) // earlier releases request one job at a time, once a second
 	var ids []string
 	for range 300 {
 		ids = append(ids, d.submit(`{"op": "return", "value": 7}`))
@@ -399,7 +397,7 @@ func TestManySlots(t *testing.T) {
 	}
 }
 
-// An input of a megabyte reaches a worker, whatever its HTTP client.
+// A worker gets an input of a megabyte with any HTTP client.
 func TestLargeJobReachesAWorker(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)

@@ -17,8 +17,8 @@ func takenJob(id, input, members string) engine.Taken {
 	return engine.Taken{Ref: engine.Ref{Endpoint: "ep", ID: id, Worker: "w1"}, Input: []byte(input), Rest: []byte(members)}
 }
 
-// A job reaches the worker as the bytes that were submitted, with the members
-// that a handler sees, and never without an input.
+// The worker gets the job as the bytes that were submitted, with the members for the handler, and
+// always with an input.
 func TestTake(t *testing.T) {
 	for _, c := range []struct {
 		job  engine.Taken
@@ -50,8 +50,8 @@ func TestTakeBatch(t *testing.T) {
 	}
 }
 
-// Polls without a result are held, shorter than the time-out of any worker, and end
-// with 204, at once when the worker drains.
+// Polls without a result are held for less than any worker's time-out, and end with 204; if the worker
+// drains, at once.
 func TestPollsAreHeld(t *testing.T) {
 	for _, path := range []string{"/v2/ep/job-take/w1?gpu=x", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2", "/v2/ep/job-stop/w1?gpu=x"} {
 		runProtocol(t, func(p *protocol) {
@@ -86,8 +86,8 @@ func TestTakeOfABusyWorker(t *testing.T) {
 	})
 }
 
-// A job that is taken at the end of a poll reaches the worker, and goes back to the
-// queue if the worker has disconnected.
+// A job that is taken at the end of a poll reaches the worker, or goes back to the queue if the worker
+// has disconnected.
 func TestTakeAtTheEnd(t *testing.T) {
 	runProtocol(t, func(p *protocol) {
 		p.lateJobs = []engine.Taken{takenJob("j1", `{}`, "")}
@@ -154,7 +154,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// An unusable progress update is refused, and its job goes on.
+// An unusable progress update is rejected, and its job continues.
 func TestUnusableProgress(t *testing.T) {
 	for _, body := range []string{
 		`{"status": "IN_PROGRESS", "output": NaN}`,
@@ -242,7 +242,7 @@ func TestKeys(t *testing.T) {
 			if strings.Contains(a.text, "another") || (a.status == 401) != (a.header.Get("WWW-Authenticate") == "Bearer") {
 				t.Errorf("%s with %q: %s, %v", c.path, c.key, a.text, a.header)
 			}
-			// A worker would repeat a refused poll for jobs at once.
+			// A worker would repeat a rejected poll for jobs at once.
 			if held := time.Since(start); (held >= time.Second) != strings.Contains(c.path, "job-take") {
 				t.Errorf("%s with %q was answered after %s", c.path, c.key, held)
 			}

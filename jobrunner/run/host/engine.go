@@ -112,15 +112,15 @@ func (es *engines) usable() (*containerEngine, error) {
 	case len(es.all) == 0:
 		return nil, errNoEngine
 	}
-	var why []string
+	var reason []string
 	for _, e := range es.all {
 		err := e.state()
 		if err == nil {
 			return e, nil
 		}
-		why = append(why, err.Error())
+		reason = append(reason, err.Error())
 	}
-	return nil, errors.New("no container engine works: " + strings.Join(why, "; "))
+	return nil, errors.New("no container engine works: " + strings.Join(reason, "; "))
 }
 
 func (es *engines) describe() (lines []string) {
@@ -250,14 +250,14 @@ func (e *containerEngine) cliWith(ctx context.Context, env []string, log io.Writ
 	case group.Succeeded():
 		return stdout.String(), nil
 	}
-	why := stderr.String()
-	if i := strings.LastIndexByte(why, '\n'); i >= 0 {
-		why = why[i+1:]
+	reason := stderr.String()
+	if i := strings.LastIndexByte(reason, '\n'); i >= 0 {
+		reason = reason[i+1:]
 	}
-	if why == "" {
-		why = group.Exit()
+	if reason == "" {
+		reason = group.Exit()
 	}
-	return "", fmt.Errorf("%s: %s", e.name(), why)
+	return "", fmt.Errorf("%s: %s", e.name(), reason)
 }
 
 // environment returns the jobrunner's variables, which configure an engine, except its own

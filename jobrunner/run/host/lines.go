@@ -85,8 +85,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.end = append(t.end, p...)
-	if over := len(t.end) - t.maxBytes; over > 0 {
-		t.end = append(t.end[:0], t.end[over:]...)
+	if excess := len(t.end) - t.maxBytes; excess > 0 {
+		t.end = append(t.end[:0], t.end[excess:]...)
 		t.cut = true
 	}
 	return len(p), nil

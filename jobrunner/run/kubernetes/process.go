@@ -191,9 +191,9 @@ func (p *process) remove() {
 
 // removeLater continues a removal in the background if the API server or the node doesn't
 // respond.
-func (p *process) removeLater(why error) {
+func (p *process) removeLater(err error) {
 	p.cluster.Logger.Warn("the objects of a "+p.kind+" can't be removed from the Kubernetes cluster: trying again, also at the next start of the jobrunner",
-		"pod", p.objects.pod.Name, "namespace", p.cluster.Namespace, "error", why)
+		"pod", p.objects.pod.Name, "namespace", p.cluster.Namespace, "error", err)
 	go func() {
 		ctx, cancel := p.cluster.untilClosed()
 		defer cancel()

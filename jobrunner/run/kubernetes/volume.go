@@ -76,13 +76,13 @@ func (c *Cluster) resize(ctx context.Context, name string, size int64) (exists b
 	case found.DeletionTimestamp != nil:
 		return true, fmt.Errorf("the claim of an earlier volume %s is still being deleted", name)
 	}
-	want, has := storage(size), found.Spec.Resources.Requests[core.ResourceStorage]
-	if want.Cmp(has) <= 0 {
+	want, current := storage(size), found.Spec.Resources.Requests[core.ResourceStorage]
+	if want.Cmp(current) <= 0 {
 		return true, nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, want.String())
 	if _, err := api.Patch(ctx, found.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
-		return true, fmt.Errorf("the claim of the volume %s can't grow from %s to %s: %w", name, has.String(), want.String(), err)
+		return true, fmt.Errorf("the claim of the volume %s can't grow from %s to %s: %w", name, current.String(), want.String(), err)
 	}
 	return true, nil
 }
