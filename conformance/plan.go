@@ -34,7 +34,7 @@ func Plan(o Options) (Planned, error) {
 	}
 	r := &run{Options: o}
 	r.setDefaults()
-	p := Planned{Target: firstNonEmpty(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
+	p := Planned{Target: cmp.Or(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
 	toRun, skipped := r.chooseCases(casesOf(chosen), "")
 	for _, c := range toRun {
 		requests, jobs, seconds := r.cost(c)
@@ -109,15 +109,6 @@ func (r *run) overBudget() suite.Outcome {
 }
 
 const preflightRequests = 5
-
-func firstNonEmpty(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
 
 // String describes the plan for people.
 func (p Planned) String() string {

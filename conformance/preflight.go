@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,9 +58,9 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		case !p.looks(body):
 			faults = append(faults, fmt.Sprintf("GET %s didn't return %s", p.url, p.what))
 		default:
-			nowhere := reachableBase(t) + "/conf-nothing-is-here"
-			if x := get(nowhere, t.Key); x.Status/100 == 2 {
-				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, nowhere)), nil
+			unknownURL := cmp.Or(t.V2(), t.Queue(), t.V1()) + "/conf-nothing-is-here"
+			if x := get(unknownURL, t.Key); x.Status/100 == 2 {
+				return e.Secrets.Redact(fmt.Sprintf("not this API: it returns %d even for a path that doesn't exist (GET %s)", x.Status, unknownURL)), nil
 			}
 			return "", append(notes, noteClockSkew(x)...)
 		}
@@ -68,16 +69,6 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		return "nothing to judge: give --base-url for the management API, or --queue-url and --endpoint-id for the job API", nil
 	}
 	return "not this API, or not this key: " + e.Secrets.Redact(faults[0]), nil
-}
-
-// reachableBase returns the address of one of the target's APIs.
-func reachableBase(t *env.Target) string {
-	for _, b := range []string{t.V2(), t.Queue(), t.V1()} {
-		if b != "" {
-			return b
-		}
-	}
-	return ""
 }
 
 func unreachableReason(ctx context.Context, err error) any {

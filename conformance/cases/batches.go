@@ -138,7 +138,7 @@ var batchCases = []suite.Case{
 	},
 	{
 		ID: "BAT-10", Level: suite.Should, Source: batchSource,
-		Statement: "POST /batch/{id}/cancel drops requests that wait and lets running ones finish. The batch is CANCELLED once none runs.",
+		Statement: "POST /batch/{id}/cancel drops queued requests and lets running ones finish. Then the batch is CANCELLED.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 60, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Sleep(5*time.Second), suite.Sleep(5*time.Second), suite.Sleep(5*time.Second))
 			finalize(c, at)

@@ -82,7 +82,7 @@ var commandCases = []suite.Case{
 	},
 	{
 		ID: "CMD-05", Level: suite.Should, Source: commandSource,
-		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, except those that its own body sets.",
+		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, except those in its own body.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
 			template := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c"), "serverless": true})
 			for _, own := range []struct {

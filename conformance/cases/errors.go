@@ -33,9 +33,9 @@ var errorCases = []suite.Case{
 		Statement: "Every operation returns 404 for an unknown or deleted endpoint.",
 		Needs:     suite.AnyEndpoint, Requests: 12, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
-			nowhere := suite.SimilarID(c.Endpoint)
+			unknownEndpoint := suite.SimilarID(c.Endpoint)
 			for _, op := range jobOperations {
-				a := c.Job(op.method, nowhere, op.pathFor("x"), op.validBody(c, nil, c.Nonce()))
+				a := c.Job(op.method, unknownEndpoint, op.pathFor("x"), op.validBody(c, nil, c.Nonce()))
 				if !op.takesID() || a.Code != 400 { // x may be malformed as a job's id
 					a.Is(404)
 				}
@@ -220,11 +220,11 @@ var errorCases = []suite.Case{
 		ID: "ERR-12", Level: suite.Unspec, Source: "Errors",
 		Statement: "Which error is returned if a request has several.",
 		Needs:     suite.AnyEndpoint, Requests: 5, Run: func(c *suite.C) {
-			nowhere := c.Nonce()[:14]
-			c.Observe("no key and no endpoint: %d", c.Job("GET", nowhere, "/health", nil, suite.WithoutKey()).Code)
-			c.Observe("no key and no body: %d", c.Post("/run", nil, suite.WithoutKey()).Code)
-			c.Observe("no endpoint and no body: %d", c.Job("POST", nowhere, "/run", nil).Code)
-			c.Observe("no key and no path: %d", c.Get("/"+c.Nonce(), suite.WithoutKey()).Code)
+			unknownEndpoint := c.Nonce()[:14]
+			c.Observe("no key, unknown endpoint: %d", c.Job("GET", unknownEndpoint, "/health", nil, suite.WithoutKey()).Code)
+			c.Observe("no key, no body: %d", c.Post("/run", nil, suite.WithoutKey()).Code)
+			c.Observe("unknown endpoint, no body: %d", c.Job("POST", unknownEndpoint, "/run", nil).Code)
+			c.Observe("no key, unknown path: %d", c.Get("/"+c.Nonce(), suite.WithoutKey()).Code)
 		},
 	},
 	{

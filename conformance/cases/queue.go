@@ -181,9 +181,9 @@ var queueCases = []suite.Case{
 		ID: "OPS-29", Level: suite.Unspec, Source: "Endpoints B, rule 5",
 		Statement: "POST /openai/* exists.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			nowhere := c.Post("/no-such-operation", suite.Echo())
+			unknownPath := c.Post("/no-such-operation", suite.Echo())
 			a := c.Post("/openai/v1/chat/completions", suite.Echo())
-			c.Observe("%d; a path that does not exist: %d", a.Code, nowhere.Code)
+			c.Observe("%d; a path that does not exist: %d", a.Code, unknownPath.Code)
 		},
 	},
 	{

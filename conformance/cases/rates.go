@@ -96,7 +96,7 @@ var rateCases = []suite.Case{
 	},
 	{
 		ID: "RAT-18", Level: suite.Must, Source: "Limits, Rate limits",
-		Statement: "Each operation has limits of its own.",
+		Statement: "Each operation has its own limits.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
 			c.Given("RAT-08", func() { c.Flood(10, "GET", "/requests", nil) })
 			purgeQueue(c, c.Endpoint).Is(200)
@@ -113,7 +113,7 @@ var rateCases = []suite.Case{
 	}},
 	{
 		ID: "RAT-19", Level: suite.Must, Source: "Limits, Rate limits",
-		Statement: "Each endpoint has limits of its own.",
+		Statement: "Each endpoint has its own limits.",
 		Needs:     suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			purgeQueue(c, c.SecondEndpoint).Is(200)

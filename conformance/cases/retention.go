@@ -31,7 +31,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-12", Level: suite.Must, Source: "Limits, Result retention (/run)",
-		Statement: "After 30 minutes the result of /run is gone, and the job can't be retried.",
+		Statement: "After 30 minutes the result of /run is deleted, and the job can't be retried.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute,
 		Run: func(c *suite.C) {
 			// A retry changes a job, so each check uses another job.
@@ -54,7 +54,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result",
-		Statement: "The response for a job whose result is gone.",
+		Statement: "The response for a job whose result is deleted.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			due := j.Completed().Received
@@ -95,7 +95,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-15", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
-		Statement: "Without a wait setting, the result of /runsync is gone after a minute.",
+		Statement: "Without a wait setting, the result of /runsync is deleted after a minute.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
 			j.Status().Is(200).Equal("output.x", "kept")
@@ -114,7 +114,7 @@ var retentionCases = []suite.Case{
 	}},
 	{
 		ID: "LIM-16", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
-		Statement: "With a wait setting, the result of /runsync is gone after five minutes at the latest.",
+		Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: func(c *suite.C) {
 			a := c.Post("/runsync?wait=300000", suite.Submission(suite.Echo(suite.M{"x": "kept"}))).Is(200)
 			j := c.JobOf(a)
@@ -184,7 +184,7 @@ var retentionCases = []suite.Case{
 	},
 	{
 		ID: "LIM-20", Level: suite.Should, Source: "Limits",
-		Statement: "A result is gone when its ttl or its retention ends, whichever is first.",
+		Statement: "A result is deleted when its ttl or its retention ends, whichever is first.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
 			short.Completed()

@@ -163,13 +163,13 @@ var streamCases = []suite.Case{
 		ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
 		Statement: "What /stream returns for a queued or finished job; an unknown job should return 404.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-			due := c.RunSync(suite.Stream(2, 0))
-			c.Observe("over: %d", due.Stream().Code)
-			c.Observe("after the end, read again: %d", due.Stream().Code)
+			finished := c.RunSync(suite.Stream(2, 0))
+			c.Observe("finished: %d", finished.Stream().Code)
+			c.Observe("finished, read again: %d", finished.Stream().Code)
 			c.Blocker(time.Minute)
 			waiting := c.Run(suite.Echo())
 			c.Observe("waiting: %d", awaitHeldAnswer(c, "/stream/"+waiting.ID).Code)
-			c.Observe("of no job: %d", c.Get("/stream/"+suite.SimilarID(due.ID)).Code)
+			c.Observe("unknown: %d", c.Get("/stream/"+suite.SimilarID(finished.ID)).Code)
 		},
 	},
 }

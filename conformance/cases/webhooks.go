@@ -108,13 +108,7 @@ var webhookCases = []suite.Case{
 			box := c.Box(500)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
 			c.Given("WEB-01", func() { lastCall(c, box, 1) })
-			for n := 2; n <= 4; n++ {
-				c.Sleep(hookGap + c.Grace()/2)
-				if n <= 3 {
-					c.Calls(box, n) // the next call is timed from this one
-				}
-			}
-			awaitCallsUnderWay(c)
+			awaitRetries(c, box, 0)
 			n := len(box.Calls())
 			c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 			c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
@@ -148,13 +142,7 @@ var webhookCases = []suite.Case{
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.Completed()
 		c.Given("WEB-01", func() { firstCallAfter(c, box, before) })
-		for n := 2; n <= 4; n++ {
-			c.Sleep(hookGap + c.Grace()/2)
-			if n <= 3 {
-				c.Calls(box, before+n)
-			}
-		}
-		awaitCallsUnderWay(c)
+		awaitRetries(c, box, before)
 		n := len(box.Calls()) - before
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
@@ -165,13 +153,7 @@ var webhookCases = []suite.Case{
 		box := c.Box(500)
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).Completed()
 		c.Given("WEB-01", func() { lastCall(c, box, 1) })
-		for n := 2; n <= 4; n++ {
-			c.Sleep(hookGap + c.Grace()/2)
-			if n <= 3 {
-				c.Calls(box, n)
-			}
-		}
-		awaitCallsUnderWay(c)
+		awaitRetries(c, box, 0)
 		n := len(box.Calls())
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 	}},
@@ -181,7 +163,7 @@ var webhookCases = []suite.Case{
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(500)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			first := lastCall(c, box, 1)
+			lastCall(c, box, 1)
 			for n := 2; n <= 3; n++ {
 				before := box.Calls()[n-2].At
 				earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
@@ -193,7 +175,6 @@ var webhookCases = []suite.Case{
 				c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
 				lastCall(c, box, n)
 			}
-			_ = first
 		},
 	},
 	{
@@ -338,6 +319,18 @@ func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 	calls := c.Calls(box, n)
 	c.Expect(len(calls) >= n, fmt.Sprintf("%d calls of the webhook", n), "%d calls", len(calls))
 	return calls[n-1]
+}
+
+// awaitRetries waits for the second and the third call after some earlier ones, and until a fourth
+// would be due.
+func awaitRetries(c *suite.C, box *env.Box, before int) {
+	for n := 2; n <= 4; n++ {
+		c.Sleep(hookGap + c.Grace()/2)
+		if n <= 3 {
+			c.Calls(box, before+n) // the next call is timed from this one
+		}
+	}
+	awaitCallsUnderWay(c)
 }
 
 // firstCallAfter expects the first call after some earlier ones. The description doesn't

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -85,11 +86,11 @@ func (e *Env) startReceiver() (*Receiver, error) {
 	listener := e.Target.HookListener
 	if listener == nil {
 		var err error
-		if listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", firstNonEmpty(e.Target.HookListen, "127.0.0.1:0")); err != nil {
+		if listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", cmp.Or(e.Target.HookListen, "127.0.0.1:0")); err != nil {
 			return nil, err
 		}
 	}
-	r := &Receiver{base: trimSlash(firstNonEmpty(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Latest, boxes: map[string]*Box{}}
+	r := &Receiver{base: strings.TrimRight(cmp.Or(e.Target.HookURL, "http://"+listener.Addr().String()), "/"), now: e.Clock.Latest, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = r.server.Serve(listener) }() // ends with shutDown
 	return r, nil

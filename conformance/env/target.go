@@ -3,6 +3,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net"
@@ -64,9 +65,9 @@ type Target struct {
 }
 
 // V1, V2 and Queue return the addresses without a trailing slash.
-func (t *Target) V1() string    { return trimSlash(firstNonEmpty(t.BaseURLV1, t.BaseURL)) }
-func (t *Target) V2() string    { return trimSlash(t.BaseURL) }
-func (t *Target) Queue() string { return trimSlash(firstNonEmpty(t.QueueURL, t.BaseURL)) }
+func (t *Target) V1() string    { return strings.TrimRight(cmp.Or(t.BaseURLV1, t.BaseURL), "/") }
+func (t *Target) V2() string    { return strings.TrimRight(t.BaseURL, "/") }
+func (t *Target) Queue() string { return strings.TrimRight(cmp.Or(t.QueueURL, t.BaseURL), "/") }
 
 // API returns the API of an address: "v1", "v2", "jobs", or "" for none.
 func (t *Target) API(address string) string {
@@ -79,20 +80,6 @@ func (t *Target) API(address string) string {
 		return "jobs"
 	}
 	return ""
-}
-
-func trimSlash(s string) string {
-	for len(s) > 0 && s[len(s)-1] == '/' {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-func firstNonEmpty(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // WaitsForFree tells whether waiting in the target's time takes no real time.

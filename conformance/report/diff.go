@@ -199,15 +199,8 @@ func (d Diff) otherDifferences() (list []string) {
 	} {
 		// A local deployment uses another port each time.
 		if c.before != c.after && (c.name != "target" || !d.Before.Target.Local || !d.After.Target.Local) {
-			list = append(list, fmt.Sprintf("%s: %s, now %s", c.name, orElse(c.before, "none"), orElse(c.after, "none")))
+			list = append(list, fmt.Sprintf("%s: %s, now %s", c.name, cmp.Or(c.before, "none"), cmp.Or(c.after, "none")))
 		}
 	}
 	return list
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

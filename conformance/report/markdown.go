@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -140,7 +141,7 @@ func markdownAttention(b *strings.Builder, r *Report) {
 	}
 	fmt.Fprintf(b, "<details><summary><b>%s</b> %d clauses, by others</summary>\n\n", Blocked, len(blocked))
 	for _, x := range blocked {
-		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(orElse(x.By, "another clause")), markdownPlain(x.Statement))
+		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(cmp.Or(x.By, "another clause")), markdownPlain(x.Statement))
 	}
 	b.WriteString("\n</details>\n")
 }

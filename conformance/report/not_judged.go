@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -24,7 +25,7 @@ func (r *Report) gaps() (list []gap) {
 		case x.Code == SkipReason:
 			reason = "no case can judge it, see conformance explain"
 		case x.Verdict == Blocked:
-			reason = "blocked by " + orElse(x.By, "another clause")
+			reason = "blocked by " + cmp.Or(x.By, "another clause")
 		}
 		list = addGap(list, reason, x.Clause)
 	}
@@ -44,7 +45,7 @@ func (r *Report) partGaps() (list []gap) {
 }
 
 func addGap(list []gap, reason, clause string) []gap {
-	reason = orElse(strings.TrimSpace(stripControls(reason)), "without a reason")
+	reason = cmp.Or(strings.TrimSpace(stripControls(reason)), "without a reason")
 	i := slices.IndexFunc(list, func(g gap) bool { return g.reason == reason })
 	if i < 0 {
 		i = len(list)

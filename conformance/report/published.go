@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -120,5 +121,5 @@ func (r *Report) Title() string {
 	if i := r.Implementation; i != nil {
 		return i.Name + map[bool]string{true: " " + i.Version}[i.Version != ""]
 	}
-	return orElse(r.Target.Address(), "local")
+	return cmp.Or(r.Target.Address(), "local")
 }

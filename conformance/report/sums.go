@@ -1,15 +1,13 @@
 package report
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Address returns an address of the target.
 func (t Target) Address() string {
-	for _, address := range []string{t.BaseURL, t.QueueURL, t.BaseURLV1} {
-		if address != "" {
-			return address
-		}
-	}
-	return ""
+	return cmp.Or(t.BaseURL, t.QueueURL, t.BaseURLV1)
 }
 
 // Sum counts the verdicts of one level.

@@ -59,7 +59,7 @@ func (c *C) Until(t time.Time) {
 	if c.deferUntil(t) {
 		return
 	}
-	c.waitUntilSent()
+	c.WaitUntilSent()
 	if err := c.env.Clock.Until(c.ctx, t); err != nil {
 		c.clockStopped(err)
 	}

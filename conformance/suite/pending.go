@@ -40,12 +40,9 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	return p
 }
 
-// WaitUntilSent waits until the requests of Start were written.
-func (c *C) WaitUntilSent() { c.waitUntilSent() }
-
-// waitUntilSent waits until the requests of Start are written or have failed, so that no
+// WaitUntilSent waits until the requests of Start are written or have failed, so that no
 // advance of the clock overtakes them.
-func (c *C) waitUntilSent() {
+func (c *C) WaitUntilSent() {
 	timeout := time.After(patience)
 	for _, sent := range c.unsent {
 		select {
@@ -77,7 +74,7 @@ func (p *Pending) Until(t time.Time) {
 	if c.deferUntil(t) {
 		return
 	}
-	c.waitUntilSent()
+	c.WaitUntilSent()
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	answered := make(chan struct{})
