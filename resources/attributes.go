@@ -1,5 +1,5 @@
-// Package resources holds the managed resources, one file a kind: schema,
-// model, short verbs, mappers and plan rule.
+// Package resources holds the managed resources. Each kind has a file with its schema, model,
+// functions, mappers and plan rule.
 package resources
 
 import (
@@ -34,7 +34,7 @@ func idAttribute(title string) schema.StringAttribute {
 	return fixedAttribute("Id of the " + title + ", given by the API.")
 }
 
-// fixedAttribute is a text that the API gives, and that stays as long as the object.
+// fixedAttribute is a computed text that never changes during an object's life.
 func fixedAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed:            true,
@@ -50,7 +50,7 @@ func deletionProtectionAttribute(title string) schema.BoolAttribute {
 	}
 }
 
-// keptAttribute is an optional attribute that an imported or moved object keeps if the
+// keptAttribute is an optional attribute. An imported or moved object keeps its value if the
 // configuration omits it (planrule.Omitted).
 func keptAttribute(a schema.Attribute) schema.Attribute {
 	kept := reflect.New(reflect.TypeOf(a)).Elem()
@@ -60,8 +60,7 @@ func keptAttribute(a schema.Attribute) schema.Attribute {
 	return kept.Interface().(schema.Attribute)
 }
 
-// createDefault is the default of an attribute that a create alone sets: an object that
-// exists keeps what it has, whatever the default is.
+// createDefault is a default that only a create uses. An existing object keeps its value.
 type createDefault struct{ value attr.Value }
 
 func (d createDefault) Description(context.Context) string         { return "default of a create" }
@@ -85,7 +84,7 @@ func defaultTo[V attr.Value](config, state, otherwise V) V {
 	return otherwise
 }
 
-// optional is nil where the configuration leaves the choice to the server.
+// optional returns nil if the configuration leaves the choice to the server.
 func optional(v types.String) *string {
 	if !isSet(v) {
 		return nil
@@ -99,7 +98,7 @@ func sorted(values []string) []string {
 	return slices.Sorted(slices.Values(values))
 }
 
-// objectType are the types of a nested attribute's members.
+// objectType returns the types of a nested attribute's members.
 func objectType(a schema.Attribute) map[string]attr.Type {
 	return a.GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// What the kinds ask of the catalog. An unchanged attribute is not judged: an object
-// whose GPU type left the catalog must not fail every plan.
+// This file builds the catalog requests of the kinds. Unchanged attributes aren't checked,
+// because an object whose GPU type has left the catalog must not fail every plan.
 
-// refs are the known ids of an attribute, each with its place; before is what the state
-// expectState of it, nil for a new object.
+// refs returns the known ids of an attribute with their paths. before is the value in the
+// state, nil for a new object.
 func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
 	had := map[string]bool{}
 	for _, v := range elementsOf(before) {
@@ -42,7 +42,7 @@ func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
 	return out
 }
 
-// known tells whether all of these values are known in full.
+// known reports whether all values are fully known.
 func known(ctx context.Context, values ...attr.Value) bool {
 	for _, v := range values {
 		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {
@@ -52,7 +52,7 @@ func known(ctx context.Context, values ...attr.Value) bool {
 	return true
 }
 
-// elementsOf are the strings of a list or set, or the string itself.
+// elementsOf returns the elements of a list or set of strings, or the string itself.
 func elementsOf(v attr.Value) (out []types.String) {
 	switch v := v.(type) {
 	case types.String:
@@ -67,8 +67,8 @@ func elementsOf(v attr.Value) (out []types.String) {
 	return out
 }
 
-// volumesOf are the network volumes with these ids that exist; a plan refuses others by
-// itself.
+// volumesOf returns the existing network volumes with these ids. Another rule rejects missing
+// ones.
 func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (out []catalog.Volume) {
 	if p.API == nil {
 		return nil
@@ -81,8 +81,7 @@ func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (o
 	return out
 }
 
-// checkPlacement holds where the machines of a new or changed object are, and what they
-// cost, against the catalog.
+// checkPlacement checks the location and the cost of a new or changed object's machines.
 func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil || p.Updates(ctx) {
 		p.Catalog.CheckPlaces(ctx, p.Check, r)
@@ -91,9 +90,8 @@ func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.R
 	}
 }
 
-// checkCatalog is for kinds whose machines are chosen by the create and never updated. A
-// replacement is planned as a create, too; an update that only records settings after an
-// import changes no machine, and its names are not checked.
+// checkCatalog is for kinds whose machines never change after the create. A replacement is
+// planned as a create, too. An update that only records settings after an import isn't checked.
 func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
 	if p.State == nil {
 		p.Catalog.CheckNames(ctx, p.Check, r)
@@ -141,8 +139,8 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 	return r
 }
 
-// endpointCPUs are the known configurations; one of which the flavour or the vCPUs change
-// is new.
+// endpointCPUs returns the known CPU configurations. One is new if its flavor or its vCPUs
+// change.
 func endpointCPUs(before, after types.List) (out []catalog.CPU) {
 	for i, e := range after.Elements() {
 		cpu, ok := e.(types.Object)
@@ -169,7 +167,7 @@ func podRequest(ctx context.Context, p *planrule.Plan[pod]) catalog.Request {
 		PlacesKnown: known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts, p.Plan.Cloud),
 		Changes:     p.State == nil,
 	}
-	if p.Plan.DesiredState.ValueString() == api.PodExited { // it may be stopped whatever it would cost
+	if p.Plan.DesiredState.ValueString() == api.PodExited { // a pod can be stopped whatever it costs
 		r.Machines = 0
 	}
 	r.VolumesAt, r.Volumes = mountedVolumes(ctx, p, p.Plan.Mounts)
@@ -206,7 +204,7 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 	return r
 }
 
-// mountedVolumes are those of a new object.
+// mountedVolumes returns the network volumes of a new object.
 func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) (at path.Path, volumes []catalog.Volume) {
 	at = diagnostics.Path("mounts.network")
 	if p.State != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// catalogTemplates are the data sources of public templates, which nobody manages: of
-// the kind they have what a template's data sources are derived from.
+// catalogTemplates are the data sources of public templates. They reuse the parts of a
+// template's kind from which its data sources are derived.
 var catalogTemplates = &kit.Source[catalogTemplate]{
 	Kind: &kit.Kind[catalogTemplate]{
 		Name:   "catalog_template",
@@ -41,7 +41,7 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 	},
 	Complete: func(m *catalogTemplate) { m.command().complete() },
 	Plural:   "catalog_templates",
-	Omit:     append([]string{"registry", "public"}, ofConfigurations...), // the owner's alone; always true
+	Omit:     append([]string{"registry", "public"}, ofConfigurations...), // only the owner sees registry; public is always true
 	Filters:  []string{"category", "image", "serverless", "source"},
 }
 

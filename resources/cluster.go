@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// Cluster is gpucloud_cluster: equal pods with a network of their own. Only its name
-// can change.
+// Cluster is gpucloud_cluster: equal pods with their own network. Only its name can change.
 var Cluster = &kit.Kind[cluster]{
 	Name:      "cluster",
 	Title:     "cluster",
@@ -61,7 +60,7 @@ var Cluster = &kit.Kind[cluster]{
 		if err := state.flatten(ctx, got); err != nil || !imported {
 			return err
 		}
-		if got.Template != "" { // the settings of the pods are the template's
+		if got.Template != "" { // the pods have the template's settings
 			state.TemplateID = state.Template
 			return nil
 		}
@@ -93,8 +92,8 @@ var Cluster = &kit.Kind[cluster]{
 
 const clusterLoss = "The processes of its pods end, and what is on their container disks and persistent mounts is lost. A network volume stays."
 
-// clusterFixed are the attributes that only a create sets: all but the name. What the
-// pods do not show of an imported cluster is recorded.
+// clusterFixed are the attributes that only a create sets: all except the name. For an imported
+// cluster, an apply records those that its pods don't show.
 var clusterFixed = []fixedSetting{
 	{attribute: "type", readable: true},
 	{attribute: "compute", readable: true},
@@ -112,8 +111,7 @@ var clusterFixed = []fixedSetting{
 	{attribute: "start_jupyter"},
 }
 
-// planClusterCommand: a cluster keeps its start command if the configuration has no form of
-// it.
+// planClusterCommand keeps the start command if the configuration omits it.
 func planClusterCommand(p *planrule.Plan[cluster]) {
 	p.Config.command().check(p.Check)
 	if p.Config.command().isNull() {

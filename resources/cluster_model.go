@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// fixedOfCluster ends the text of an attribute that a create sends.
+// fixedOfCluster ends the description of an attribute that only a create sends.
 const fixedOfCluster = " Forces replacement."
 
 var clusterSchema = schema.Schema{
@@ -111,7 +111,6 @@ type cluster struct {
 	Private clusterPrivate `tfsdk:"-"`
 }
 
-// clusterPrivate is the cluster's private state.
 type clusterPrivate struct {
 	Carried []string // see fixedChanges
 }
@@ -134,7 +133,7 @@ type clusterPrimary struct {
 	SSHEndpoint types.String `tfsdk:"ssh_endpoint"`
 }
 
-// validateCluster asks for an image or a template, which excludes settings beside it.
+// validateCluster requires an image or a template. A template excludes other settings.
 func validateCluster(ctx context.Context, c diagnostics.Check, config *cluster) {
 	if config.Image.IsNull() && config.TemplateID.IsNull() {
 		c.Error("image", "Missing image", "The pods of a cluster are made from an image or a template: set image or template_id.")
@@ -160,7 +159,7 @@ type setting struct {
 	value attr.Value
 }
 
-// settings are what a template has, too.
+// settings returns the attributes that conflict with a template.
 func (m *cluster) settings() []setting {
 	return []setting{{"image", m.Image}, {"args", m.Args}, {"entrypoint", m.Entrypoint}, {"cmd", m.Cmd}, {"disk", m.Disk}, {"env", m.Env}, {"ports", m.Ports}, {"mounts", m.Mounts}}
 }
@@ -182,7 +181,7 @@ func (m *cluster) expand(ctx context.Context) (want api.Cluster, err error) {
 	return want, err
 }
 
-// flatten takes over what an answer has; the settings of the pods are as they were.
+// flatten copies an answer into the model, except the settings of the pods.
 func (m *cluster) flatten(ctx context.Context, got api.Cluster) (err error) {
 	none := types.StringNull()
 	m.ID = types.StringValue(got.ID)
@@ -213,7 +212,7 @@ func (m *cluster) flatten(ctx context.Context, got api.Cluster) (err error) {
 	return err
 }
 
-// flattenMembers takes over what the pods of an imported cluster have: they are equal.
+// flattenMembers copies the settings of the pods, which are all equal, to an imported cluster.
 func (m *cluster) flattenMembers(ctx context.Context, members []api.Pod) (err error) {
 	if len(members) == 0 {
 		return nil

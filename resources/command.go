@@ -12,9 +12,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// A configuration has the start command of a container as args, one string, or as the lists
-// entrypoint and cmd. Templates and pods also have docker_entrypoint, which is an older
-// name of entrypoint and may stand beside args.
+// A configuration has the start command of a container as args (one string) or as the lists
+// entrypoint and cmd. Templates and pods also have docker_entrypoint, an older name of
+// entrypoint that is allowed with args.
 
 func argsAttribute(m members, more ...string) schema.StringAttribute {
 	return m.text("args", "Start command as one string, with blanks quoted as in a shell. Conflicts with `entrypoint` and `cmd`.", more...)
@@ -34,7 +34,6 @@ func dockerEntrypointAttribute(m members) schema.ListAttribute {
 	return a
 }
 
-// words is a list of strings.
 func (m members) words(path, text string, more ...string) schema.ListAttribute {
 	return schema.ListAttribute{
 		ElementType: types.StringType, Optional: true,
@@ -56,12 +55,12 @@ func (f command) older() types.List {
 	return *f.dockerEntrypoint
 }
 
-// isNull reports whether the model says nothing of the start command.
+// isNull reports whether the model doesn't set the start command.
 func (f command) isNull() bool {
 	return f.args.IsNull() && f.entrypoint.IsNull() && f.cmd.IsNull() && f.older().IsNull()
 }
 
-// isUnknown reports whether a part is known once Terraform applies.
+// isUnknown reports whether a part is unknown until apply.
 func (f command) isUnknown() bool {
 	return f.args.IsUnknown() || !allKnown(*f.entrypoint) || !allKnown(*f.cmd) || !allKnown(f.older())
 }
@@ -89,7 +88,7 @@ func (f command) check(c diagnostics.Check) {
 	}
 }
 
-// checkVersion rejects args that API v1, or lists, can't have.
+// checkVersion rejects args that API v1 or docker_entrypoint needs as a list but that can't be split.
 func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	_, err := startcmd.Parse(f.args.ValueString())
 	switch {
@@ -101,8 +100,8 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	}
 }
 
-// expand is what the model says of its own. Beside a template, what it leaves out is the
-// template's; without one, what it leaves out is empty.
+// expand returns the model's own command. If the object follows a template, omitted parts are
+// the template's; otherwise they are empty.
 func (f command) expand(followed bool) (c api.Command) {
 	list := func(l types.List) *[]string {
 		if l.IsNull() && followed {
@@ -124,9 +123,9 @@ func (f command) expand(followed bool) (c api.Command) {
 	return c
 }
 
-// flatten takes over an answer: all of it if the command is the object's own, else what the
-// model says of its own. The model keeps its form. Without one, it gets lists if the answer
-// expectState an entrypoint or args in the JSON form.
+// flatten copies an answer into the model: all of it if own is true, otherwise only the parts
+// that the model sets. The model keeps its form. If it has none, it gets lists if the answer
+// has an entrypoint or args in the JSON form.
 func (f command) flatten(got api.Command, own bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
 		return
@@ -153,10 +152,10 @@ func (f command) flatten(got api.Command, own bool) {
 	}
 }
 
-// complete sets the forms that flatten left out: a data source shows all.
+// complete sets the forms that flatten left out, because a data source shows all of them.
 func (f command) complete() {
 	shown := f.expand(false)
-	words, _ := shown.Meaning() // what can't be split is one word
+	words, _ := shown.Meaning() // text that can't be split is one word
 	none := types.ListNull(types.StringType)
 	*f.entrypoint, *f.cmd = value.KeepList(none, words.Entrypoint), value.KeepList(none, words.Cmd)
 	if f.dockerEntrypoint != nil {
@@ -167,7 +166,7 @@ func (f command) complete() {
 	}
 }
 
-// owned reports which parts of the command the model sets itself, whatever the template's.
+// owned reports which parts of the command the model sets itself.
 func (f command) owned() (entrypoint, cmd bool) {
 	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older().IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
 }
@@ -179,7 +178,7 @@ func (f command) ownsAs(other command) bool {
 	return entrypoint == otherEntrypoint && cmd == otherCmd
 }
 
-// rest is what the model leaves to the template.
+// rest returns the parts that the model leaves to the template.
 func (f command) rest(template startcmd.Command) startcmd.Command {
 	entrypoint, cmd := f.owned()
 	if entrypoint {
@@ -194,7 +193,7 @@ func (f command) rest(template startcmd.Command) startcmd.Command {
 // commandAttributes are the attributes of a start command.
 var commandAttributes = []string{"args", "entrypoint", "cmd", "docker_entrypoint"}
 
-// means reports whether two commands of their own are known to be the same.
+// means reports whether two commands are known and have the same meaning.
 func (f command) means(other command) bool {
 	a, err := f.expand(false).Meaning()
 	b, failed := other.expand(false).Meaning()
@@ -208,8 +207,8 @@ func (f command) keep(state command) {
 	}
 }
 
-// keepArgs is now, or prior if both mean the same: API v1 keeps lists, and what it returns
-// may be quoted differently. Blanks mean nothing.
+// keepArgs returns prior if it has the same meaning as now: API v1 stores lists, and its args
+// may be quoted differently. White space alone counts as no args.
 func keepArgs(prior, now types.String) types.String {
 	known := !prior.IsNull() && !prior.IsUnknown() && !now.IsUnknown()
 	if known && meaning(prior).Equal(meaning(now)) {
@@ -218,8 +217,8 @@ func keepArgs(prior, now types.String) types.String {
 	return now
 }
 
-// meaning is the start command of args.
+// meaning returns the start command of args.
 func meaning(args types.String) startcmd.Command {
-	command, _ := startcmd.Parse(args.ValueString()) // what can't be split is one word
+	command, _ := startcmd.Parse(args.ValueString()) // text that can't be split is one word
 	return command
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// The container settings are those that templates and endpoints share
-// (v2 document: ContainerConfig).
+// The container settings that templates, endpoints and pods share (v2 document:
+// ContainerConfig).
 
 func envAttribute(m members, more string) schema.MapAttribute {
 	return schema.MapAttribute{
@@ -37,7 +37,7 @@ func imageAttribute(m members, text string, more ...string) schema.StringAttribu
 	return a
 }
 
-// The storage of a template or a pod. A size of 0, which API v1 takes, is none.
+// The storage of a template or a pod. A size of 0, which API v1 accepts, means none.
 var (
 	persistentSizeAttribute = func() schema.Int64Attribute {
 		a := ofPod.integer("mounts.persistent.size", "Size in GB, at least {min} on API v2.")
@@ -51,8 +51,7 @@ var defaultDisk = contract.Default[int64](ofTemplate.at("disk").V2) // GB
 
 var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
 
-// containerFields are the container settings of a model. Beside a template they say
-// what is not the template's.
+// containerFields are the container settings of a model. With a template, they override it.
 type containerFields struct {
 	image    *types.String
 	command  command
@@ -62,8 +61,8 @@ type containerFields struct {
 	registry *types.String
 }
 
-// expand is what the model says of its own. Beside a template, what it leaves out is
-// the template's; without one, what it leaves out is empty.
+// expand returns the model's own settings. If the object follows a template, omitted settings
+// are the template's; otherwise they are empty.
 func (f containerFields) expand(followed bool) *api.Container {
 	c := &api.Container{Image: optional(*f.image), Command: f.command.expand(followed), Disk: f.disk.ValueInt64Pointer()}
 	if !f.env.IsNull() || !followed {
@@ -78,8 +77,8 @@ func (f containerFields) expand(followed bool) *api.Container {
 	return c
 }
 
-// flatten takes over an answer: all of it where the settings are the object's own, else
-// what the model says of its own.
+// flatten copies an answer into the model: all of it if own is true, otherwise only the
+// settings that the model sets.
 func (f containerFields) flatten(got api.Container, own bool) {
 	if got.Image != nil && (own || !f.image.IsNull()) {
 		*f.image = value.KeepString(*f.image, *got.Image)

@@ -10,14 +10,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// Endpoint is gpucloud_endpoint: a serverless endpoint, which may follow a
-// template (endpoint_template.go says how) or carry its own container settings.
+// Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
+// endpoint_template.go) or have its own container settings.
 var Endpoint = &kit.Kind[endpoint]{
 	Name:   "endpoint",
 	Title:  "endpoint",
 	Schema: endpointSchema,
 	ID:     func(m *endpoint) *types.String { return &m.ID },
-	// Ruled: API v1 has them of a template, or by other names (endpoint_plan.go).
+	// Ruled: endpoint_plan.go checks them, because API v1 has them through a template or under
+	// other names.
 	Only: []planrule.Only{
 		{Version: api.V2, Attribute: "type", Except: []string{"QUEUE"}, Ruled: true},
 		{Version: api.V2, Attribute: "image", Ruled: true},
@@ -49,8 +50,7 @@ var Endpoint = &kit.Kind[endpoint]{
 	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Endpoints.Named(ctx) },
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *endpoint) error {
-		// The template is read first, so that nothing can fail once the
-		// endpoint exists.
+		// Read the template first, so that nothing can fail after the endpoint exists.
 		template, err := plan.template(ctx, c)
 		if err != nil {
 			return err
@@ -88,8 +88,8 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		// Compared with what the server has now, so that what an earlier,
-		// interrupted apply left behind is mended too.
+		// Compare with the current endpoint rather than the state, to repair the result of an
+		// interrupted apply.
 		have, err := c.Endpoints.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ var Endpoint = &kit.Kind[endpoint]{
 				return err
 			}
 			inherit(&want, prior, *template)
-		default: // no part of the container changes
+		default: // the container doesn't change
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}
 		got, err := c.Endpoints.Update(ctx, have, want)
@@ -125,7 +125,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
 		}
-		if !want.ApplyTemplate { // a link shows a template that has changed since the plan
+		if !want.ApplyTemplate { // with a link, the endpoint gets a template that changed after the plan
 			plan.FromTemplate = planned
 		}
 		return plan.awaitEndpoint(ctx, c, false)
@@ -135,9 +135,9 @@ var Endpoint = &kit.Kind[endpoint]{
 	},
 }
 
-// resetIdleTimeout sets the default idle timeout of an endpoint that is about to scale on
-// requests. From then on, API v2 neither returns nor accepts one, and the endpoint would
-// keep its last.
+// resetIdleTimeout sets the default idle timeout before an endpoint changes to scaling on
+// requests. Afterwards API v2 neither returns nor accepts an idle timeout, and the endpoint
+// would keep its last one.
 func resetIdleTimeout(ctx context.Context, c *api.Client, have, want api.Endpoint) (api.Endpoint, error) {
 	last := have.Workers.IdleTimeout
 	if last == nil || *last == defaultIdleTimeout || want.Workers.IdleTimeout != nil || want.Scaling.Type != requestCount {

@@ -138,8 +138,7 @@ func (m *endpoint) expand(ctx context.Context) (want api.Endpoint, err error) {
 	return want, nil
 }
 
-// desired is expand, with GPU types translated where the version selects by
-// pool.
+// desired is expand with GPU types translated to pools, if the version needs pools.
 func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, error) {
 	want, err := m.expand(ctx)
 	if err != nil || want.GPU == nil || len(want.GPU.TypeIDs) == 0 {
@@ -173,8 +172,8 @@ func (m *endpoint) cpu(ctx context.Context) (cpu []endpointCPU, err error) {
 	return cpu, nil
 }
 
-// flatten takes over what the API answered. Where the version returns nothing,
-// and where the answer means the same, the model stays as it is.
+// flatten copies an answer into the model. The model doesn't change where the version returns
+// nothing or an equivalent value.
 func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
 	imported := m.Name.IsNull()
 	m.ID = types.StringValue(got.ID)
@@ -182,14 +181,14 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	switch {
 	case got.Type != "":
 		m.Type = types.StringValue(got.Type)
-	case m.Type.ValueString() == "": // v1 returns none and makes queues only
+	case m.Type.ValueString() == "": // v1 doesn't return it and only has queues
 		m.Type = types.StringValue(queue)
 	}
 	if got.TemplateID != nil && *got.TemplateID != "" {
 		m.TemplateID = types.StringValue(*got.TemplateID)
 	}
 	if got.Container != nil {
-		// Beside a template, the rest is the template's copy, which recordRead looks at.
+		// With a template, the other settings are the template's copy: see recordRead.
 		container := *got.Container
 		container.Env = m.unowned(m.Private.EnvWO, container.Env)
 		m.container().flatten(container, imported || m.TemplateID.IsNull())
@@ -249,11 +248,11 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		gpu = *prior
 	}
 	switch {
-	case len(got.TypeIDs) > 0: // v1
+	case len(got.TypeIDs) > 0: // on v1
 		if len(gpu.Pools.Elements()) == 0 && !sameElements(value.Strings(gpu.TypeIDs), got.TypeIDs) {
 			gpu.TypeIDs = value.KeepList(gpu.TypeIDs, got.TypeIDs)
 		}
-	case len(gpu.TypeIDs.Elements()) > 0: // v2, chosen by type
+	case len(gpu.TypeIDs.Elements()) > 0: // on v2, selected by type
 		pools, excluded, err := c.SelectGPUs(ctx, value.Strings(gpu.TypeIDs))
 		if err != nil && !isSelectionError(err) {
 			return m.GPU, err
@@ -268,7 +267,8 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
 	}
 	gpu.Count = types.Int64Value(max(got.Count, 1))
-	// Beside a template the versions may be the template's; a link (API v1) carries none.
+	// With a template, the CUDA versions may be the template's. On API v1, the link carries
+	// none.
 	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 || linked {
 		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
 	}
@@ -276,8 +276,7 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 	return value.Object(ctx, gpuAttribute, &gpu)
 }
 
-// isDefaultGPU tells whether a server answers so for an endpoint that asked for no GPU in
-// particular.
+// isDefaultGPU reports whether an answer belongs to an endpoint that selected no GPUs.
 func isDefaultGPU(got api.GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
 }
@@ -291,7 +290,7 @@ func (m *endpoint) flattenCPU(ctx context.Context, c *api.Client, got api.Endpoi
 	for i, cpu := range prior {
 		before[i] = api.CPU{ID: cpu.ID.ValueString(), VCPUCount: cpu.VCPUCount.ValueInt64()}
 	}
-	// v1 may leave them out, and states no order.
+	// v1 may omit them and doesn't guarantee their order.
 	if c.Version == api.V1 && !m.CPU.IsNull() && (got.CPU == nil || sameCPU(before, got.CPU)) {
 		return nil
 	}
@@ -305,8 +304,8 @@ func (m *endpoint) flattenCPU(ctx context.Context, c *api.Client, got api.Endpoi
 	return value.Err(diags)
 }
 
-// flattenURLs derives the addresses of a queue from queue_url, so that they
-// are the same on both versions; those of a load balancer only the API knows.
+// flattenURLs derives a queue's URLs from queue_url, so that they are equal on both versions.
+// Only the API knows those of a load balancer.
 func (m *endpoint) flattenURLs(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
 	urls := got.RequestURLs
 	if m.Type.ValueString() == queue {

@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// validateEndpoint refuses what no version accepts.
+// validateEndpoint rejects configurations that no version accepts.
 func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint) {
 	config.validate(c, config.Env)
 	config.command().check(c)
@@ -79,7 +79,7 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
 	planOmittedCompute(p)
 	if p.Config.FlashBoot.IsNull() && p.State != nil && p.State.FlashBoot.IsNull() {
-		p.Plan.FlashBoot = p.State.FlashBoot // an import on API v1 can't tell
+		p.Plan.FlashBoot = p.State.FlashBoot // API v1 doesn't return it after an import
 	}
 	planScaling(ctx, p)
 	planWorkers(ctx, p)
@@ -97,8 +97,7 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }
 
-// planOmittedCompute: an endpoint keeps its compute only if neither GPUs nor CPUs are asked
-// for.
+// planOmittedCompute keeps the compute if the configuration has neither GPUs nor CPUs.
 func planOmittedCompute(p *planrule.Plan[endpoint]) {
 	switch {
 	case p.Config.GPU.IsNull() && p.Config.CPU.IsNull():
@@ -175,13 +174,13 @@ func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
 	}
 }
 
-// planCompute: the compute family is fixed at create, and API v2 knows GPUs by
-// pool. Unknown ids may have been refused before.
+// planCompute: the compute family is fixed at create, and API v2 selects GPUs by pool. refused
+// is true if unknown ids were reported before.
 func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) {
 	if p.State != nil {
 		replaced := ""
 		for attribute, changes := range map[string]bool{
-			"type": p.Changes(ctx, "type"), // its plan modifier replaces
+			"type": p.Changes(ctx, "type"), // its plan modifier replaces the endpoint
 			"gpu":  p.Plan.GPU.IsNull() != p.State.GPU.IsNull(),
 			"cpu":  p.Plan.CPU.IsNull() != p.State.CPU.IsNull(),
 		} {
@@ -223,16 +222,15 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) 
 	}
 }
 
-// planExclusions refuses excluded types that are in none of the pools, and
-// exclusions that leave nothing. Pools are an open list: of one that the catalog
-// lacks nothing is known.
+// planExclusions rejects excluded types that aren't in the pools, and exclusions that leave no
+// type. If the catalog lacks a pool, which may be newer, nothing is checked.
 func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excluded []string) {
 	if len(excluded) == 0 {
 		return
 	}
 	all, ok := p.Catalog.GPUTypes(ctx, p.Check)
 	if !ok {
-		return // the API checks them, in the apply
+		return // the API checks them during the apply
 	}
 	var known, inPools []string
 	for _, t := range all {
@@ -263,9 +261,8 @@ func isSelectionError(err error) bool {
 	return errors.As(err, &s)
 }
 
-// planFromTemplate plans the update that applies the template (again): because
-// the template changes in this very run, because it did since it was last
-// applied, or because somebody changed the endpoint's copy.
+// planFromTemplate plans the update that applies the template (again): this run changes the
+// template, or it has changed since the last update, or somebody changed the endpoint's copy.
 func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	p.Plan.FromTemplate = types.ObjectUnknown(fromTemplateTypes)
 	switch {
@@ -281,7 +278,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		switch {
 		case planned != nil:
 			desired = planned
-		case desired != nil && p.State.Private.Linked: // a link carries no CUDA versions
+		case desired != nil && p.State.Private.Linked: // a link doesn't carry CUDA versions
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
@@ -299,8 +296,8 @@ const (
 	templateGoneDetail = "Template %s does not exist any more. The endpoint keeps the settings that it copied, and the next change of it will fail: set template_id to the id of a template that exists."
 )
 
-// checkTemplate refuses to plan what needs a template that is gone, or that
-// is not for serverless workers. Planned is what this run changes of it.
+// checkTemplate rejects changes that need a deleted template, or one that isn't for serverless
+// workers. planned are this run's changes of the template.
 func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) {
 	id := p.Plan.TemplateID.ValueString()
 	switch {

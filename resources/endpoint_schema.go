@@ -23,9 +23,8 @@ const (
 	requestCount = "REQUEST_COUNT"
 )
 
-// Defaults of an endpoint. The two versions state different idle timeouts (v1
-// 5 s, v2 10 s); the provider always sends one, so that the version makes no
-// difference.
+// Defaults of an endpoint. The versions document different idle timeouts (v1 5 s, v2 10 s). The
+// provider always sends one, so that both versions behave alike.
 var (
 	defaultMinWorkers   = contract.Default[int64](ofEndpoint.at("workers.min").V2)
 	defaultMaxWorkers   = contract.Default[int64](ofEndpoint.at("workers.max").V2)

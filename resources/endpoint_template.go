@@ -14,12 +14,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// An endpoint on API v2 holds a copy of its template's settings and no link, so
-// the provider keeps the link. from_template shows what the workers have of the
-// template, less what the endpoint says of its own. A plan compares it with the
-// template, as this run plans it or as the last read saw it: never with a fresh
-// answer of the API, as Terraform plans again in the process that applies and
-// must see the same.
+// On API v2, an endpoint has a copy of its template's settings and no link, so the provider
+// keeps the link. from_template has the settings that the workers got from the template,
+// without the endpoint's own. A plan compares it with the template as planned in this run or as
+// last read, never with a new answer of the API: Terraform plans again during the apply, and
+// both plans must be equal.
 
 type fromTemplate struct {
 	Image               types.String `tfsdk:"image"`
@@ -31,15 +30,14 @@ type fromTemplate struct {
 	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
 }
 
-// endpointPrivate is the endpoint's private state.
 type endpointPrivate struct {
-	Template *templateSettings // as last read or applied; nil where there is none
+	Template *templateSettings // as last read or applied; nil without a template
 	Linked   bool              // API v1 has returned the link to the template
 	EnvWO    envDigests
 	Named    references
 }
 
-// template reads the template that the endpoint follows; nil for none.
+// template reads the endpoint's template. It returns nil without one.
 func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, error) {
 	if m.TemplateID.IsNull() {
 		return nil, nil
@@ -56,9 +54,9 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 
 const noTemplate = "there is no such template to follow. Set template_id to the id of one that exists"
 
-// inherit adds what an update has to spell out, because the API takes it from
-// a template at create alone: the CUDA versions. Beside a floor there are none.
-// v1 returns none of a template: there only what the endpoint had is cleared.
+// inherit adds the CUDA versions of the template to an update, because the API takes them from
+// a template only at create. They conflict with a minimum version. v1 doesn't return a
+// template's, so there it only clears the endpoint's own.
 func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 	if want.GPU == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
 		return
@@ -72,15 +70,15 @@ func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 	}
 }
 
-// appliesTemplate tells whether an update carries the container: the template's
-// settings, or the endpoint's own beside them.
+// appliesTemplate reports whether an update sends the container: the template's settings, or
+// the endpoint's own in addition.
 func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	return !m.TemplateID.Equal(state.TemplateID) || !m.FromTemplate.Equal(state.FromTemplate) ||
 		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Entrypoint.Equal(state.Entrypoint) || !m.Cmd.Equal(state.Cmd) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv) ||
 		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.ownCUDA().Equal(state.ownCUDA())
 }
 
-// ownCUDA are the CUDA constraints that the endpoint says of its own.
+// ownCUDA returns the endpoint's own CUDA constraints.
 func (m *endpoint) ownCUDA() types.Tuple {
 	elements := []attr.Value{types.SetNull(types.StringType), types.StringNull()}
 	if a := m.GPU.Attributes(); len(a) > 0 {
@@ -89,20 +87,20 @@ func (m *endpoint) ownCUDA() types.Tuple {
 	return types.TupleValueMust([]attr.Type{types.SetType{ElemType: types.StringType}, types.StringType}, elements)
 }
 
-// recordApplied takes over the answer to a create or update, and records which
-// settings of the template it carried.
+// recordApplied copies the answer to a create or update into the model, and records which
+// settings of the template it had.
 func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
-	// The id first: whatever fails from here on, the endpoint exists.
+	// Set the id first: the endpoint exists even if a later step fails.
 	m.ID = types.StringValue(got.ID)
 	templateID, urls := m.TemplateID, m.RequestURLs
-	if got.Container != nil { // API v1 has sent no variables
+	if got.Container != nil { // API v1 was sent no variables
 		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
 	}
 	if err := m.flatten(ctx, c, got); err != nil {
 		return err
 	}
 	m.TemplateID = templateID
-	if !urls.IsUnknown() { // as planned; a new queue_url comes with a refresh
+	if !urls.IsUnknown() { // as planned; a refresh shows a new queue_url
 		m.RequestURLs = urls
 	}
 	if t == nil {
@@ -121,11 +119,11 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	return nil
 }
 
-// recordRead records what a read saw of the endpoint's copy and of the template.
+// recordRead records the endpoint's copy and the template after a read.
 func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoint) error {
 	linked := m.linked(got)
 	if c.Version == api.V1 && m.Private.Linked && !linked {
-		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, and so cut the link
+		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, which removed the link
 	}
 	if m.TemplateID.IsNull() {
 		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO, Named: m.Private.Named}
@@ -145,13 +143,13 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 	return m.setFromTemplate(ctx, c, got, seen, linked && t != nil)
 }
 
-// linked tells whether the answer has a link to the template (API v1).
+// linked reports whether the answer has a link to the template (API v1).
 func (m *endpoint) linked(got api.Endpoint) bool {
 	return got.TemplateID != nil && *got.TemplateID != "" && *got.TemplateID == m.TemplateID.ValueString()
 }
 
-// setFromTemplate sets from_template: to the endpoint's copy, or by a link to what the
-// template has. Where the version returns neither, it stays as it was.
+// setFromTemplate sets from_template from the endpoint's copy, or from the template if the
+// endpoint is linked to it. If the version returns neither, it doesn't change.
 func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.Endpoint, seen templateSettings, linked bool) (err error) {
 	switch {
 	case got.Container != nil:
@@ -168,7 +166,8 @@ func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.E
 	return err
 }
 
-// setEnvironment takes over all that API v1 shows of a copy that API v2 made.
+// setEnvironment sets the environment, which is all that API v1 returns of a copy made by API
+// v2.
 func (m *endpoint) setEnvironment(ctx context.Context, c *api.Client, got api.Endpoint) error {
 	shown, err := value.As[fromTemplate](ctx, m.FromTemplate)
 	if err != nil || shown == nil || got.WorkerEnv == nil {
@@ -187,8 +186,8 @@ func (m *endpoint) ownVariables() map[string]bool {
 	return own
 }
 
-// settingsFromTemplate is what the endpoint has of settings beside its own. Where they
-// leave something open, it stays as it was.
+// settingsFromTemplate returns s without the endpoint's own settings. Settings that s leaves
+// open keep their value from prior.
 func (m *endpoint) settingsFromTemplate(ctx context.Context, c *api.Client, s templateSettings, prior types.Object) (types.Object, error) {
 	before, err := value.As[fromTemplate](ctx, prior)
 	if err != nil {
@@ -246,8 +245,8 @@ func (m *endpoint) settingsFromTemplate(ctx context.Context, c *api.Client, s te
 	return value.Object(ctx, endpointSchema.Attributes["from_template"], &out)
 }
 
-// maskOwn makes a setting null where the endpoint has its own, and unknown where
-// either is.
+// maskOwn sets a setting to null if the endpoint has its own, and to unknown if either is
+// unknown.
 func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	switch {
 	case own.IsUnknown():
@@ -259,9 +258,9 @@ func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	}
 }
 
-// templateAsPlanned reads the template, and rejects one that isn't what the plan saw. What
-// this process listed may be out of date: another configuration of the provider, which is
-// another process, may have changed the template in this run.
+// templateAsPlanned reads the template and checks it against the plan. The cached list isn't
+// enough: another configuration of the provider, which is another process, may have changed the
+// template in this run.
 func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client) (*api.Template, error) {
 	fail := func(err error) (*api.Template, error) {
 		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: err}
@@ -277,8 +276,8 @@ func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client) (*api.T
 	return &t, err
 }
 
-// matchesPlan tells whether the template still is what was planned: what it has
-// now where the plan knows, but for the ports that the server may fill in.
+// matchesPlan reports whether the template has the planned values, as far as they are known. It
+// ignores ports that the server may add.
 func matchesPlan(planned, now types.Object) bool {
 	if planned.IsUnknown() {
 		return true

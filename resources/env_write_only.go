@@ -15,38 +15,37 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// A kind with env has env_wo beside it, for values that neither the state nor a
-// plan holds. The API knows one environment and returns it in full, so that the
-// provider remembers which variables are write-only: the state has their names in
-// env_wo_keys, and the private state a digest of each value. A read takes these
-// variables out of env. One that the server lacks, or holds with another value, a
-// read takes out of env_wo_keys, so that the next plan adds it again.
+// Every kind with env also has env_wo, for values that neither the state nor a plan contains.
+// The API has one environment and returns it in full, so the provider remembers which variables
+// are write-only: env_wo_keys has their names, and the private state a digest of each value. A
+// read removes these variables from env. If the server lacks one or has another value, the read
+// removes it from env_wo_keys, so that the next plan adds it again.
 //
-// A digest is made with the API key. Digests of another key can't be compared, and
-// stay as they are until values are sent: to make them anew of what the server has
-// would take a change made elsewhere for what was sent.
+// Digests depend on the API key, so those of another key can't be compared. They don't change
+// until values are sent: recomputing them from the server's values would hide a change made
+// elsewhere.
 //
-// A kind embeds writeOnlyEnv in its model, adds the three attributes to its schema,
-// keeps an envDigests in its private state, and calls
+// A kind embeds writeOnlyEnv in its model, adds the three attributes to its schema, has an
+// envDigests in its private state, and calls
 //
 //   - validate in its Validate, and planWriteOnlyEnv in its plan rule;
-//   - merged where it makes the environment of a request;
+//   - merged to make the environment of a request;
 //   - setValues, and then recordAnswer, in Create and Update;
-//   - compare in Read, and unowned where it takes over the environment of an answer.
+//   - compare in Read, and unowned to copy the environment of an answer.
 
-// writeOnlyEnv is the part of a model that holds its write-only variables.
+// writeOnlyEnv is the part of a model with the write-only variables.
 type writeOnlyEnv struct {
-	EnvWO        types.Map   `tfsdk:"env_wo"` // null but in a configuration
+	EnvWO        types.Map   `tfsdk:"env_wo"` // null except in a configuration
 	EnvWOVersion types.Int64 `tfsdk:"env_wo_version"`
 	EnvWOKeys    types.Set   `tfsdk:"env_wo_keys"`
 
 	values  map[string]string // for a request
-	repeats bool              // the request has what the server had, and not the values of the configuration
+	repeats bool              // the request has the server's values, not the configuration's
 }
 
-// envDigests is what the private state has of write-only variables.
+// envDigests is the part of the private state about write-only variables.
 type envDigests struct {
-	Key    string            // stands for the API key that the digests are made with
+	Key    string            // identifies the API key of the digests
 	Values map[string]string // by name
 }
 
@@ -88,12 +87,12 @@ func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 	}
 }
 
-// planWriteOnlyEnv plans the names of the variables. Part finds in a model what is
-// write-only of its environment.
+// planWriteOnlyEnv plans the names of the variables. part returns the write-only parts of a
+// model.
 func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, *envDigests), env types.Map) {
 	config, _ := part(p.Config)
 	plan, _ := part(p.Plan)
-	config.validate(p.Check, env) // again, as more may be known by now
+	config.validate(p.Check, env) // more values may be known now
 	state, known := new(writeOnlyEnv), new(envDigests)
 	if p.State != nil {
 		state, known = part(p.State)
@@ -121,19 +120,19 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 	}
 }
 
-// names are those of env_wo.
+// names returns the names in env_wo.
 func (m *writeOnlyEnv) names() types.Set {
 	return value.KeepSet(types.SetNull(types.StringType), slices.Sorted(maps.Keys(m.EnvWO.Elements())))
 }
 
-// sends tells whether a plan sends the values of the configuration.
+// sends reports whether a plan sends the values of the configuration.
 func (m *writeOnlyEnv) sends(state *writeOnlyEnv) bool {
 	return !m.EnvWOVersion.Equal(state.EnvWOVersion) || !m.EnvWOKeys.Equal(state.EnvWOKeys)
 }
 
-// setValues finds the values for a request; state is nil for a create. An update
-// that does not send those of the configuration repeats what the server has: an
-// environment is written as a whole.
+// setValues sets the values for a request. state is nil for a create. Because an environment is
+// written as a whole, an update that doesn't send the configuration's values repeats the
+// server's.
 func (m *writeOnlyEnv) setValues(config, state *writeOnlyEnv, d envDigests, current map[string]string) {
 	if m.EnvWOKeys.IsUnknown() {
 		m.EnvWOKeys = config.names()
@@ -150,26 +149,24 @@ func (m *writeOnlyEnv) setValues(config, state *writeOnlyEnv, d envDigests, curr
 	}
 }
 
-// changedElsewhere tells whether a read has found that a variable is not as last
-// sent.
+// changedElsewhere reports whether a read found a variable with another value than last sent.
 func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
 	return len(m.owned(d)) > len(m.EnvWOKeys.Elements())
 }
 
-// merged is env with the write-only variables.
+// merged returns env with the write-only variables.
 func (m *writeOnlyEnv) merged(env map[string]string) map[string]string {
 	maps.Copy(env, m.values)
 	return env
 }
 
-// recordAnswer is record, and compares what was sent with the response.
+// recordAnswer is record, and compares the sent values with the response.
 func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string]string) {
 	d.record(c, m)
 	d.compare(c, m, got)
 }
 
-// record keeps digests of the values that a request sent. One that repeated what the
-// server had has sent none.
+// record stores digests of the sent values, unless the request repeated the server's.
 func (d *envDigests) record(c *api.Client, m *writeOnlyEnv) {
 	switch {
 	case m.repeats:
@@ -180,14 +177,13 @@ func (d *envDigests) record(c *api.Client, m *writeOnlyEnv) {
 	}
 }
 
-// ofAnotherKey tells whether there are variables whose digests this API key can't
-// compare.
+// ofAnotherKey reports whether there are digests that this API key can't compare.
 func (d *envDigests) ofAnotherKey(c *api.Client, m *writeOnlyEnv) bool {
 	return len(m.owned(*d)) > 0 && d.Key != c.Digest("")
 }
 
-// compare looks at what the server has of the write-only variables. With another API key
-// it finds only that one was removed.
+// compare compares the server's values with the digests. With another API key it only detects
+// removed variables.
 func (d *envDigests) compare(c *api.Client, m *writeOnlyEnv, got map[string]string) {
 	have, comparable := digests(c, got), !d.ofAnotherKey(c, m)
 	var same []string
@@ -199,13 +195,13 @@ func (d *envDigests) compare(c *api.Client, m *writeOnlyEnv, got map[string]stri
 	m.EnvWOKeys = value.KeepSet(m.EnvWOKeys, same)
 }
 
-// unowned is what the server has of an environment less the write-only variables.
+// unowned returns the server's environment without the write-only variables.
 func (m *writeOnlyEnv) unowned(d envDigests, got map[string]string) map[string]string {
 	return withoutKeys(got, m.owned(d))
 }
 
-// owned are the names of the variables that are write-only, also those that the
-// server has with another value.
+// owned returns the names of the write-only variables, including those for which the server has
+// another value.
 func (m *writeOnlyEnv) owned(d envDigests) map[string]bool {
 	own := map[string]bool{}
 	for _, name := range value.Strings(m.EnvWOKeys) {

@@ -11,25 +11,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// fixedSetting is an attribute that only a create sets: a change of it replaces the
-// object.
+// fixedSetting is an attribute that only a create sets: a change replaces the object.
 type fixedSetting struct {
 	attribute  string
-	readable   bool // from answers
-	constraint bool // of the machine: without it, what the object has is fine
+	readable   bool // answers have it
+	constraint bool // a requirement on the machine: removing it doesn't replace the object
 }
 
-// Text of a warning about settings that are recorded; it names the object and them.
+// The warning about settings that are only recorded. Its arguments are the object and the
+// settings.
 const (
 	recordedSummary = "Settings are recorded, and not sent"
 	recordedDetail  = "The API does not tell whether the imported %s has these settings: %s. This apply records what the configuration says of them, and sends nothing of it."
 )
 
-// fixedChanges tells apart the changes that replace the object, and those that are only
-// recorded: of an imported object the state lacks what no answer tells, and that is not
-// a reason to replace it. What was created by this provider has what its state says.
-// Carried are the attributes that the state has from another provider's (a moved block),
-// until the first update: its word is not a reason either.
+// fixedChanges separates changes that replace the object from those that are only recorded: the
+// state of an imported object lacks the settings that no answer has, and recording them is no
+// reason to replace it. If this provider created the object, the state is right. carried are
+// attributes that came from another provider's state (a moved block): until the first update, a
+// difference in them doesn't replace the object either.
 func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
 	for _, fixed := range attributes {
 		before, after := p.Values(ctx, fixed.attribute)
@@ -45,7 +45,8 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], attributes []
 	return replaced, recorded
 }
 
-// noValue tells null, "", [], {} and false, which mean the same in a setting of a create.
+// noValue reports whether a value is null, "", [], {} or false, which are equivalent in a
+// create.
 func noValue(v attr.Value) bool {
 	switch v := v.(type) {
 	case types.Bool:

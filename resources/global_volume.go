@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// GlobalVolume is gpucloud_global_volume: storage without a size or a place.
+// GlobalVolume is gpucloud_global_volume: storage without a fixed size or location.
 var GlobalVolume = &kit.Kind[globalVolume]{
 	Name:      "global_volume",
 	Title:     "global volume",
@@ -70,7 +70,7 @@ var globalVolumeSchema = schema.Schema{
 	},
 }
 
-// trimmed: the API trims names, and a plan has to know the result.
+// trimmed: the API trims names, but a plan must match the result.
 var trimmed = rule[string]{expects: "no white space at either end", holds: func(s string) bool { return strings.TrimSpace(s) == s }}
 
 type globalVolume struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// maxHourlyCostAttribute is the cost ceiling of an object.
+// maxHourlyCostAttribute is the cost limit of an object.
 func maxHourlyCostAttribute() schema.NumberAttribute {
 	return schema.NumberAttribute{
 		Optional:            true,
@@ -17,7 +17,7 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 	}
 }
 
-// notNegative refuses a number below 0.
+// notNegative rejects a number below 0.
 type notNegative struct{}
 
 func (notNegative) Description(context.Context) string         { return "expected at least 0" }

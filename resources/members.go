@@ -23,9 +23,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// members makes the attributes of a resource from its settings in the contract: whether
-// they are required, their defaults, bounds and choices, and what the text says of these.
-// More is the end of the text.
+// members makes the attributes of a resource from its settings in the contract: whether they
+// are required, their defaults, bounds and choices, and the end of their descriptions. more is
+// appended to the description.
 type members string
 
 func (m members) at(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
@@ -44,7 +44,7 @@ func (m members) integer(path, text string, more ...string) schema.Int64Attribut
 	s := m.at(path)
 	f := s.Field()
 	a := schema.Int64Attribute{Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more), Validators: integerRules(s)}
-	if f.Default != "" && !f.OrZero { // 0 is never set
+	if f.Default != "" && !f.OrZero { // 0 means not set
 		a.Computed, a.Default = true, int64default.StaticInt64(contract.Default[int64](f))
 	}
 	return a
@@ -69,7 +69,7 @@ func (m members) boolean(path, text string, more ...string) schema.BoolAttribute
 	return a
 }
 
-// texts is a set of strings.
+// texts returns a set of strings.
 func (m members) texts(path, text string, more ...string) schema.SetAttribute {
 	s := m.at(path)
 	a := schema.SetAttribute{ElementType: types.StringType, Required: required(s), Optional: !required(s), MarkdownDescription: describe(s, text, more)}
@@ -96,8 +96,8 @@ const (
 	ofVolume       members = "networkVolume"
 )
 
-// describe adds to a text the default, if the text has no word of it, and the version.
-// It fills in {choices}, {default}, {min} and {max}.
+// describe completes a description: it adds the default (unless the text mentions it) and the
+// version, and replaces {choices}, {default}, {min} and {max}.
 func describe(s *contract.Setting, text string, more []string) string {
 	f := s.Field()
 	facts := []string{"{choices}", choices(f.Enum), "{default}", strings.Trim(f.Default, `"`)}
@@ -126,7 +126,7 @@ func describe(s *contract.Setting, text string, more []string) string {
 
 func computedNumber(a schema.Float64Attribute) schema.Float64Attribute { a.Computed = true; return a }
 
-// onCreate makes the default that of a create alone.
+// onCreate makes the default apply only to a create.
 func onCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
 	switch a := any(&a).(type) {
 	case *schema.Int64Attribute:
@@ -141,7 +141,7 @@ func onCreate[A schema.Int64Attribute | schema.StringAttribute](a A) A {
 	return a
 }
 
-// choices names the values of a closed list.
+// choices lists the values of a closed list.
 func choices(values []string) string {
 	if len(values) < 2 {
 		return ""
@@ -150,7 +150,7 @@ func choices(values []string) string {
 	return "`" + strings.Join(values[:last], "`, `") + "` or `" + values[last] + "`"
 }
 
-// leftOut is an attribute whose default is the server's or the plan rule's.
+// leftOut removes the default of an attribute: the server or the plan rule chooses it.
 func leftOut[A schema.BoolAttribute | schema.Int64Attribute | schema.StringAttribute](a A, computed bool) A {
 	switch a := any(&a).(type) {
 	case *schema.BoolAttribute:
@@ -163,7 +163,7 @@ func leftOut[A schema.BoolAttribute | schema.Int64Attribute | schema.StringAttri
 	return a
 }
 
-// bounds are those of the version that accepts more.
+// bounds returns the bounds of the version that accepts more.
 func bounds(s *contract.Setting) (least, most *float64) {
 	least, most = s.Field().Min, s.Field().Max
 	if s.V1 != nil && s.V2 != nil {
@@ -177,7 +177,7 @@ func bounds(s *contract.Setting) (least, most *float64) {
 	return least, most
 }
 
-// boundsOf are the bounds of one version.
+// boundsOf returns the bounds of one version.
 func boundsOf(f *contract.Field) [2]int64 { return [2]int64{int64(*f.Min), int64(*f.Max)} }
 
 func textPlan(a schema.StringAttribute, modifiers ...planmodifier.String) schema.StringAttribute {
@@ -195,8 +195,8 @@ func integerPlan(a schema.Int64Attribute, modifiers ...planmodifier.Int64) schem
 	return a
 }
 
-// only are the settings that one version has. A value that means what leaving the
-// attribute out means is none: the default, and what clears it.
+// only returns the settings that only one version has. Values equivalent to an omitted
+// attribute (the default and the clearing value) are excepted.
 func (m members) only() (out []planrule.Only) {
 	for _, s := range contract.Settings(string(m)) {
 		if s.Only() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
@@ -215,7 +215,7 @@ func (m members) only() (out []planrule.Only) {
 
 var capitals = regexp.MustCompile(`[A-Z]+`)
 
-// attributeName is the attribute of a member: its path in snake_case.
+// attributeName converts a member's path to snake_case.
 func attributeName(path string) string {
 	return strings.ToLower(capitals.ReplaceAllString(strings.ReplaceAll(path, "[]", ""), "_$0"))
 }
@@ -236,8 +236,7 @@ func integerRules(s *contract.Setting) []validator.Int64 {
 	}
 }
 
-// stringRules bound the length as the stricter version does, so that both can have the
-// value.
+// stringRules limit the length by the stricter version, so that both accept the value.
 func stringRules(s *contract.Setting) []validator.String {
 	f := s.Field()
 	if f.Closed() {
@@ -251,7 +250,7 @@ func stringRules(s *contract.Setting) []validator.String {
 		most = s.V1.Max
 	}
 	switch {
-	case f.Unit == "bytes": // an empty text would clear the member, which null does
+	case f.Unit == "bytes": // an empty text would clear the member, like null
 		return []validator.String{nonEmpty, atMostBytes(int(*most))}
 	case least == nil:
 		return nil
@@ -263,8 +262,7 @@ func stringRules(s *contract.Setting) []validator.String {
 	return []validator.String{characters(int(*least), int(*most))}
 }
 
-// elementRule is the rule of a string, or of the elements of a list. An id is whatever
-// the deployment knows.
+// elementRule returns the rule of a string or of a list's elements. Ids aren't checked.
 func elementRule(f *contract.Field) rule[string] {
 	if f.Form == nil || *f.Form == contract.ID || *f.Form == contract.GPUTypeID {
 		return nonEmpty
@@ -272,7 +270,7 @@ func elementRule(f *contract.Field) rule[string] {
 	return formRule(*f.Form)
 }
 
-// formRule is a form of the contract as a rule.
+// formRule converts a form of the contract to a rule.
 func formRule(f contract.Form) rule[string] {
 	return rule[string]{expects: f.Words, holds: regexp.MustCompile(f.Pattern).MatchString}
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// A moved block brings over an object that another provider manages. The tables in
-// moved_*.go say, for each source, what of its state is taken over: only what no answer
-// of the API tells, so that the next read finds the rest, as after an import, and what
-// the other provider has recorded wrongly does not count. What API v1 alone can set is not
-// taken over: a configuration for API v2 could never say the same.
+// A moved block takes over an object from another provider. For each source, the tables in
+// moved_*.go list the values that are read from its state: only those that no answer of the API
+// has. The next read fetches the rest, as after an import, so that errors in the other state
+// don't matter. Settings that only API v1 has are ignored: a configuration for API v2 couldn't
+// express them.
 //
-// Templates and network volumes have no table: the API returns all of them.
+// Templates and network volumes have no table: the API returns all their values.
 
-// text is null for "".
+// text returns null for "".
 func text(s string) types.String { return value.KeepString(types.StringNull(), s) }
 
-// texts is null for none.
+// texts returns null for an empty list.
 func texts(list []string) types.Set { return value.KeepSet(types.SetNull(types.StringType), list) }
 
-// onlyTrue is null for false, which is the default of every setting that no answer tells.
+// onlyTrue returns null for false, the default of every setting that no answer has.
 func onlyTrue(b bool) types.Bool {
 	if !b {
 		return types.BoolNull()
@@ -29,7 +29,7 @@ func onlyTrue(b bool) types.Bool {
 	return types.BoolValue(true)
 }
 
-// carried are the names of attributes that have a value.
+// carried returns the names of the attributes that have a value.
 func carried(attributes map[string]attr.Value) (names []string) {
 	for name, v := range attributes {
 		if !noValue(v) {

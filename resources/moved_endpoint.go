@@ -10,15 +10,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// movedEndpoint takes over the template, which API v2 does not return, what the endpoint
-// expectOutput of its own beside it, and the GPU types, which API v2 returns as pools.
+// movedEndpoint takes over the template, which API v2 doesn't return, the endpoint's own
+// settings, and the GPU types, which API v2 returns as pools.
 var movedEndpoint = migrate.Table[endpoint]{
 	migrate.Official1:     moveEndpointV1,
 	migrate.Decentralized: moveEndpointV1,
 	migrate.Official2:     moveEndpointV2,
 }
 
-// moveEndpointV1 is for the providers whose attributes are those of API v1.
+// moveEndpointV1 is for providers with the attributes of API v1.
 func moveEndpointV1(ctx context.Context, from *migrate.State, m *endpoint) (err error) {
 	moveTemplateLink(from, m)
 	m.Image = text(from.Text("image_name"))
@@ -37,7 +37,7 @@ func moveEndpointV1(ctx context.Context, from *migrate.State, m *endpoint) (err 
 	return m.moveGPU(ctx, from, gpu)
 }
 
-// moveCPU: API v1 may leave out the flavors, and names one number of vCPUs for all.
+// moveCPU: API v1 may omit the flavors, and has one vCPU count for all of them.
 func (m *endpoint) moveCPU(ctx context.Context, from *migrate.State, flavors []string) error {
 	vcpus, _ := from.Int("vcpu_count")
 	var cpu []endpointCPU
@@ -59,16 +59,16 @@ func moveEndpointV2(ctx context.Context, from *migrate.State, m *endpoint) error
 	})
 }
 
-// moveTemplateLink: with a name, a read takes the settings of the container for the
-// template's.
+// moveTemplateLink also sets the name, because a read then treats the container's settings as
+// the template's.
 func moveTemplateLink(from *migrate.State, m *endpoint) {
 	if m.TemplateID = text(from.Text("template_id")); !m.TemplateID.IsNull() {
 		m.Name = types.StringValue(from.Text("name"))
 	}
 }
 
-// moveContainer takes over what an object of the official 2.0 says of its own beside a
-// template.
+// moveContainer takes over the settings that an object of the official 2.0 sets in addition to
+// its template.
 func moveContainer(from *migrate.State, f containerFields) {
 	*f.image, *f.command.args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
 	if disk, ok := from.Int("disk"); ok {
@@ -78,8 +78,8 @@ func moveContainer(from *migrate.State, f containerFields) {
 	*f.ports = texts(from.Texts("ports"))
 }
 
-// moveGPU takes over a selection of GPUs where there is one. Beside a template, CUDA
-// versions that the state lacks are the template's.
+// moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks
+// are the template's.
 func (m *endpoint) moveGPU(ctx context.Context, from *migrate.State, gpu endpointGPU) (err error) {
 	gpu.AllowedCUDAVersions = texts(from.Texts("allowed_cuda_versions"))
 	if gpu.Pools.IsNull() && gpu.TypeIDs.IsNull() && gpu.AllowedCUDAVersions.IsNull() {

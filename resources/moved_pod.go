@@ -12,11 +12,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// movedPod takes over what a create sent and no answer tells. The names of these
-// attributes are noted: another provider's word is not a reason to replace a pod.
+// movedPod takes over values that a create sent and no answer has. It records the names of
+// these attributes: a difference from another provider's state doesn't replace a pod.
 var movedPod = migrate.Table[pod]{
-	// Whether these two set the container themselves, or their template did, their states
-	// don't tell: all of it is read, and the first apply records what is the template's.
+	// The states of these two don't show whether the pod or its template set the container. So
+	// all of it is read, and the first apply records the template's part.
 	migrate.Official1: func(ctx context.Context, from *migrate.State, m *pod) error {
 		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
 		return m.movePlacement(ctx, from, from.Text("cloud_type"), from.Text("gpu_type_id"))
@@ -37,7 +37,7 @@ var movedPod = migrate.Table[pod]{
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
 		m.DesiredState = text(from.Text("desired_state"))
 		if from.Text("template_id") != "" {
-			m.Name = types.StringValue(from.Text("name")) // a read leaves the template's settings out
+			m.Name = types.StringValue(from.Text("name")) // then a read omits the template's settings
 			moveContainer(from, m.container())
 			if err := m.moveMounts(ctx, from); err != nil {
 				return err
@@ -54,7 +54,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// movePlacement takes over what the sources have in common.
+// movePlacement takes over the values that all sources have.
 func (m *pod) movePlacement(ctx context.Context, from *migrate.State, cloud, gpuType string) (err error) {
 	m.TemplateID = text(from.Text("template_id"))
 	if cloud == "SECURE" || cloud == "COMMUNITY" {
@@ -94,7 +94,7 @@ func (m *pod) moveMounts(ctx context.Context, from *migrate.State) (err error) {
 	return err
 }
 
-// movedCluster takes over what neither the cluster nor its pods tell.
+// movedCluster takes over values that neither the cluster nor its pods return.
 var movedCluster = migrate.Table[cluster]{
 	migrate.Official2: func(_ context.Context, from *migrate.State, m *cluster) error {
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))

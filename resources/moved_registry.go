@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 )
 
-// movedRegistryAuth takes over the user name. The password stays in the other provider's
-// state: the API keeps it, and password_wo_version = 1 in a configuration stands for that password.
+// movedRegistryAuth takes over the user name. The API keeps the password: password_wo_version =
+// 1 in a configuration stands for it, and nothing is sent.
 var movedRegistryAuth = migrate.Table[registryAuth]{
 	migrate.Official1: moveRegistryAuth,
 	migrate.Official2: moveRegistryAuth,
@@ -22,8 +22,8 @@ func moveRegistryAuth(_ context.Context, from *migrate.State, m *registryAuth) e
 	return nil
 }
 
-// movedRegistryDelegation takes over how the repository was written: with or without the
-// tag that is the default.
+// movedRegistryDelegation takes over the spelling of the repository, with or without the
+// default tag.
 var movedRegistryDelegation = migrate.Table[registryDelegation]{
 	migrate.Official1: moveRegistryDelegation,
 	migrate.Official2: moveRegistryDelegation,

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// NetworkVolume is gpucloud_network_volume: storage that outlives the workers
-// that mount it, and that may only grow.
+// NetworkVolume is gpucloud_network_volume: storage that outlives the workers that mount it. It
+// can only grow.
 var NetworkVolume = &kit.Kind[networkVolume]{
 	Name:   "network_volume",
 	Title:  "network volume",
@@ -49,7 +49,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *networkVolume) error {
-		// Compared with what the server has now: it may have changed since the plan.
+		// Compare with the current volume, which may have changed since the plan.
 		have, err := c.NetworkVolumes.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	},
 }
 
-// volumeUsers: a plan has no list of them without a question for each volume.
+// volumeUsers: listing the users would need a request for each volume.
 const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: nothing looks for them first."
 
 var networkVolumeSchema = schema.Schema{
@@ -96,7 +96,7 @@ type networkVolume struct {
 	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
 }
 
-// volumeSizes are the bounds of size by version, in GB.
+// volumeSizes are the bounds of size in GB, by version.
 var volumeSizes = map[api.Version][2]int64{api.V1: boundsOf(ofVolume.at("size").V1), api.V2: boundsOf(ofVolume.at("size").V2)}
 
 func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
@@ -118,12 +118,12 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 	}
 	if p.State == nil {
 		if p.Version == api.V1 && p.Config.Type.IsNull() {
-			p.Plan.Type = types.StringNull() // v1 never returns the tier
+			p.Plan.Type = types.StringNull() // v1 doesn't return the tier
 		}
 		return
 	}
 	immutable := []string{"data_center"}
-	if !p.State.Type.IsNull() { // null: v1 never returned the tier
+	if !p.State.Type.IsNull() { // null after a read on v1, which doesn't return the tier
 		immutable = append(immutable, "type")
 	}
 	for _, attribute := range immutable {

@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// Pod is gpucloud_pod: a container on a GPU or CPU machine. pod_plan.go says what of
-// it is fixed.
+// Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
+// attributes.
 var Pod = &kit.Kind[pod]{
 	Name:      "pod",
 	Title:     "pod",
@@ -45,7 +45,7 @@ var Pod = &kit.Kind[pod]{
 			return err
 		}
 		unlocked := want
-		if plan.DesiredState.ValueString() == api.PodExited { // locked, it could not be stopped
+		if plan.DesiredState.ValueString() == api.PodExited { // a locked pod couldn't be stopped
 			unlocked.Locked = nil
 		}
 		got, err := c.Pods.Create(ctx, unlocked)
@@ -59,7 +59,7 @@ var Pod = &kit.Kind[pod]{
 		if err := plan.recordApplied(ctx, c, got); err != nil {
 			return err
 		}
-		if failure != nil { // as an error it would be tainted, and replaced
+		if failure != nil { // an error would taint the pod, which Terraform then replaces
 			plan.DesiredState, plan.Locked = desired, locked
 			return &diagnostics.Warning{Err: failure}
 		}
@@ -111,8 +111,8 @@ var Pod = &kit.Kind[pod]{
 	},
 }
 
-// finishPod does what a create could not: it stops the pod, then locks it. The error says
-// what is left to do; the pod is there.
+// finishPod does the steps that a create can't: it stops the pod, then locks it. The pod exists
+// even if an error is returned, which names the remaining step.
 func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod) (got api.Pod, err error) {
 	got = made
 	if plan.DesiredState.ValueString() == api.PodExited {
@@ -132,8 +132,8 @@ func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod
 	return got, nil
 }
 
-// applyPod changes, starts and stops a pod, in the order that its lock allows: a locked
-// pod can't be stopped.
+// applyPod changes, starts and stops a pod. It removes a lock first, because a locked pod can't
+// be stopped.
 func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want api.Pod) (got api.Pod, err error) {
 	reach := func() error {
 		if plan.DesiredState.IsNull() {

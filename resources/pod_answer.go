@@ -20,9 +20,9 @@ func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error)
 	return value.Object(ctx, podMountsAttribute(""), shown)
 }
 
-// recordApplied takes over the answer to a create or update. A pod may have ended by now,
-// and API v1 shows a network volume in reads alone: of these the plan stays, and the next
-// refresh tells.
+// recordApplied copies the answer to a create or update into the model. The status keeps its
+// planned value although the pod may have ended, and so does a network volume on API v1, which
+// returns it only to reads. The next refresh reads both.
 func (m *pod) recordApplied(ctx context.Context, c *api.Client, got api.Pod) error {
 	desired, mounts, created := m.DesiredState, m.Mounts, m.CreatedAt
 	err := m.flatten(ctx, got)
@@ -36,7 +36,7 @@ func (m *pod) recordApplied(ctx context.Context, c *api.Client, got api.Pod) err
 		m.CreatedAt = created
 	}
 	m.readAccess(got)
-	if known := m.FromTemplate; known.IsNull() { // an import: the next read takes it over
+	if known := m.FromTemplate; known.IsNull() { // after an import; the next read sets it
 		m.Private.Copy = podCopy{}
 	} else {
 		m.recordCopy(c, got, true)
@@ -44,8 +44,8 @@ func (m *pod) recordApplied(ctx context.Context, c *api.Client, got api.Pod) err
 	return err
 }
 
-// flatten takes over what the API answered. Where the version returns nothing, and where
-// the answer means the same, the model stays as it is.
+// flatten copies an answer into the model. The model doesn't change where the version returns
+// nothing or an equivalent value.
 func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
 	imported := m.Name.IsNull()
 	m.Private.Imported = m.Private.Imported || imported
@@ -90,8 +90,8 @@ func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
 	return m.flattenState(ctx, got.PodState)
 }
 
-// comparedEnv is an answer's environment less the variables that the deployment sets by
-// itself, unless the model has them.
+// comparedEnv returns an answer's environment without the variables that the deployment sets on
+// its own, unless the model has them.
 func comparedEnv(prior types.Map, got map[string]string) map[string]string {
 	env := map[string]string{}
 	for name, v := range got {
@@ -125,7 +125,7 @@ func (m *pod) flattenCompute(ctx context.Context, got api.Pod) (err error) {
 	return err
 }
 
-// positiveNumber is null for 0.
+// positiveNumber returns null for 0.
 func positiveNumber(n float64) types.Float64 {
 	if n == 0 {
 		return types.Float64Null()
@@ -133,8 +133,8 @@ func positiveNumber(n float64) types.Float64 {
 	return types.Float64Value(n)
 }
 
-// flattenNetworking: an answer tells what is in effect, and a change waits for the next
-// start, so that false does not say that it was not asked for.
+// flattenNetworking: an answer has the current state, and a change waits for the next start. So
+// false doesn't mean that networking wasn't requested.
 func (m *pod) flattenNetworking(ctx context.Context, got *api.GlobalNetworking) error {
 	networking, err := value.As[globalNetworking](ctx, m.GlobalNetworking)
 	if err != nil {

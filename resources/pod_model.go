@@ -63,15 +63,14 @@ type pod struct {
 
 func (m *pod) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
 
-// podPrivate is the pod's private state.
 type podPrivate struct {
-	Imported bool     // and not updated since: the settings of its template are in the state
+	Imported bool     // and not updated since: the state contains the template's settings
 	Carried  []string // see fixedChanges
 	EnvWO    envDigests
 	Named    references
 	Copy     podCopy
-	Access   []string // variables of the deployment that the pod has had
-	Lost     []string // those of them that it had no longer at the last read
+	Access   []string // variables that the deployment set in the pod
+	Lost     []string // those of them that the last read didn't find
 }
 
 type podGPU struct {
@@ -119,7 +118,7 @@ func (m *pod) container() containerFields {
 	return containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &m.Registry}
 }
 
-// loss says what ends with the pod.
+// loss describes the data that a deletion destroys.
 func (m *pod) loss() string {
 	parts := []string{fmt.Sprintf("What is on its container disk%s is lost", gigabytes(m.Disk))}
 	if mounts := m.Mounts.Attributes(); mounts != nil {

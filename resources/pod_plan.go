@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// validatePod refuses what no version accepts.
+// validatePod rejects configurations that no version accepts.
 func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
 	config.validate(c, config.Env)
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
@@ -55,7 +55,7 @@ func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
 	}
 }
 
-// validateMounts asks for one kind of storage.
+// validateMounts requires exactly one kind of storage.
 func validateMounts(ctx context.Context, c diagnostics.Check, from types.Object) {
 	mounts, err := value.As[podMounts](ctx, from)
 	switch {
@@ -91,8 +91,8 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 }
 
-// checkPodSize refuses a configuration that alone is larger than the request that creates a
-// pod may be. What is unknown yet counts nothing.
+// checkPodSize rejects a configuration that exceeds the size limit of a request to create a
+// pod. Unknown values count as empty.
 func checkPodSize(ctx context.Context, p *planrule.Plan[pod]) {
 	want, err := p.Plan.expand(ctx)
 	if err != nil || p.Version != api.V2 {
@@ -115,7 +115,8 @@ func checkPodSize(ctx context.Context, p *planrule.Plan[pod]) {
 		"put the data into the image or a volume.", contract.MaxPodBody, size, attribute, most)
 }
 
-// planOmitted decides what the configuration omits. Beside a template it is the template's.
+// planOmitted plans the attributes that the configuration omits. With a template, they are the
+// template's.
 func planOmitted(p *planrule.Plan[pod]) {
 	disk := plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
 	planrule.Omitted(p, func(m *pod) *types.Int64 { return &m.Disk })
@@ -129,15 +130,15 @@ func planOmitted(p *planrule.Plan[pod]) {
 	}
 }
 
-// plannedDisk: without a template the size has a stated default; beside one, what is
-// left out is the template's.
+// plannedDisk: without a template, the size has a documented default. With one, an omitted size
+// is the template's.
 func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	switch {
 	case !disk.IsNull():
 		return disk
 	case templateID.IsNull():
 		return types.Int64Value(defaultDisk)
-	case templateID.IsUnknown() && !image.IsNull(): // may turn out to be null
+	case templateID.IsUnknown() && !image.IsNull(): // may become null
 		return types.Int64Unknown()
 	}
 	return types.Int64Null()
@@ -153,14 +154,14 @@ func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version
 	}
 }
 
-// checkPodTemplate refuses a template that does not exist, or is not for pods.
+// checkPodTemplate rejects a template that doesn't exist or isn't for pods.
 func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], of func(*M) types.String) {
 	id := of(p.Plan).ValueString()
 	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
 		return
 	}
 	t, err := p.API.Templates.Get(ctx, id)
-	if api.IsNotFound(err) && p.Version == api.V1 { // which returns public templates in lists only
+	if api.IsNotFound(err) && p.Version == api.V1 { // v1 returns public templates only in lists
 		if public, listErr := p.API.CatalogTemplate(ctx, id); !api.IsNotFound(listErr) {
 			t, err = public.Template, listErr
 		}
@@ -203,8 +204,8 @@ var podFixed = []fixedSetting{
 	{"min_upload_mbps", false, true},
 }
 
-// planPodChange tells apart what replaces the pod, what replaces its container, and what
-// is only recorded: of an imported pod the state lacks what no answer tells.
+// planPodChange separates changes that replace the pod, changes that replace its container, and
+// values of an imported pod that are only recorded because no answer has them.
 func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	var replaced []string
 	attributes := podFixed
@@ -239,7 +240,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
 		p.Warn(recorded[0], recordedSummary, recordedDetail, "pod "+p.State.ID.ValueString(), list(recorded))
 	}
-	if lost { // the apply refuses it
+	if lost { // the apply rejects it
 		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
 	planContainerChange(p, changed)
@@ -249,9 +250,8 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 }
 
-// mountsReplace tells whether the storage is another one: its kind and its network volume
-// are fixed, and nothing takes it away. Beside a template, what is left out is the
-// template's.
+// mountsReplace reports whether the storage changes: its kind and its network volume are fixed,
+// and it can't be removed. With a template, omitted mounts are the template's.
 func mountsReplace(ctx context.Context, p *planrule.Plan[pod]) bool {
 	switch {
 	case p.Plan.Mounts.IsUnknown():
@@ -272,11 +272,11 @@ func mountsReplace(ctx context.Context, p *planrule.Plan[pod]) bool {
 	return false
 }
 
-// podContainer are the attributes of which a change replaces the container.
+// podContainer are the attributes whose change replaces the container.
 var podContainer = []string{"image", "args", "entrypoint", "cmd", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
 
-// containerChanges are the changes that replace the container. Inherited are those that
-// leave an imported pod what it has, as a template's.
+// containerChanges returns the changes that replace the container. inherited are attributes
+// that an imported pod keeps as its template's.
 func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inherited []string) {
 	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
 	for _, attribute := range podContainer {
@@ -301,7 +301,7 @@ func sameVariables(before, after *pod) bool {
 	return maps.Equal(value.StringMap(before.Env), after.merged(value.StringMap(after.Env)))
 }
 
-// within tells whether a map has nothing but entries of another.
+// within reports whether every entry of a map is in another.
 func within(some, of attr.Value) bool {
 	m, ok := some.(types.Map)
 	all, both := of.(types.Map)
@@ -316,8 +316,8 @@ func within(some, of attr.Value) bool {
 	return true
 }
 
-// planContainerChange warns of what a running pod loses, and refuses what a lock rules
-// out.
+// planContainerChange warns about data that a running pod loses, and rejects changes that a
+// lock prevents.
 func planContainerChange(p *planrule.Plan[pod], changed []string) {
 	active := p.State.Status.ValueString() != api.PodExited && p.State.Status.ValueString() != api.PodError
 	stops := p.Plan.DesiredState.ValueString() == api.PodExited && active

@@ -64,7 +64,7 @@ func (m *pod) expand(ctx context.Context) (want api.Pod, err error) {
 	return want, err
 }
 
-// expandMounts is the storage of a pod, or of the pods of a cluster.
+// expandMounts converts the storage of a pod, or of a cluster's pods.
 func expandMounts(ctx context.Context, from types.Object) (out api.PodMounts, err error) {
 	mounts, err := value.As[podMounts](ctx, from)
 	if err != nil || mounts == nil {
@@ -89,8 +89,8 @@ func expandMounts(ctx context.Context, from types.Object) (out api.PodMounts, er
 	return out, nil
 }
 
-// change is what an update makes of a pod: the plan, with the template's settings where
-// the pod gives up its own, and the variables that are not the configuration's.
+// change returns the pod after an update: the plan, with the template's settings where the pod
+// gives up its own, and the variables that aren't in the configuration.
 func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
 	if want, err = m.expand(ctx); err != nil {
 		return want, err
@@ -104,7 +104,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 	if !m.TemplateID.IsNull() && !state.Private.Imported && (m.givesUp(state) || !m.FromTemplate.Equal(state.FromTemplate)) {
 		t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 		switch {
-		case api.IsNotFound(err): // the pod keeps what it has
+		case api.IsNotFound(err): // the pod keeps its settings
 			template = have.Container
 		case err != nil:
 			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template, whose settings stand where the pod's own are removed, could not be read: %w", err)}
@@ -122,7 +122,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 	if !restores && want.Container.Env == nil && state.Env.IsNull() && len(writeOnly) == 0 {
 		return want, nil
 	}
-	keepsAll := !m.TemplateID.IsNull() && state.Private.Imported // which variables are the template's is not known
+	keepsAll := !m.TemplateID.IsNull() && state.Private.Imported // it is unknown which variables are the template's
 	env := m.merged(value.StringMap(m.Env))
 	if restores {
 		for name, v := range template.Env {
@@ -148,8 +148,8 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 	return want, nil
 }
 
-// givesUp tells whether the configuration no longer has a setting of the container that
-// the state has.
+// givesUp reports whether the configuration no longer has a container setting that the state
+// has.
 func (m *pod) givesUp(state *pod) bool {
 	for _, setting := range [][2]attr.Value{{state.Image, m.Image}, {state.Disk, m.Disk}, {state.Ports, m.Ports}, {state.Registry, m.Registry}} {
 		if !setting[0].IsNull() && setting[1].IsNull() {
@@ -161,8 +161,8 @@ func (m *pod) givesUp(state *pod) bool {
 	return hadEntrypoint && !entrypoint || hadCmd && !cmd || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv)
 }
 
-// takeOver sends the template's setting if the pod gives up its own, or if somebody has
-// changed its copy.
+// takeOver sends the template's setting if the pod gives up its own, or if somebody changed its
+// copy.
 func takeOver[V any](m, state *pod, name string, want **V, template *V) {
 	own := m.ownSettings()[name]
 	if own.IsNull() && (!state.ownSettings()[name].IsNull() || m.restores(state, name)) {
@@ -170,7 +170,7 @@ func takeOver[V any](m, state *pod, name string, want **V, template *V) {
 	}
 }
 
-// takeOverCommand is takeOver for the start command, of which a pod may give up a part.
+// takeOverCommand is takeOver for the start command. A pod may give up a part of it.
 func (m *pod) takeOverCommand(state *pod, want *api.Command, template api.Command) {
 	entrypoint, cmd := m.command().owned()
 	hadEntrypoint, hadCmd := state.command().owned()
@@ -185,7 +185,7 @@ func (m *pod) takeOverCommand(state *pod, want *api.Command, template api.Comman
 	}
 }
 
-// restores tells whether an update restores a member of from_template.
+// restores reports whether an update restores a member of from_template.
 func (m *pod) restores(state *pod, name string) bool {
 	before, after := state.FromTemplate.Attributes()[name], m.FromTemplate.Attributes()[name]
 	return before != nil && after != nil && !after.Equal(before)

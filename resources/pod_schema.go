@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// unreadable ends the text of an attribute that a create sends and no answer tells.
+// unreadable ends the description of an attribute that a create sends and no answer has.
 const unreadable = " Forces replacement; not returned by the API."
 
 var podSchema = schema.Schema{
@@ -140,7 +140,7 @@ var podCPUAttribute = schema.SingleNestedAttribute{
 	},
 }
 
-// podMountsAttribute is the storage of a pod, or of the pods of a cluster.
+// podMountsAttribute is the storage of a pod, or of a cluster's pods.
 func podMountsAttribute(title string) schema.SingleNestedAttribute {
 	replaces := " Another kind forces replacement."
 	return schema.SingleNestedAttribute{
@@ -185,7 +185,7 @@ func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
 	}
 }
 
-// podPriority is what API v1 alone can ask of the choice of a machine.
+// podPriority is a preference that only API v1 accepts.
 func podPriority(path, things string) schema.StringAttribute {
 	return leftOut(ofPod.text(path, "How the "+things+" are tried: `availability`, or `custom` for the given order.", unreadable), false)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// A pod copies its template's settings when it is created, and follows no later change of
-// the template. from_template shows the pod's copy, less what the pod sets itself. If
-// somebody changes the copy, the next apply restores it from the template.
+// A pod copies its template's settings when it is created. Later changes of the template have
+// no effect. from_template has the pod's copy, without the pod's own settings. If somebody
+// changes the copy, the next apply restores it from the template.
 
 var podFromTemplate = schema.SingleNestedAttribute{
 	Computed:            true,
@@ -25,8 +25,8 @@ var podFromTemplate = schema.SingleNestedAttribute{
 	Attributes:          fromTemplateMembers(),
 }
 
-// fromTemplateMembers are the settings that pods and endpoints have of a template. An
-// endpoint has its CUDA versions, too.
+// fromTemplateMembers are the settings that pods and endpoints get from a template. more are
+// additional members of an endpoint.
 func fromTemplateMembers(more ...string) map[string]schema.Attribute {
 	members := map[string]schema.Attribute{
 		"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
@@ -44,22 +44,22 @@ func fromTemplateMembers(more ...string) map[string]schema.Attribute {
 
 var podFromTemplateTypes = objectType(podFromTemplate)
 
-// podCopy is what the private state has of the pod's copy.
+// podCopy is the private state about the pod's copy.
 type podCopy struct {
-	Key     string            // stands for the API key that the digests are made with
+	Key     string            // identifies the API key of the digests
 	Applied map[string]string // digests of the members of from_template, by name
 	// Template has the settings of the template if the copy has changed since; the next apply
 	// restores them. It is nil if the template can't be read.
 	Template *templateSettings
 }
 
-// ownSettings are those that the pod may set itself, but for the start command and the
+// ownSettings returns the settings that a pod may set itself, except the start command and the
 // variables.
 func (m *pod) ownSettings() map[string]attr.Value {
 	return map[string]attr.Value{"image": m.Image, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
 }
 
-// settings are those of a copy or a template that the pod does not set itself.
+// settings returns the settings of a copy or template that the pod doesn't set itself.
 func (m *pod) settings(s templateSettings) map[string]attr.Value {
 	noString, noSet := types.StringNull(), types.SetNull(types.StringType)
 	members := map[string]attr.Value{
@@ -77,14 +77,14 @@ func (m *pod) settings(s templateSettings) map[string]attr.Value {
 	return members
 }
 
-// memberOf is null, or tftypes.UnknownValue, as a member of from_template.
+// memberOf returns a member of from_template that is null or unknown.
 func memberOf(name string, v any) attr.Value {
 	ctx, ty := context.Background(), podFromTemplateTypes[name]
-	member, _ := ty.ValueFromTerraform(ctx, tftypes.NewValue(ty.TerraformType(ctx), v)) // both are values of each type
+	member, _ := ty.ValueFromTerraform(ctx, tftypes.NewValue(ty.TerraformType(ctx), v)) // can't fail: v is null or unknown
 	return member
 }
 
-// ownVariables are the variables that the pod sets itself, and those of the deployment.
+// ownVariables returns the variables that the pod sets itself and those of the deployment.
 func (m *pod) ownVariables() map[string]bool {
 	own := m.owned(m.Private.EnvWO)
 	for name := range m.Env.Elements() {
@@ -94,9 +94,8 @@ func (m *pod) ownVariables() map[string]bool {
 	return own
 }
 
-// recordCopy sets from_template to the settings in an answer. It records them as applied,
-// which later drift is compared with, after a create or update, and if nothing is recorded
-// for this API key.
+// recordCopy sets from_template to the settings in an answer. It records their digests, to
+// detect later changes, after a create or update and if there are none for this API key.
 func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	if m.TemplateID.IsNull() || got.Container == nil || m.Private.Imported {
 		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
@@ -111,7 +110,7 @@ func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 	}
 }
 
-// drifted are the members of from_template that are not as last applied.
+// drifted returns the members of from_template that differ from those last applied.
 func (m *pod) drifted(c *api.Client) (names []string) {
 	for name, member := range m.FromTemplate.Attributes() {
 		if applied := m.Private.Copy.Applied; len(applied) > 0 && applied[name] != c.Digest(member.String()) {
@@ -121,7 +120,7 @@ func (m *pod) drifted(c *api.Client) (names []string) {
 	return sorted(names)
 }
 
-// readCopy records what a read saw of the copy, and of the template if it has drifted.
+// readCopy records the copy in an answer, and reads the template if the copy has drifted.
 func (m *pod) readCopy(ctx context.Context, c *api.Client, got api.Pod) error {
 	m.recordCopy(c, got, false)
 	m.Private.Copy.Template = nil
@@ -130,7 +129,7 @@ func (m *pod) readCopy(ctx context.Context, c *api.Client, got api.Pod) error {
 	}
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 	switch {
-	case api.IsNotFound(err): // gone, or a public one
+	case api.IsNotFound(err): // deleted, or a public template
 		return nil
 	case err != nil:
 		return err
@@ -139,13 +138,13 @@ func (m *pod) readCopy(ctx context.Context, c *api.Client, got api.Pod) error {
 	return nil
 }
 
-// planPodCopy plans what the pod will have of its template.
+// planPodCopy plans the settings that the pod gets from its template.
 func planPodCopy(p *planrule.Plan[pod]) {
 	switch {
 	case p.Plan.TemplateID.IsNull():
 		p.Plan.FromTemplate = types.ObjectNull(podFromTemplateTypes)
 		return
-	case p.State != nil && p.State.FromTemplate.IsNull(): // the read after the next update tells
+	case p.State != nil && p.State.FromTemplate.IsNull(): // the read after the next update sets it
 		p.Plan.FromTemplate = p.State.FromTemplate
 		return
 	case p.State == nil, !p.Plan.TemplateID.Equal(p.State.TemplateID):
@@ -168,7 +167,7 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	had := p.State.ownSettings()
 	for name, own := range p.Plan.ownSettings() {
 		switch {
-		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // no longer set: the template's applies
+		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // no longer set: the template's value applies
 			members[name] = memberOf(name, tftypes.UnknownValue)
 		case !own.IsNull():
 			members[name] = memberOf(name, nil)
@@ -182,7 +181,7 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	}
 	env, _ := members["env"].(types.Map)
 	own := p.Plan.ownVariables()
-	if !p.Plan.sends(&p.State.writeOnlyEnv) { // also those that were changed elsewhere
+	if !p.Plan.sends(&p.State.writeOnlyEnv) { // including those that were changed elsewhere
 		maps.Copy(own, p.State.owned(p.State.Private.EnvWO))
 	}
 	members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(value.StringMap(env), own))
@@ -194,8 +193,8 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)
 }
 
-// readAccess records which variables the deployment has set for SSH and Jupyter. Who
-// replaces the environment elsewhere removes them, and nothing can bring them back.
+// readAccess records which variables the deployment has set for SSH and Jupyter. Replacing the
+// environment elsewhere removes them for good.
 func (m *pod) readAccess(got api.Pod) {
 	if got.Container == nil {
 		return

@@ -11,17 +11,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// The API refuses a create or change that names an object which does not exist.
-// A plan refuses it before. Where the object has named it before, it only warns:
-// Terraform plans as ever before it destroys, and what was deleted elsewhere must
-// not keep anybody from that. The apply of a change has the API's refusal.
+// The API rejects a create or change that names a missing object. A plan rejects it earlier. If
+// the object already had the reference, the plan only warns: Terraform also plans before a
+// destroy, which must stay possible. If the object changes, the API rejects the change during
+// the apply.
 
-// references are ids of other objects that the state has had. The API takes a
-// deleted one out of its answers, so that the state alone does not tell that the
-// object had it.
+// references are ids of other objects that the state has had. The API removes deleted ones from
+// its answers, so the current state alone isn't enough.
 type references []string
 
-// and are they with ids that the state has now.
+// and returns the references with those of the current state.
 func (r references) and(ids ...string) references {
 	r = slices.Clone(r)
 	for _, id := range ids {
@@ -59,8 +58,8 @@ func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], named refere
 	}
 }
 
-// checkVolumes looks at the network volumes of an attribute. It tells whether one that
-// the object had is gone.
+// checkVolumes checks the network volumes of an attribute. gone reports whether one that the
+// object had no longer exists.
 func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, ids []string) (gone bool) {
 	if p.API == nil {
 		return false
@@ -71,9 +70,9 @@ func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute str
 	return gone
 }
 
-// checkReference tells whether an object is gone that was named before.
+// checkReference reports whether a previously named object no longer exists.
 func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, id types.String, title string, of api.Collection[T]) (gone bool) {
-	if id.ValueString() == "" { // unknown, or none
+	if id.ValueString() == "" { // unknown or not set
 		return false
 	}
 	if slices.Contains(named, id.ValueString()) && isUnlisted(ctx, of, id.ValueString()) {
@@ -89,22 +88,21 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 	return false
 }
 
-// isUnlisted tells whether an object is gone that was there before. The list of the run
-// expectOutput so, without a question for each object that names it; one that can't be read says
-// nothing.
+// isUnlisted reports whether an object is missing from the run's list, which needs no request
+// per reference. If the list can't be read, it returns false.
 func isUnlisted[T any](ctx context.Context, of api.Collection[T], id string) bool {
 	all, err := of.Named(ctx)
 	return err == nil && !slices.ContainsFunc(all, func(other api.Named) bool { return other.ID == id })
 }
 
-// withoutGone are the network volumes but those that were named before and are gone.
+// withoutGone omits the network volumes that were named before and no longer exist.
 func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], named references, ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		return p.API != nil && slices.Contains(named, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
 	})
 }
 
-// volumeIDs are the known network volumes of mounts.
+// volumeIDs returns the known network volumes of mounts.
 func volumeIDs(ctx context.Context, mounts types.Object) (ids []string) {
 	m, err := expandMounts(ctx, mounts)
 	if err != nil {
@@ -118,9 +116,9 @@ func volumeIDs(ctx context.Context, mounts types.Object) (ids []string) {
 	return ids
 }
 
-// lostVolume is the network volume that a pod has lost because somebody deleted it, while
-// the configuration still has it. To replace the pod would not bring it back, and would
-// end the pod before its create is refused.
+// lostVolume returns the network volume that was deleted elsewhere while the configuration
+// still names it. Replacing the pod wouldn't restore it: the pod would be deleted, and the
+// create rejected.
 func (m *pod) lostVolume(ctx context.Context, c *api.Client, plan *pod) string {
 	mounted, named := volumeIDs(ctx, m.Mounts), m.named(ctx)
 	for _, id := range volumeIDs(ctx, plan.Mounts) {

@@ -16,11 +16,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// RegistryAuth is gpucloud_registry_auth: a credential for private images. The
-// API can neither return nor change one. Changed credentials are stored by
-// making the auth again under its name, which is unique: the old one goes first,
-// also with create_before_destroy, which Terraform hands down from what refers
-// to it.
+// RegistryAuth is gpucloud_registry_auth: a credential for private images. The API can neither
+// return nor change a credential. To change it, an update deletes the auth and creates it again
+// under its name, which is unique. The old one is deleted first even with
+// create_before_destroy, which Terraform also applies to the dependencies of a resource that
+// sets it.
 var RegistryAuth = &kit.Kind[registryAuth]{
 	Name:     "registry_auth",
 	Title:    "registry auth",
@@ -41,8 +41,8 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		if err == nil || plan.ID.IsUnknown() {
 			return err
 		}
-		// As an error it would be tainted, and with create_before_destroy its
-		// replacement could never have the name.
+		// An error would taint it. With create_before_destroy, its replacement could then never
+		// have the name.
 		plan.Private.Incomplete = true
 		return &diagnostics.Warning{Err: err}
 	},
@@ -54,7 +54,7 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *registryAuth) error {
-		if !plan.ID.IsUnknown() { // records what an import could not know
+		if !plan.ID.IsUnknown() { // records values that an import couldn't know
 			return nil
 		}
 		if err := c.RegistryAuths.Delete(ctx, state.ID.ValueString()); err != nil {
@@ -77,14 +77,14 @@ func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *regist
 		Username: plan.Username.ValueString(),
 		Password: plan.Password.ValueString(),
 	}
-	if plan.Password.IsNull() { // a write-only value is in the configuration alone
+	if plan.Password.IsNull() { // only the configuration has a write-only value
 		want.Password = config.PasswordWO.ValueString()
 	}
 	if want.Password == "" {
 		return &diagnostics.AttributeError{Attribute: "password_wo", Err: errors.New(noPassword)}
 	}
 	got, err := c.RegistryAuths.Create(ctx, want)
-	if got.ID != "" { // also with an error: it exists, whatever it holds
+	if got.ID != "" { // the auth exists even after an error
 		plan.ID = types.StringValue(got.ID)
 	}
 	if got.Name != "" {
@@ -129,20 +129,19 @@ type registryAuth struct {
 	Private registryAuthPrivate `tfsdk:"-"`
 }
 
-// registryAuthPrivate is the auth's private state.
 type registryAuthPrivate struct {
-	Incomplete bool // the answer to its create was lost: whether it has the credentials is not known
+	Incomplete bool // the answer to its create was lost: it may lack the credentials
 }
 
 func (m *registryAuth) withoutCredentials() bool {
 	return m.Username.IsNull() && m.Password.IsNull() && m.PasswordWO.IsNull() && m.PasswordWOVersion.IsNull()
 }
 
-// validateRegistryAuth asks for one password. A password_wo that is null beside
-// its version is one that is not at hand: the plan tells whether it is needed.
+// validateRegistryAuth requires one password. password_wo may be null with its version: the
+// plan reports an error if the value is needed.
 func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *registryAuth) {
 	switch {
-	case config.withoutCredentials(): // of an imported auth, which the plan knows
+	case config.withoutCredentials(): // an imported auth, which the plan checks
 	case config.Username.IsNull():
 		c.Error("username", "Missing username", "A password needs its username: set username, or leave out the password, too, if an imported auth keeps its credentials.")
 	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
@@ -154,9 +153,9 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 	}
 }
 
-// planRegistryAuth plans to make the auth again when its credentials change.
-// After an import the state has none: a version is recorded as the one that the
-// server holds, but a password is sent, as the state would claim to know it.
+// planRegistryAuth plans to recreate the auth when its credentials change. After an import, the
+// state has none: the first version is recorded as the server's, but a password is sent,
+// because the state would otherwise contain an unchecked value.
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	imported := p.State != nil && p.State.Username.IsNull()
 	switch {
@@ -172,7 +171,7 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 				"To store the password, raise password_wo_version.", p.State.ID.ValueString())
 		}
 		return
-	case p.Changes(ctx, "name"): // replaced
+	case p.Changes(ctx, "name"): // Terraform replaces it
 		refuseWhilePodsUse(ctx, p)
 		return
 	case !p.State.Private.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
@@ -188,8 +187,8 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	}
 }
 
-// refuseWhilePodsUse refuses to make the auth again while a pod has it: the API would
-// refuse the deletion.
+// refuseWhilePodsUse rejects recreating the auth while a pod uses it, because the API would
+// reject the deletion.
 func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	if p.API == nil {
 		return

@@ -45,7 +45,7 @@ var RegistryDelegation = &kit.Kind[registryDelegation]{
 		}
 		return err
 	},
-	// The same repository in other words.
+	// Only the spelling of the repository changes.
 	Update: func(context.Context, *api.Client, *registryDelegation, *registryDelegation, *registryDelegation) error {
 		return nil
 	},
@@ -81,7 +81,7 @@ var registryDelegationSchema = schema.Schema{
 	},
 }
 
-// repositoryARN: v2 document, CreateDelegationRequest.
+// Source: v2 document, CreateDelegationRequest.
 var repositoryARN = rule[string]{
 	expects: "the ARN of a repository in AWS ECR, such as arn:aws:ecr:us-east-2:123456789012:repository/team/app",
 	holds:   regexp.MustCompile(`^arn:aws[a-z-]*:ecr:[a-z0-9-]+:[0-9]{12}:repository/[a-z0-9][a-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?$`).MatchString,
@@ -100,8 +100,8 @@ type registryDelegation struct {
 	CreatedAt         types.String `tfsdk:"created_at"`
 }
 
-// planRegistryDelegation replaces the delegation for another repository alone: without a
-// tag an ARN names the latest.
+// planRegistryDelegation replaces the delegation only if the repository changes: an ARN without
+// a tag means the latest.
 func planRegistryDelegation(ctx context.Context, p *planrule.Plan[registryDelegation]) {
 	if p.Changes(ctx, "resource") && (p.Plan.Resource.IsUnknown() || !api.SameRepository(p.State.Resource.ValueString(), p.Plan.Resource.ValueString())) {
 		p.Replace("resource")

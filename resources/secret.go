@@ -17,7 +17,7 @@ import (
 )
 
 // Secret is gpucloud_secret: a value that the environments of workers and pods refer to by
-// name. No answer has the value, and no state.
+// name. Neither answers nor the state contain the value.
 var Secret = &kit.Kind[secret]{
 	Name:     "secret",
 	Title:    "secret",
@@ -109,10 +109,10 @@ var secretSchema = schema.Schema{
 	},
 }
 
-// notReserved: API changes of November 2026, account secrets.
+// Source: API changes of November 2026, account secrets.
 var notReserved = rule[string]{expects: "a name that doesn't begin with RUNPOD", holds: func(s string) bool { return !strings.HasPrefix(strings.ToUpper(s), "RUNPOD") }}
 
-// atMostBytes bounds the length of a text in UTF-8.
+// atMostBytes limits the length of a text in UTF-8.
 func atMostBytes(most int) rule[string] {
 	count := func(s string) string { return fmt.Sprintf("%d bytes", len(s)) }
 	return rule[string]{expects: fmt.Sprintf("at most %d bytes", most), show: count, holds: func(s string) bool { return len(s) <= most }}
@@ -130,9 +130,8 @@ type secret struct {
 	Private secretPrivate `tfsdk:"-"`
 }
 
-// secretPrivate is the secret's private state.
 type secretPrivate struct {
-	Incomplete bool // the response to its create was lost: whether it has the value is not known
+	Incomplete bool // the response to its create was lost: it may lack the value
 }
 
 func validateSecret(_ context.Context, c diagnostics.Check, config *secret) {
@@ -141,8 +140,8 @@ func validateSecret(_ context.Context, c diagnostics.Check, config *secret) {
 	}
 }
 
-// sendsValue tells whether an update sends the value. An imported secret's first version is
-// recorded only.
+// sendsValue reports whether an update sends the value. An imported secret's first version is
+// only recorded.
 func sendsValue(state, plan *secret) bool {
 	recorded := state.ValueWOVersion.IsNull() || plan.ValueWOVersion.IsNull()
 	return state.Private.Incomplete || !recorded && !plan.ValueWOVersion.Equal(state.ValueWOVersion)

@@ -26,14 +26,13 @@ var Sources = []func() datasource.DataSource{
 	templates.One, templates.All,
 }
 
-// ofConfigurations are attributes that say what the provider does with an object: no API
-// expectState them.
+// ofConfigurations are attributes for the provider's own behavior, which no API returns.
 var ofConfigurations = []string{"deletion_protection", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
-// ofCreates are attributes of pods and clusters that a create sets and no API returns.
+// ofCreates are attributes of pods and clusters that only a create sends and no API returns.
 var ofCreates = []string{"data_center_ids", "start_ssh", "start_jupyter"}
 
-// placement is what API v1 takes of a pod's machine, and returns of none.
+// placement are requirements on a pod's machine that API v1 accepts and doesn't return.
 var placement = []string{
 	"interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
 	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
@@ -44,7 +43,7 @@ var clusters = &kit.Source[cluster]{
 	Plural:  "clusters",
 	Omit:    slices.Concat([]string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
 	Filters: []string{"type"},
-	// Without what the pods alone show, which would be a call for each cluster.
+	// Read without the attributes that need a request for each cluster's pods.
 	Read: func(ctx context.Context, c *api.Client, m *cluster) error {
 		got, err := c.Clusters.Get(ctx, m.ID.ValueString())
 		if err != nil {
@@ -61,17 +60,17 @@ var pods = &kit.Source[pod]{
 	Omit:     slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
 	Masked:   []string{"env"},
 	Filters:  []string{"status", "cloud", "image"},
-	Only:     []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 tells these
+	Only:     []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 returns these
 }
 
 var endpoints = &kit.Source[endpoint]{
 	Complete: func(m *endpoint) { m.command().complete() },
 	Kind:     Endpoint,
 	Plural:   "endpoints",
-	Omit:     append([]string{"from_template"}, ofConfigurations...), // of an endpoint that the provider manages
+	Omit:     append([]string{"from_template"}, ofConfigurations...), // only for endpoints that the provider manages
 	Masked:   []string{"env"},
 	Filters:  []string{"type"},
-	Only:     []planrule.Only{{Version: api.V2, Attribute: "type"}}, // on API v1 a balancer looks like a queue
+	Only:     []planrule.Only{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
 }
 
 var networkVolumes = &kit.Source[networkVolume]{
@@ -109,7 +108,7 @@ var registryDelegations = &kit.Source[registryDelegation]{
 var accountKeys = &kit.Source[sshKeys]{
 	Kind:   SSHKeys,
 	Single: account,
-	Omit:   []string{"keep_others"}, // of a configuration
+	Omit:   []string{"keep_others"}, // only a configuration has it
 }
 
 var templates = &kit.Source[template]{

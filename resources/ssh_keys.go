@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// SSHKeys is gpucloud_ssh_keys: the account's SSH public keys, which are one document.
+// SSHKeys is gpucloud_ssh_keys: the account's SSH public keys, which form one document.
 var SSHKeys = &kit.Kind[sshKeys]{
 	Name:    "ssh_keys",
 	Title:   "list of SSH keys",
@@ -47,7 +47,7 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *sshKeys) error {
 		held := value.Strings(state.Keys)
-		if !state.KeepOthers.ValueBool() { // they were all keys, also those of others
+		if !state.KeepOthers.ValueBool() { // the resource managed all keys, including those of others
 			held = nil
 		}
 		got, err := c.SSHKeys.Edit(ctx, plan.edit(held))
@@ -63,7 +63,7 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	},
 }
 
-// account is the id of the document: there is one for each account.
+// account is the id of the document. Each account has one.
 const account = "account"
 
 var sshKeysSchema = schema.Schema{
@@ -86,11 +86,11 @@ var sshKeysSchema = schema.Schema{
 	},
 }
 
-// sshPublicKey: v2 document, UpdateSshKeysRequest.
+// Source: v2 document, UpdateSshKeysRequest.
 var sshPublicKey = rule[string]{
 	expects: "a public key as <type> <base64-key> [comment], such as ssh-ed25519 AAAA… me@example.com, without line breaks",
 	holds:   formRule(contract.SSHKey).holds,
-	secret:  true, // what is not a public key may be a private one
+	secret:  true, // somebody may paste a private key by mistake
 }
 
 type sshKeys struct {
@@ -99,8 +99,8 @@ type sshKeys struct {
 	KeepOthers types.Bool   `tfsdk:"keep_others"`
 }
 
-// planSSHKeys names the keys of others that a create would remove. Later ones show as a
-// difference of the refreshed state.
+// planSSHKeys lists the keys of others that a create would remove. Keys that are added later
+// appear as differences after a refresh.
 func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	if p.State != nil || p.API == nil || p.Version != api.V2 || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
 		return
@@ -111,7 +111,7 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 		return
 	}
 	own := value.Strings(p.Plan.Keys)
-	if len(own) < len(p.Plan.Keys.Elements()) { // some are not known yet
+	if len(own) < len(p.Plan.Keys.Elements()) { // some keys are still unknown
 		return
 	}
 	if others := without(got, own); len(others) > 0 {
@@ -120,8 +120,8 @@ func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
 	}
 }
 
-// edit makes the document hold the model's keys: in place of those that it held, beside
-// those of others where they stay.
+// edit replaces the keys that the model held with its new ones. With keep_others, the other
+// keys stay.
 func (m *sshKeys) edit(held []string) func(keys []string) []string {
 	own := sorted(value.Strings(m.Keys))
 	return func(keys []string) []string {
@@ -137,10 +137,11 @@ func (m *sshKeys) edit(held []string) func(keys []string) []string {
 	}
 }
 
-// flatten takes over the document, or what it has of the model's keys where others stay.
+// flatten copies the document into the model. With keep_others, it copies only the model's
+// keys.
 func (m *sshKeys) flatten(got []string) {
 	m.ID = types.StringValue(account)
-	if m.KeepOthers.IsNull() { // an import
+	if m.KeepOthers.IsNull() { // after an import
 		m.KeepOthers = types.BoolValue(false)
 	}
 	if m.KeepOthers.ValueBool() {
@@ -150,12 +151,12 @@ func (m *sshKeys) flatten(got []string) {
 	m.Keys = value.StringSet(got)
 }
 
-// without is keys less some of them.
+// without returns the keys that aren't in less.
 func without(keys, less []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(less, key) })
 }
 
-// shortKeys names keys by their type and comment.
+// shortKeys shortens keys to their type and comment.
 func shortKeys(keys []string) []string {
 	short := make([]string, len(keys))
 	for i, key := range keys {

@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// Template is gpucloud_template: the container settings of pods or serverless
-// workers.
+// Template is gpucloud_template: the container settings of pods or serverless workers.
 var Template = &kit.Kind[template]{
 	Name:    "template",
 	Title:   "template",
@@ -88,7 +87,6 @@ var Template = &kit.Kind[template]{
 	},
 }
 
-// templateOnly: see planrule.Only.
 var templateOnly = ofTemplate.only()
 
 const keptOnV1 = " If omitted, an imported template, and any on API v1, keeps its value."
@@ -161,7 +159,6 @@ type template struct {
 	Private templatePrivate `tfsdk:"-"`
 }
 
-// templatePrivate is the template's private state.
 type templatePrivate struct {
 	EnvWO envDigests
 }
@@ -181,14 +178,14 @@ type persistentMount struct {
 	Path types.String `tfsdk:"path"`
 }
 
-// minPersistent is the least size of a persistent mount in GB on API v2.
+// minPersistent is the smallest size of a persistent mount in GB on API v2.
 var minPersistent = int64(*ofTemplate.at("mounts.persistent.size").V2.Min)
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
 	category := types.StringValue(contract.Default[string](ofTemplate.at("category").V2))
 	serverless := types.BoolValue(contract.Default[bool](ofTemplate.at("serverless").V2))
-	if p.State != nil && (p.Version != api.V2 || !p.Created) { // elsewhere a change replaces it
+	if p.State != nil && (p.Version != api.V2 || !p.Created) { // otherwise a change replaces it
 		category, serverless = p.State.Category, p.State.Serverless
 	}
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
@@ -224,8 +221,8 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 	recordPlannedTemplate(ctx, p)
 }
 
-// immutableOf lists the planned changes that the version can't make in place:
-// what it refuses, and what only the other version has.
+// immutableOf returns the planned changes that the version can't make in place, including those
+// of attributes that only the other version has.
 func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
 	out := p.Unreachable(ctx, templateOnly)
 	if p.Version == api.V1 {
@@ -241,9 +238,8 @@ func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
 	return out
 }
 
-// linkedEndpoints names the endpoints that the API shows to be linked to the
-// template. Only v1 shows the link; on v2 an endpoint is a copy and none is
-// found.
+// linkedEndpoints names the endpoints that are linked to the template. Only v1 has links: on v2
+// an endpoint is a copy, and the list is empty.
 func linkedEndpoints(ctx context.Context, p *planrule.Plan[template], attribute string) (names []string) {
 	endpoints, err := p.API.Endpoints.List(ctx)
 	if err != nil {
@@ -310,8 +306,8 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	return err
 }
 
-// boolOr is what the version returned, else what the state knows. After an
-// import on a version that can't tell it is the schema's default.
+// boolOr returns the version's value, or else the state's, or else (after an import) the
+// schema's default.
 func boolOr(got *bool, prior types.Bool, otherwise bool) types.Bool {
 	switch {
 	case got != nil:
@@ -322,8 +318,7 @@ func boolOr(got *bool, prior types.Bool, otherwise bool) types.Bool {
 	return prior
 }
 
-// keepPorts is got, or null where the state has none and the server filled in
-// the ports that v1 gives to a template without any.
+// keepPorts returns got, or null if the state has no ports and v1 added its defaults.
 func keepPorts(prior types.Set, got []string) types.Set {
 	if len(prior.Elements()) == 0 && areDefaultPorts(got) {
 		got = nil

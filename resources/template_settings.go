@@ -12,14 +12,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// templateSettings are what workers get from a template, in one form for all
-// sources: the API, a plan, or an endpoint's copy. A private state
-// holds them: of what may be a secret it has digests alone.
+// templateSettings are the settings that workers get from a template, in one form for all
+// sources: the API, a plan, or an endpoint's copy. A private state stores them, so values that
+// may be secrets are digests.
 type templateSettings struct {
 	Image      string
 	Args       string            // digest of the start command
-	Entrypoint string            // digest of it without the cmd
-	Cmd        string            // digest of it without the entrypoint
+	Entrypoint string            // digest of the start command without the cmd
+	Cmd        string            // digest of the start command without the entrypoint
 	Disk       int64             // GB
 	Env        map[string]string // digests
 	Ports      []string          // sorted
@@ -27,15 +27,14 @@ type templateSettings struct {
 	CUDA       []string // sorted
 	Serverless bool
 
-	// OpenPorts: the template asks for none, and the server may have given it
-	// those of version 1.
+	// OpenPorts: the template has no ports, and API v1 may have added its defaults.
 	OpenPorts bool
 	// OpenCUDA: API v1 returns no CUDA versions of a template.
 	OpenCUDA bool
-	// Unknown are the attributes that are known once Terraform applies.
+	// Unknown are the attributes that are unknown until apply.
 	Unknown []string
 
-	command *startcmd.Command // nil from a private state
+	command *startcmd.Command // nil if read from a private state
 }
 
 func settingsOf(c *api.Client, t api.Template) templateSettings {
@@ -50,7 +49,7 @@ func settingsOf(c *api.Client, t api.Template) templateSettings {
 	return s
 }
 
-// settingsOfCopy are those that an endpoint has, as the API shows it.
+// settingsOfCopy returns the settings of an endpoint as the API returns it.
 func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 	s := settingsOfContainer(c, *e.Container)
 	s.CUDA = cudaVersionsOf(e)
@@ -76,12 +75,12 @@ func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 }
 
 func (s *templateSettings) setCommand(c *api.Client, of api.Command) {
-	command, _ := of.Meaning() // what can't be split is one word
+	command, _ := of.Meaning() // text that can't be split is one word
 	s.command, s.Args = &command, c.Digest(command.String())
 	s.Entrypoint, s.Cmd = c.Digest(startcmd.Command{Entrypoint: command.Entrypoint}.String()), c.Digest(startcmd.Command{Cmd: command.Cmd}.String())
 }
 
-// restOf is the digest of what a pod or endpoint leaves to the template.
+// restOf returns the digest of the command parts that a pod or endpoint leaves to the template.
 func (s *templateSettings) restOf(c *api.Client, own command) string {
 	switch entrypoint, cmd := own.owned(); {
 	case entrypoint && cmd:
@@ -104,8 +103,8 @@ func cudaVersionsOf(e api.Endpoint) []string {
 // templateAttributes are the attributes of a template that its settings hold.
 var templateAttributes = slices.Concat(commandAttributes, []string{"image", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"})
 
-// recordPlannedTemplate records the settings that this run plans to change, for the
-// endpoints that follow the template and are planned after it.
+// recordPlannedTemplate records the planned settings for the endpoints that follow the
+// template, which are planned later.
 func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	id := p.State.ID.ValueString()
 	changes := func(attribute string) bool { return p.Changes(ctx, attribute) }
@@ -116,9 +115,9 @@ func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	}
 }
 
-// plannedTemplate returns the settings that this run plans for a template, or nil if it
-// doesn't change them. Terraform runs a process for each configuration of a provider: the
-// changes of another one (an alias) are seen in the next run.
+// plannedTemplate returns the settings that this run plans for a template, or nil if it doesn't
+// change them. Each provider configuration is a process of its own: changes of another one (an
+// alias) are visible in the next run.
 func plannedTemplate[M any](p *planrule.Plan[M], id types.String) *templateSettings {
 	planned, _ := p.Templates.Load(id.ValueString())
 	settings, _ := planned.(*templateSettings)
@@ -138,7 +137,7 @@ func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSe
 			s.Unknown = append(s.Unknown, a)
 		}
 	}
-	// A write-only value may be another one when it is applied.
+	// A write-only value may differ at apply.
 	switch known := p.State.Private.EnvWO; {
 	case p.Plan.sends(&p.State.writeOnlyEnv), p.State.changedElsewhere(known), len(known.Values) > 0 && known.Key != p.API.Digest(""):
 		s.Unknown = append(s.Unknown, "env")
@@ -148,8 +147,8 @@ func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSe
 	return s
 }
 
-// digests stand for the values of an environment, which may be secrets: enough
-// to see which variable differs.
+// digests replaces the values of an environment, which may be secrets, with digests, to show
+// which variable differs.
 func digests(c *api.Client, env map[string]string) map[string]string {
 	out := make(map[string]string, len(env))
 	for name, v := range env {
@@ -158,8 +157,7 @@ func digests(c *api.Client, env map[string]string) map[string]string {
 	return out
 }
 
-// areDefaultPorts tells whether these are the ports that API v1 gives to a template
-// without any.
+// areDefaultPorts reports whether these are the default ports of API v1.
 func areDefaultPorts(ports []string) bool {
 	return slices.Equal(sorted(ports), []string{"22/tcp", "8888/http"})
 }

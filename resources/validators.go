@@ -20,10 +20,10 @@ import (
 
 // rule is a validator of one known value.
 type rule[T any] struct {
-	expects string // "a port such as …": after "expected"
+	expects string // completes "expected …": "a port such as …"
 	holds   func(T) bool
-	show    func(T) string // for the error; nil: the value itself
-	secret  bool           // the error does not repeat the value
+	show    func(T) string // formats the value for the error; nil shows the value itself
+	secret  bool           // the error doesn't contain the value
 }
 
 func (r rule[T]) Description(context.Context) string         { return "expected " + r.expects }
@@ -63,10 +63,9 @@ func refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", diagnostics.Name(at), expects, got))
 }
 
-// nonEmpty: an empty string is neither a name nor an id.
 var nonEmpty = rule[string]{expects: "at least one character", holds: func(s string) bool { return s != "" }}
 
-// characters bounds the length of a string.
+// characters limits the length of a string.
 func characters(low, high int) rule[string] {
 	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
 	return rule[string]{expects: fmt.Sprintf("%d to %d characters", low, high), show: count, holds: func(s string) bool {
@@ -75,7 +74,7 @@ func characters(low, high int) rule[string] {
 	}}
 }
 
-// oneOf takes at least two values.
+// oneOf needs at least two values.
 func oneOf(values ...string) rule[string] {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -92,7 +91,7 @@ func between(low, high int64) rule[int64] {
 	return rule[int64]{expects: fmt.Sprintf("%d to %d", low, high), holds: func(n int64) bool { return low <= n && n <= high }}
 }
 
-// in says the unit of a number.
+// in adds the unit of a number to the error.
 func (r rule[T]) in(unit string) rule[T] {
 	if unit != "" {
 		r.expects += " " + unit
@@ -104,31 +103,31 @@ func atLeast[T int64 | float64](low T) rule[T] {
 	return rule[T]{expects: fmt.Sprint("at least ", low), holds: func(n T) bool { return n >= low }}
 }
 
-// notHuge bounds a number for which the API states no maximum. A million is more than any
-// cloud has of what is counted, and as a size in GB it is a petabyte.
+// notHuge limits a number for which the API documents no maximum. A million is more than any
+// cloud has of the counted things, and a petabyte as a size in GB.
 func notHuge[T int64 | float64]() rule[T] {
 	const most = 1_000_000
 	return rule[T]{expects: fmt.Sprint("at most ", most), holds: func(n T) bool { return n <= most }}
 }
 
-// variableName and variableValue: what the environment of a process can hold.
+// The environment of a process can't contain other names and values.
 var (
 	variableName  = rule[string]{expects: "a name of at least one character, without = and NUL", holds: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
 	variableValue = rule[string]{expects: "a value without NUL characters", holds: func(s string) bool { return !strings.Contains(s, "\x00") }, secret: true}
 )
 
-// imageReference refuses what no container engine takes for a reference. Capitals, of
-// which the grammar has none in a repository, are left to the deployment.
+// imageReference rejects text that no container engine accepts as a reference. It accepts upper
+// case, which the grammar forbids in repositories, and leaves the decision to the deployment.
 var imageReference = rule[string]{expects: "the reference of a container image, such as ghcr.io/acme/worker:1.2", holds: func(s string) bool {
 	_, err := reference.ParseNormalizedNamed(strings.ToLower(s))
 	return !errors.Is(err, reference.ErrReferenceInvalidFormat)
 }}
 
-// powerOfTwo: v2 document, BaseCpuConfig.
+// Source: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
 
-// noNulls refuses null in a collection: no API has it, and Terraform doesn't
-// let a provider plan the collection without.
+// noNulls rejects null in a collection: no API accepts it, and Terraform doesn't let a provider
+// remove it from a plan.
 type noNulls struct{}
 
 func (noNulls) Description(context.Context) string         { return "no element may be null" }
@@ -157,7 +156,7 @@ func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics)
 	}
 }
 
-// someElements refuses a list or set that is empty.
+// someElements rejects an empty list or set.
 type someElements struct{}
 
 func (someElements) Description(context.Context) string { return "expected at least one element" }
@@ -179,8 +178,8 @@ func noElements(at tfpath.Path, configured attr.Value, count int, diags *diag.Di
 	}
 }
 
-// unique refuses a list that has an element more than once. An element that is
-// not wholly known may turn out to be another one.
+// unique rejects repeated elements of a list. Elements that aren't fully known are skipped,
+// because they may become distinct.
 type unique struct{}
 
 func (unique) Description(context.Context) string { return "expected no element more than once" }

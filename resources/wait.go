@@ -19,13 +19,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// An apply can wait for what a create or update leads to. It reports progress in the log,
-// and ends with an error that says what is missing, with the last lines of the log of
-// what was waited for.
+// An apply can wait for the effects of a create or update. It logs its progress. If it fails,
+// the error says what is missing and quotes the last lines of the log of the pod or worker.
 
 const defaultWait = 10 * time.Minute
 
-// timeouts bounds the waits of an object.
+// timeouts limits the waits of an object.
 type timeouts struct {
 	Create types.String `tfsdk:"create"`
 	Update types.String `tfsdk:"update"`
@@ -46,7 +45,7 @@ var duration = rule[string]{expects: "a duration above 0 in hours, minutes and s
 	return err == nil && d > 0
 }}
 
-// waitTime is how long a create or an update may wait.
+// waitTime returns how long a create or update may wait.
 func waitTime(ctx context.Context, from types.Object, creating bool) time.Duration {
 	bounds, err := value.As[timeouts](ctx, from)
 	if err != nil || bounds == nil {
@@ -62,11 +61,11 @@ func waitTime(ctx context.Context, from types.Object, creating bool) time.Durati
 	return defaultWait
 }
 
-// progress is what a poll of an object found.
+// progress is the result of polling an object.
 type progress struct {
 	done     bool
-	hopeless bool   // it can't become done any more
-	failing  bool   // it can, but more time alone doesn't help
+	hopeless bool   // it can never become done
+	failing  bool   // it may become done, but not by waiting alone
 	text     string // "it is PROVISIONING: no GPU is free"
 }
 
@@ -75,9 +74,9 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// await polls until the object is done. It repeats a poll that fails, also while the
-// deployment can't be reached. Its error has the text of the last complete poll, and
-// what logTail returns. The limit doesn't cut the first poll short.
+// await polls until the object is done. It repeats a failed poll, even if the deployment can't
+// be reached. Its error contains the text of the last complete poll and the result of logTail.
+// The limit doesn't interrupt the first poll.
 func await(ctx context.Context, c *api.Client, what string, limit time.Duration, poll func(context.Context) (progress, error), logTail func(context.Context) string) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -92,7 +91,7 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", what, err)
 		case isRefused(err):
 			return fmt.Errorf("waiting for %s: %w", what, err)
-		case err != nil && bounded.Err() != nil && previous != "": // cut short
+		case err != nil && bounded.Err() != nil && previous != "": // the limit interrupted the poll
 			found.text = previous
 		case err != nil:
 			found.text = err.Error()
@@ -121,15 +120,14 @@ func await(ctx context.Context, c *api.Client, what string, limit time.Duration,
 	}
 }
 
-// isRefused reports whether the deployment answers each request with the same error, such
-// as 401. A deployment that can't be reached doesn't.
+// isRefused reports whether the deployment answers every request with the same error, such as
+// 401.
 func isRefused(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && e.DeploymentWide && e.Status != 0
 }
 
-// awaitedCreate adds to the error of a create that has waited in vain what the next apply
-// does.
+// awaitedCreate adds to the error of a failed wait what the next apply does.
 func awaitedCreate(err error) error {
 	if err == nil || api.IsNotFound(err) {
 		return err
@@ -139,7 +137,7 @@ func awaitedCreate(err error) error {
 
 const lastLines = 20
 
-// quoteLog shows the last lines of a log.
+// quoteLog quotes the last lines of a log.
 func quoteLog(lines []api.LogLine, err error, whose string) string {
 	switch {
 	case err != nil:
@@ -154,7 +152,7 @@ func quoteLog(lines []api.LogLine, err error, whose string) string {
 	return text
 }
 
-// podWait is what an apply of a pod waits for.
+// podWait is the condition that an apply of a pod waits for.
 type podWait struct {
 	Running types.Bool  `tfsdk:"running"`
 	Port    types.Int64 `tfsdk:"port"`
@@ -174,7 +172,7 @@ var podWaitAttribute = schema.SingleNestedAttribute{
 	},
 }
 
-// awaitPod waits for what the model says, and takes over what the pod has by then.
+// awaitPod waits for the model's condition, and then updates the model.
 func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error {
 	wait, err := value.As[podWait](ctx, m.WaitFor)
 	if err != nil || wait == nil || !wait.Running.ValueBool() && wait.Port.IsNull() {
@@ -205,7 +203,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 	return err
 }
 
-// podProgress tells how far a pod is. On API v1 a pod that runs shows its ports.
+// podProgress returns the progress of a pod. On API v1, a running pod has its ports.
 func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 	text := "it is " + got.Status
 	if got.Reason != nil && *got.Reason != "" {
@@ -229,13 +227,13 @@ func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 		if err != nil {
 			return progress{text: fmt.Sprintf("it is RUNNING, and %s does not accept connections", address)}
 		}
-		_ = connection.Close() // it was only tried
+		_ = connection.Close() // only tests the connection
 		return progress{done: true}
 	}
 	return progress{text: fmt.Sprintf("it is RUNNING, and port %d is not published", port.ValueInt64())}
 }
 
-// endpointWait is what an apply of an endpoint waits for.
+// endpointWait is the condition that an apply of an endpoint waits for.
 type endpointWait struct {
 	Rollout types.Bool `tfsdk:"rollout"`
 	Worker  types.Bool `tfsdk:"worker"`
@@ -251,7 +249,7 @@ var endpointWaitAttribute = schema.SingleNestedAttribute{
 	},
 }
 
-// awaitEndpoint waits for what the model says.
+// awaitEndpoint waits for the model's condition.
 func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bool) error {
 	wait, err := value.As[endpointWait](ctx, m.WaitFor)
 	if err != nil || wait == nil || !wait.Rollout.ValueBool() && !wait.Worker.ValueBool() {
@@ -259,7 +257,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 	}
 	id := m.ID.ValueString()
 	limit := waitTime(ctx, m.Timeouts, creating)
-	var shown api.Worker // the one that the progress tells of
+	var shown api.Worker // the worker that the progress describes
 	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id, shown) }
 	if wait.Rollout.ValueBool() {
 		err := await(ctx, c, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
@@ -280,7 +278,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 		}
 		w, err := c.EndpointWorkers(ctx, id)
 		s := w.Summary
-		if next := workerToShow(w.Workers); reasonOf(next) != "" || reasonOf(shown) == "" { // its successor may not have failed yet
+		if next := workerToShow(w.Workers); reasonOf(next) != "" || reasonOf(shown) == "" { // a newer worker may not have failed yet
 			shown = next
 		}
 		text := fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", s.Initializing, s.Throttled, s.Unhealthy)
@@ -291,8 +289,8 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 	}, last)
 }
 
-// workerToShow returns the worker that tells most of why none is ready: one that is
-// unhealthy, then one with a reason, then one that is not ready.
+// workerToShow returns the worker that best explains why none is ready: an unhealthy one, or
+// else one with a reason, or else one that isn't ready.
 func workerToShow(workers []api.Worker) (shown api.Worker) {
 	rank := func(w api.Worker) int {
 		switch {
@@ -322,8 +320,8 @@ func reasonOf(w api.Worker) string {
 	return "worker " + w.ID + ": " + *w.Reason
 }
 
-// lastOfWorkers quotes the log of the worker that was shown. If that one is gone, it
-// quotes another one's, with its reason.
+// lastOfWorkers quotes the log of the shown worker. If it is gone, it quotes another one's,
+// with its reason.
 func lastOfWorkers(ctx context.Context, c *api.Client, id string, shown api.Worker) string {
 	if c.Version == api.V1 {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// clusterWait is what an apply of a cluster waits for.
+// clusterWait is the condition that an apply of a cluster waits for.
 type clusterWait struct {
 	Running types.Bool `tfsdk:"running"`
 }
@@ -26,7 +26,7 @@ var clusterWaitAttribute = schema.SingleNestedAttribute{
 	},
 }
 
-// awaitCluster waits for what the model says, and takes over what the cluster has by then.
+// awaitCluster waits for the model's condition, and then updates the model.
 func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool) error {
 	wait, err := value.As[clusterWait](ctx, m.WaitFor)
 	if err != nil || wait == nil || !wait.Running.ValueBool() {
@@ -37,7 +37,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 		return err
 	}
 	id, want := m.ID.ValueString(), compute.PodCount.ValueInt64()
-	var behind api.Pod // one that does not run
+	var behind api.Pod // a pod that doesn't run
 	err = await(ctx, c, "the pods of cluster "+id+" to run", waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		members, err := c.Clusters.Pods(ctx, id)
 		if err != nil {
@@ -63,8 +63,8 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 	return m.flatten(ctx, got)
 }
 
-// clusterProgress tells how far the pods of a cluster are, and names one that does not
-// run: before all others one that has ended.
+// clusterProgress returns the progress of a cluster's pods and one pod that doesn't run,
+// preferably one that has ended.
 func clusterProgress(ctx context.Context, members []api.Pod, want int64) (found progress, behind api.Pod) {
 	running := int64(0)
 	for _, member := range members {
