@@ -4,10 +4,10 @@ const pageOfBatches = "changes of November 2026: batch jobs"
 
 // batch is the summary of a batch.
 var batch = rows(Jobs, "batch", pageOfBatches,
-	f("id", "string", Read, must(Read)),
+	f("id", "string", Read, required(Read)),
 	f("endpointId", "string", Read),
 	f("name", "string", Read, note("chosen by this project; only if set")),
-	f("status", "string", Read, must(Read), oneOf("DRAFT", "FINALIZED", "FAILED", "CANCELLED"), note("finished if requestCompleted + requestFailed = requestTotal")),
+	f("status", "string", Read, required(Read), oneOf("DRAFT", "FINALIZED", "FAILED", "CANCELLED"), note("finished if requestCompleted + requestFailed = requestTotal")),
 	f("requestTotal", "integer", Read, atLeast(0)),
 	f("requestInProgress", "integer", Read, atLeast(0)),
 	f("requestCompleted", "integer", Read, atLeast(0)),
@@ -16,14 +16,14 @@ var batch = rows(Jobs, "batch", pageOfBatches,
 	f("requestIds", "[]string", Read, note("chosen by this project; the requests just added")),
 )
 
-// batchPage are the members of a page.
+// batchPage returns the members of a page.
 func batchPage(list, text string) []Field {
 	return []Field{
-		f(list, "[]object", Read, must(Read), note(text)),
-		f("total", "integer", Read, must(Read), atLeast(0)),
-		f("offset", "integer", Read, must(Read), atLeast(0)),
-		f("limit", "integer", Read, must(Read), between(1, 1000)),
-		f("hasMore", "boolean", Read, must(Read)),
+		f(list, "[]object", Read, required(Read), note(text)),
+		f("total", "integer", Read, required(Read), atLeast(0)),
+		f("offset", "integer", Read, required(Read), atLeast(0)),
+		f("limit", "integer", Read, required(Read), between(1, 1000)),
+		f("hasMore", "boolean", Read, required(Read)),
 	}
 }
 

@@ -25,30 +25,30 @@ var networkVolumeBillingV1 = rows(V1, "networkVolumeBilling", "v1 document: Netw
 
 var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 
-// billed is the table of an answer of billing: its records, one for each bucket
-// and, where there is an id, for each resource; and what the query was and came to.
+// billed returns the fields of a billing response: a record per bucket and, if the kind has
+// ids, per resource; the query; and the total.
 func billed(resource, record, id, unique string, amounts ...string) []Field {
 	source := "v2 document: " + record
 	fields := []Field{
-		f("records", "[]object", Read, must(Read), from("v2 document: List"+record+"Response"), note("by time")),
-		f("records[].startTime", "string", Read, must(Read), note("RFC 3339, inclusive")),
-		f("records[].endTime", "string", Read, must(Read), note("RFC 3339, exclusive")),
+		f("records", "[]object", Read, required(Read), from("v2 document: List"+record+"Response"), note("by time")),
+		f("records[].startTime", "string", Read, required(Read), note("RFC 3339, inclusive")),
+		f("records[].endTime", "string", Read, required(Read), note("RFC 3339, exclusive")),
 	}
 	metadata := []Field{
-		f("metadata", "object", Read, must(Read)),
-		f("metadata.query", "object", Read, must(Read), note("the resolved window")),
-		f("metadata.query.startTime", "string", Read, must(Read)),
-		f("metadata.query.endTime", "string", Read, must(Read)),
-		f("metadata.query.bucketSize", "string", Read, must(Read), oneOf(bucketSizes...)),
-		f("metadata.recordCount", "integer", Read, must(Read), note("buckets times resources")),
-		f("metadata.totals", "object", Read, must(Read), note("of all records")),
+		f("metadata", "object", Read, required(Read)),
+		f("metadata.query", "object", Read, required(Read), note("the resolved window")),
+		f("metadata.query.startTime", "string", Read, required(Read)),
+		f("metadata.query.endTime", "string", Read, required(Read)),
+		f("metadata.query.bucketSize", "string", Read, required(Read), oneOf(bucketSizes...)),
+		f("metadata.recordCount", "integer", Read, required(Read), note("buckets times resources")),
+		f("metadata.totals", "object", Read, required(Read), note("of all records")),
 	}
 	if id != "" {
-		fields = append(fields, f("records[]."+id, "string", Read, must(Read)))
-		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the filter, if any")), f("metadata."+unique, "integer", Read, must(Read)))
+		fields = append(fields, f("records[]."+id, "string", Read, required(Read)))
+		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the filter, if any")), f("metadata."+unique, "integer", Read, required(Read)))
 	}
 	for _, amount := range amounts {
-		facts := []fact{must(Read), unit("USD")}
+		facts := []fact{required(Read), unit("USD")}
 		if strings.HasSuffix(strings.ToLower(amount), "feeamount") {
 			facts = append(facts, note("deprecated: always 0 (changes of November 2026)"))
 		}

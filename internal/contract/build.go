@@ -3,8 +3,8 @@ package contract
 const documentOfBuilds = "changes of November 2026: builds"
 
 var buildV2 = rows(V2, "build", documentOfBuilds,
-	f("id", "string", Read, must(Read)),
-	f("status", "string", Read, must(Read), known([]string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"})),
+	f("id", "string", Read, required(Read)),
+	f("status", "string", Read, required(Read), known([]string{"PENDING", "BUILDING", "UPLOADING", "TESTING", "COMPLETED", "FAILED", "CANCELLED", "TEST_FAILED"})),
 	f("commitHash", "string", Read, nullable),
 	f("commitMessage", "string", Read, nullable),
 	f("branch", "string", Read, nullable),

@@ -1,8 +1,7 @@
 // Package contract is the specification as data: what the two management APIs and the
-// job API accept and answer. The provider, the client and the jobrunner read their
-// types, bounds, defaults and choices from it, and docs/reference/contract.md is printed from it.
-// It imports nothing of this module. The conformance suite doesn't import it: the suite's
-// own table judges what is made from this one.
+// job API accept and return. The provider, the client and the jobrunner read types, bounds
+// and defaults from it, and docs/reference/contract.md is printed from it. It imports nothing
+// of this module. The conformance suite has its own table, so that it can find faults of this one.
 package contract
 
 import (
@@ -21,20 +20,20 @@ const (
 	Jobs API = "jobs" // job API, paths after {queue_url}/v2/{endpoint_id}
 )
 
-// Operation is one method on one path.
+// Operation is a method on a path.
 type Operation struct {
 	API      API
 	Method   string
 	Path     string // with {name} parameters
 	Query    []string
-	Resource string // Field.Resource of its bodies, "" where it has none
+	Resource string // Field.Resource of its bodies, or ""
 	Success  []int
 	Errors   []int
 	Source   string // section of the description, or document and schema
-	Note     string // the choice made where sources differ or are silent
+	Note     string // the choice if sources differ or are silent
 }
 
-// Use tells in which bodies a field stands.
+// Use is a set of bodies.
 type Use uint8
 
 const (
@@ -44,63 +43,62 @@ const (
 )
 
 // Field is one member of a body, named by its path in it ("workers.idleTimeout",
-// "cpu[].vcpuCount"). A member whose facts differ between bodies has a row for
-// each, with uses that don't overlap.
+// "cpu[].vcpuCount"). A member whose rules differ between bodies has a row for
+// each; their uses don't overlap.
 type Field struct {
 	API      API
 	Resource string // "template", "networkVolume", "registryAuth", "endpoint", "job", "gpuType", …
 	Path     string
 	Type     string   // string, integer, number, boolean, object, map, array, any
-	Items    string   // type of the elements of an array or map
-	Same     []string // of v1: paths of the same member in v2, none if it has the same path or v2 lacks it
+	Items    string   // type of an array's or map's elements
+	Same     []string // paths in v2 of a v1 member; nil if the path is the same or v2 lacks it
 	Use      Use
-	Required Use      // in which bodies it must stand, if the object around it does
-	Default  string   // what a create body without it means, as JSON text; "" where none is stated
-	Min, Max *float64 // of a number; of the length for a string or array
-	OrZero   bool     // 0 is accepted outside of the bounds and means never set
-	Enum     []string // values, of the elements for an array
-	Open     bool     // Enum lists what is known; other values are accepted
-	Form     *Form    // of a string, or of the elements of an array
-	Nullable bool     // in a request null is as if the member were absent, or clears a reference
-	Unique   bool     // no element stands twice in an array
+	Required Use      // bodies that must have it if they have the object around it
+	Default  string   // value in a create body that omits it, as JSON text, or ""
+	Min, Max *float64 // of a number, or of a string's or array's length
+	OrZero   bool     // 0 is accepted although it is out of bounds; it means never set
+	Enum     []string // values, or an array's elements
+	Open     bool     // values outside Enum are accepted
+	Form     *Form    // of a string, or of an array's elements
+	Nullable bool     // null in a request equals absent, or clears a reference
+	Unique   bool     // an array without duplicates
 	Power2   bool     // a power of two
-	Secret   bool     // no answer and no log shows it
-	Clear    string   // what an update sends to unset it, as JSON text, "" if it can't be unset
+	Secret   bool     // responses and logs never show it
+	Clear    string   // value that unsets it in an update, as JSON text; "" if it can't be unset
 	Unit     string   // GB, s, ms, …
 	Source   string
 	Note     string
 }
 
-// In reports whether the field stands in a body of use u.
+// In reports whether the field is in a body of use u.
 func (f Field) In(u Use) bool { return f.Use&u != 0 }
 
 // RequiredIn reports whether a body of use u must have the field.
 func (f Field) RequiredIn(u Use) bool { return f.Required&u != 0 }
 
-// Closed reports whether no value but those of Enum is accepted.
+// Closed reports whether only the values of Enum are accepted.
 func (f Field) Closed() bool { return len(f.Enum) > 0 && !f.Open }
 
-// Element returns the field that an element of a list is.
+// Element returns the field of an array's elements.
 func (f Field) Element() *Field {
 	return &Field{API: f.API, Resource: f.Resource, Path: f.Path + "[]", Type: f.Items, Use: f.Use, Enum: f.Enum, Open: f.Open, Form: f.Form}
 }
 
-// Choice is a difference between sources, or a silence of all of them, with
-// what this project does about it.
+// Choice is what this project does if sources differ or are silent.
 type Choice struct {
 	Topic   string
 	Sources string
 	Chosen  string
 }
 
-// Body is a body of a resource: that of a create, of an update, or of an answer.
+// Body is a resource's body of a create, an update or a response.
 type Body struct {
 	API      API
 	Resource string
 	Use      Use
 }
 
-// bodies finds the fields of every body by their paths.
+// bodies has the fields of every body by path.
 var bodies = sync.OnceValue(func() map[Body]map[string]*Field {
 	all := map[Body]map[string]*Field{}
 	for i := range Fields {
@@ -122,8 +120,8 @@ var bodies = sync.OnceValue(func() map[Body]map[string]*Field {
 // At returns the field at a path, nil if the body doesn't have it.
 func (b Body) At(path string) *Field { return bodies()[b][path] }
 
-// Clearing returns the values that unset the members of an object in the body, by their
-// names. The object is at a path that is "" or ends with a dot.
+// Clearing returns the values that unset the members of an object in the body, by name.
+// object is the object's path, "" or ending with a dot.
 func (b Body) Clearing(object string) map[string]string {
 	out := map[string]string{}
 	for path, f := range bodies()[b] {
@@ -134,10 +132,10 @@ func (b Body) Clearing(object string) map[string]string {
 	return out
 }
 
-// Exists reports whether an operation carries the body.
+// Exists reports whether an operation has the body.
 func (b Body) Exists() bool { return bodies()[b] != nil }
 
-// Neutral returns the member's paths in v2, or that in v1 if only v1 has it.
+// Neutral returns the member's paths in v2, or its v1 path if only v1 has it.
 func (f Field) Neutral() []string {
 	if f.Same != nil {
 		return f.Same
@@ -151,7 +149,7 @@ type Setting struct {
 	V1, V2 *Field // nil: no request of the version sets it
 }
 
-// settings are the settings of each resource, in the order of the table, v2 first.
+// settings has the settings of each resource in table order, v2 first.
 var settings = sync.OnceValue(func() map[string][]*Setting {
 	all := map[string][]*Setting{}
 	for _, api := range []API{V2, V1} {
@@ -178,10 +176,10 @@ var settings = sync.OnceValue(func() map[string][]*Setting {
 	return all
 })
 
-// Settings returns what requests can set of a resource.
+// Settings returns the settings of a resource.
 func Settings(resource string) []*Setting { return settings()[resource] }
 
-// SettingAt returns the setting at a neutral path. It panics if there is none.
+// SettingAt returns the setting at a neutral path. It panics if it doesn't exist.
 func SettingAt(resource, path string) *Setting {
 	for _, s := range Settings(resource) {
 		if s.Path == path {
@@ -199,8 +197,8 @@ func (s *Setting) Field() *Field {
 	return s.V1
 }
 
-// Only returns the one version that has the setting, "" if both have it or if the
-// resource exists in one version only.
+// Only returns the version that has the setting, or "" if both have it or only one version
+// has the resource.
 func (s *Setting) Only() API {
 	f := s.Field()
 	both := (Body{V1, f.Resource, Create}).Exists() && (Body{V2, f.Resource, Create}).Exists()
@@ -212,7 +210,7 @@ func (s *Setting) Only() API {
 	}
 }
 
-// Of returns the field that a request sets at a path. It panics if there is none.
+// Of returns the field of a request at a path. It panics if it doesn't exist.
 func Of(api API, resource, path string) *Field {
 	for _, use := range []Use{Create, Update} {
 		if f := (Body{api, resource, use}).At(path); f != nil {
@@ -251,13 +249,12 @@ func Defaults(api API, resource string) []byte {
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		panic(err) // a default isn't JSON, which the tests find
+		panic(err) // a default isn't JSON; tests check that
 	}
 	return text
 }
 
-// FieldsOf returns the fields of a resource in an API that stand in a body of
-// use u, in the order of the table.
+// FieldsOf returns the fields of a resource's body of use u in table order.
 func FieldsOf(api API, resource string, u Use) []Field {
 	return fieldsOf(Fields, api, resource, u)
 }
@@ -272,7 +269,7 @@ func fieldsOf(fields []Field, api API, resource string, u Use) []Field {
 	return out
 }
 
-// Resources returns the resources that the table has fields for, sorted.
+// Resources returns the resources that have fields, sorted.
 func Resources(api API) []string {
 	var out []string
 	for _, f := range Fields {

@@ -15,7 +15,7 @@ func (f Field) String() string {
 	return fmt.Sprintf("%s %s %s (%s)", f.API, f.Resource, f.Path, strings.ReplaceAll(usesOf(f), `\`, ""))
 }
 
-// pattern returns the regular expression of a field, "" if it has none.
+// pattern returns the regular expression of a field, or "".
 func pattern(f Field) string {
 	if f.Form == nil {
 		return ""
@@ -52,22 +52,22 @@ func TestFieldsAreWellFormed(t *testing.T) {
 			t.Errorf("%v: type %q with elements %q", f, f.Type, f.Items)
 		}
 		if f.Use == 0 || f.Required&^f.Use != 0 {
-			t.Errorf("%v: required in a body that it is not in", f)
+			t.Errorf("%v: required in a body without it", f)
 		}
 		if f.Default != "" && !f.In(Create) {
-			t.Errorf("%v: a default, but in no create body", f)
+			t.Errorf("%v: has a default but is in no create body", f)
 		}
 		if f.Default != "" && f.RequiredIn(Create) {
-			t.Errorf("%v: required and with a default", f)
+			t.Errorf("%v: is required and has a default", f)
 		}
 		if f.Min != nil && f.Max != nil && *f.Min > *f.Max {
-			t.Errorf("%v: from %v to %v is empty", f, *f.Min, *f.Max)
+			t.Errorf("%v: empty bounds, %v to %v", f, *f.Min, *f.Max)
 		}
 		if (f.Min != nil || f.Max != nil) && !slices.Contains([]string{"integer", "number", "string", "array"}, f.Type) {
 			t.Errorf("%v: bounds on a %s", f, f.Type)
 		}
 		if f.OrZero && (f.Min == nil || *f.Min <= 0) {
-			t.Errorf("%v: 0 is within its bounds already", f)
+			t.Errorf("%v: 0 is within its bounds, so OrZero is superfluous", f)
 		}
 		if f.Open && len(f.Enum) == 0 {
 			t.Errorf("%v: an open list without a value", f)
@@ -82,7 +82,7 @@ func TestFieldsAreWellFormed(t *testing.T) {
 	}
 }
 
-// checkValueForms looks at the known values, the pattern and the default.
+// checkValueForms checks the known values, the pattern and the default.
 func checkValueForms(t *testing.T, f Field) {
 	t.Helper()
 	element := f.Type
@@ -99,7 +99,7 @@ func checkValueForms(t *testing.T, f Field) {
 	}
 	for i, value := range f.Enum {
 		if slices.Contains(f.Enum[:i], value) {
-			t.Errorf("%v: value %q twice", f, value)
+			t.Errorf("%v: duplicate value %q", f, value)
 		}
 		if !form.MatchString(value) {
 			t.Errorf("%v: value %q does not match %s", f, value, pattern(f))
@@ -115,7 +115,7 @@ func checkValueForms(t *testing.T, f Field) {
 	}
 }
 
-// accepts says why a field does not accept a value, "" if it does.
+// accepts returns why a field rejects a value, or "".
 func accepts(f Field, value any) string {
 	measure, measured := 0.0, true
 	var texts []string
@@ -174,7 +174,7 @@ func accepts(f Field, value any) string {
 	return ""
 }
 
-func TestAcceptsTellsGoodFromBad(t *testing.T) {
+func TestAccepts(t *testing.T) {
 	timeout := f("timeout", "integer", every, between(5000, 604800000), orZero)
 	ports := f("ports", "[]string", every, form(Port))
 	name := f("name", "string", every, between(1, 3))
@@ -210,8 +210,7 @@ func TestPortFormAcceptsExactlyThePorts(t *testing.T) {
 	}
 }
 
-// A nested member needs the object or list that it stands in, in each of its
-// bodies.
+// A nested member's object or list must be in the same bodies.
 func TestNestedMembersHaveTheirObject(t *testing.T) {
 	for _, f := range Fields {
 		at := strings.LastIndex(f.Path, ".")
@@ -229,7 +228,7 @@ func TestNestedMembersHaveTheirObject(t *testing.T) {
 			}
 		}
 		if f.Use&^in != 0 {
-			t.Errorf("%v: nothing named %s around it in each of its bodies", f, parent)
+			t.Errorf("%v: %s, the object around it, isn't in all of its bodies", f, parent)
 		}
 	}
 }
@@ -238,7 +237,7 @@ func TestOperationsAreWellFormed(t *testing.T) {
 	methods := []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 	path := regexp.MustCompile(`^(/([a-z0-9.-]+|\{[A-Za-z_]+\}))+$`)
 	seen := map[string]bool{}
-	var toCome []string
+	var withoutFields []string
 	for _, o := range Operations {
 		if seen[o.String()] {
 			t.Errorf("%v: listed twice", o)
@@ -253,7 +252,7 @@ func TestOperationsAreWellFormed(t *testing.T) {
 		checkCodes(t, o, o.Success, 200, 299)
 		checkCodes(t, o, o.Errors, 400, 599)
 		if (o.Method == "DELETE") != slices.Contains(o.Success, 204) && o.API != Jobs && !strings.HasSuffix(o.Path, "/action") {
-			t.Errorf("%v: answers %v", o, o.Success)
+			t.Errorf("%v: success codes %v", o, o.Success)
 		}
 		if o.API == V2 && strings.Contains(o.Path, "{") && !strings.Contains(o.Path, "{id}") {
 			t.Errorf("%v: the first parameter of a v2 path is {id}", o)
@@ -262,17 +261,17 @@ func TestOperationsAreWellFormed(t *testing.T) {
 			t.Errorf("%v: no 404 for an unknown id", o)
 		}
 		hasFields := slices.Contains(Resources(o.API), o.Resource)
-		comes := slices.Contains(FieldsToCome, o.Resource)
-		if o.Resource != "" && hasFields == comes {
-			t.Errorf("%v: %s has members: %v, listed as to come: %v", o, o.Resource, hasFields, comes)
+		isListed := slices.Contains(ResourcesWithoutFields, o.Resource)
+		if o.Resource != "" && hasFields == isListed {
+			t.Errorf("%v: %s has fields: %v, is in ResourcesWithoutFields: %v", o, o.Resource, hasFields, isListed)
 		}
-		if comes {
-			toCome = append(toCome, o.Resource)
+		if isListed {
+			withoutFields = append(withoutFields, o.Resource)
 		}
 	}
-	slices.Sort(toCome)
-	if got := slices.Compact(toCome); !slices.Equal(got, FieldsToCome) {
-		t.Errorf("FieldsToCome is %q, the operations need %q", FieldsToCome, got)
+	slices.Sort(withoutFields)
+	if got := slices.Compact(withoutFields); !slices.Equal(got, ResourcesWithoutFields) {
+		t.Errorf("ResourcesWithoutFields is %q, the operations need %q", ResourcesWithoutFields, got)
 	}
 }
 
@@ -283,8 +282,7 @@ func checkCodes(t *testing.T, o Operation, codes []int, low, high int) {
 	}
 }
 
-// Every resource is reached by an operation, and has the bodies that its
-// operations carry.
+// Every resource belongs to an operation and has exactly the bodies of its operations.
 func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 	reached := map[string]Use{}
 	for _, o := range Operations {
@@ -298,7 +296,7 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 			reached[key] |= Create
 		}
 	}
-	reached["v2 podAction"] = Create // the operation's resource is its answer, the pod
+	reached["v2 podAction"] = Create // the operation's resource is its response, the pod
 	for _, api := range []API{V1, V2, Jobs} {
 		reached[fmt.Sprint(api, " error")] = Read
 		for _, resource := range Resources(api) {
@@ -309,7 +307,7 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 				}
 			}
 			if want := reached[fmt.Sprint(api, " ", resource)]; has != want {
-				t.Errorf("%s %s: members for bodies %03b, operations carry %03b", api, resource, has, want)
+				t.Errorf("%s %s: fields for bodies %03b, operations have %03b", api, resource, has, want)
 			}
 		}
 	}
@@ -354,7 +352,7 @@ func TestChoicesAreComplete(t *testing.T) {
 		seen := map[string]bool{}
 		for _, c := range group.choices {
 			if c.Topic == "" || seen[c.Topic] {
-				t.Errorf("%s: a choice without a topic, or with one that stands twice: %+v", group.title, c)
+				t.Errorf("%s: a choice without a topic or with a duplicate one: %+v", group.title, c)
 			}
 			seen[c.Topic] = true
 			for _, text := range []string{c.Sources, c.Chosen} {

@@ -10,6 +10,5 @@ var Fields = slices.Concat(
 	jobSubmission, job, streamChunk, liveStream, health, purge, jobList, batch, batchList, batchResults, errorJobs,
 )
 
-// FieldsToCome names the resources of Operations whose members the table does
-// not have yet.
-var FieldsToCome = []string{"logLine", "release", "worker"}
+// ResourcesWithoutFields are the resources of Operations whose members the table lacks.
+var ResourcesWithoutFields = []string{"logLine", "release", "worker"}

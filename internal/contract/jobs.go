@@ -1,12 +1,12 @@
 package contract
 
 var jobSubmission = rows(Jobs, "jobSubmission", "description: Job submission body",
-	f("input", "object", Create, must(Create), note("for the worker's handler; may be empty")),
+	f("input", "object", Create, required(Create), note("for the worker's handler; may be empty")),
 	f("webhook", "string", Create, note("URL, called when the job completes")),
 	f("policy", "object", Create),
-	f("policy.executionTimeout", "integer", Create, def(`600000`), between(5000, 604800000), unit("ms"), note("counts only while the job runs; an endpoint's timeout overrides the default")),
-	f("policy.lowPriority", "boolean", Create, def(`false`), note("true: the job triggers no scaling")),
-	f("policy.ttl", "integer", Create, def(`86400000`), between(10000, 604800000), unit("ms"), note("from submission; then the job is deleted in any state")),
+	f("policy.executionTimeout", "integer", Create, defaultTo(`600000`), between(5000, 604800000), unit("ms"), note("counts only while the job runs; an endpoint's timeout overrides the default")),
+	f("policy.lowPriority", "boolean", Create, defaultTo(`false`), note("true: the job triggers no scaling")),
+	f("policy.ttl", "integer", Create, defaultTo(`86400000`), between(10000, 604800000), unit("ms"), note("from submission; then the job is deleted in any state")),
 	f("s3Config", "object", Create, note("passed to the worker, never returned")),
 	f("s3Config.accessId", "string", Create),
 	f("s3Config.accessSecret", "string", Create),
@@ -15,8 +15,8 @@ var jobSubmission = rows(Jobs, "jobSubmission", "description: Job submission bod
 )
 
 var job = rows(Jobs, "job", "description: Job",
-	f("id", "string", Read, must(Read)),
-	f("status", "string", Read, must(Read), oneOf("IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")),
+	f("id", "string", Read, required(Read)),
+	f("status", "string", Read, required(Read), oneOf("IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")),
 	f("delayTime", "integer", Read, unit("ms"), note("from IN_PROGRESS on; time from the last queueing to the last start")),
 	f("executionTime", "integer", Read, unit("ms"), note("from COMPLETED or FAILED on")),
 	f("output", "any", Read, note("after a progress report or a result")),
@@ -26,7 +26,7 @@ var job = rows(Jobs, "job", "description: Job",
 )
 
 var streamChunk = rows(Jobs, "streamChunk", "description: Stream chunk",
-	f("output", "any", Read, must(Read), note("at most 1 MB; the description says object, handlers also yield text")),
+	f("output", "any", Read, required(Read), note("at most 1 MB; the description says object, handlers also yield text")),
 	f("metrics", "object", Read, note("defined by the handler; the listed members were observed")),
 	f("metrics.avg_gen_throughput", "number", Read),
 	f("metrics.avg_prompt_throughput", "number", Read),
@@ -41,22 +41,22 @@ var streamChunk = rows(Jobs, "streamChunk", "description: Stream chunk",
 	f("metrics.swapped", "number", Read),
 )
 
-// liveStream is the answer of /stream under /live: what the public SDKs read.
+// liveStream is the response of /stream under /live, which the public SDKs read.
 var liveStream = rows(Jobs, "liveStream", "field notes: Job API",
-	f("status", "string", Read, must(Read), note("the job's")),
-	f("stream", "[]object", Read, must(Read), note("unread stream chunks")),
+	f("status", "string", Read, required(Read), note("the job's")),
+	f("stream", "[]object", Read, required(Read), note("unread stream chunks")),
 )
 
 var health = rows(Jobs, "health", "description: Health response",
-	f("jobs", "object", Read, must(Read)),
-	f("jobs.completed", "integer", Read, must(Read), atLeast(0)),
-	f("jobs.failed", "integer", Read, must(Read), atLeast(0)),
-	f("jobs.inProgress", "integer", Read, must(Read), atLeast(0)),
-	f("jobs.inQueue", "integer", Read, must(Read), atLeast(0)),
-	f("jobs.retried", "integer", Read, must(Read), atLeast(0)),
-	f("workers", "object", Read, must(Read)),
-	f("workers.idle", "integer", Read, must(Read), atLeast(0)),
-	f("workers.running", "integer", Read, must(Read), atLeast(0)),
+	f("jobs", "object", Read, required(Read)),
+	f("jobs.completed", "integer", Read, required(Read), atLeast(0)),
+	f("jobs.failed", "integer", Read, required(Read), atLeast(0)),
+	f("jobs.inProgress", "integer", Read, required(Read), atLeast(0)),
+	f("jobs.inQueue", "integer", Read, required(Read), atLeast(0)),
+	f("jobs.retried", "integer", Read, required(Read), atLeast(0)),
+	f("workers", "object", Read, required(Read)),
+	f("workers.idle", "integer", Read, required(Read), atLeast(0)),
+	f("workers.running", "integer", Read, required(Read), atLeast(0)),
 	f("workers.initializing", "integer", Read, atLeast(0), from("field notes: Job API")),
 	f("workers.ready", "integer", Read, atLeast(0), from("field notes: Job API"), note("includes idle")),
 	f("workers.throttled", "integer", Read, atLeast(0), from("field notes: Job API")),
@@ -64,10 +64,10 @@ var health = rows(Jobs, "health", "description: Health response",
 )
 
 var purge = rows(Jobs, "purge", "description: Purge response",
-	f("removed", "integer", Read, must(Read), atLeast(0), note("jobs removed")),
-	f("status", "string", Read, must(Read), oneOf("completed")),
+	f("removed", "integer", Read, required(Read), atLeast(0), note("jobs removed")),
+	f("status", "string", Read, required(Read), oneOf("completed")),
 )
 
 var jobList = rows(Jobs, "jobList", "field notes: Job API",
-	f("requests", "[]object", Read, must(Read), note("jobs, newest first, at most 100")),
+	f("requests", "[]object", Read, required(Read), note("jobs, newest first, at most 100")),
 )

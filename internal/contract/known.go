@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// The lists below are open: a deployment may know more, and nothing refuses an
-// id because it is not listed here.
+// The lists below are open: a deployment may have more, and unlisted ids are accepted.
 
 // GPUType is a GPU type.
 type GPUType struct {
@@ -16,8 +15,8 @@ type GPUType struct {
 	Memory       int64  // GB
 }
 
-// GPUTypes are those that the v1 document names. Some cards have two spellings, of which
-// one is in a pool at most.
+// GPUTypes are the GPU types of the v1 document. Some cards have two spellings; at most one
+// of them is in a pool.
 var GPUTypes = []GPUType{
 	{"NVIDIA GeForce RTX 4090", "RTX 4090", "NVIDIA", 24},
 	{"NVIDIA A40", "A40", "NVIDIA", 48},
@@ -76,7 +75,7 @@ type Pool struct {
 	Types []string // ids of GPU types
 }
 
-// Pools are those of the field notes (catalog).
+// Pools are the GPU pools of the field notes (catalog).
 var Pools = []Pool{
 	{"AMPERE_16", []string{"NVIDIA RTX A4000", "NVIDIA RTX 4000 Ada Generation", "NVIDIA RTX 2000 Ada Generation"}},
 	{"AMPERE_24", []string{"NVIDIA RTX A4500", "NVIDIA RTX A5000", "NVIDIA GeForce RTX 3090"}},
@@ -94,7 +93,7 @@ var Pools = []Pool{
 	{"HOPPER_141", []string{"NVIDIA H200"}},
 }
 
-// PoolOf returns the pool that holds a GPU type, "" if none does.
+// PoolOf returns the pool that contains a GPU type, or "".
 func PoolOf(typeID string) string {
 	for _, p := range Pools {
 		if slices.Contains(p.Types, typeID) {
@@ -110,7 +109,7 @@ type DataCenter struct {
 	Country          string // ISO 3166-1 alpha-2
 }
 
-// DataCenters are those that the v1 document names.
+// DataCenters are the data centers of the v1 document.
 var DataCenters = []DataCenter{
 	{"EU-RO-1", "EU Romania 1", "EUROPE", "RO"},
 	{"CA-MTL-1", "CA Montreal 1", "NORTH_AMERICA", "CA"},
@@ -148,7 +147,7 @@ type CPUFlavor struct {
 	RAMGBPerVCPU     float64
 }
 
-// CPUFlavors are those that the v1 document names.
+// CPUFlavors are the CPU flavours of the v1 document.
 var CPUFlavors = []CPUFlavor{
 	{"cpu3c", "Compute-Optimized", "Gen 3", 2, 32, 2},
 	{"cpu3g", "General Purpose", "Gen 3", 2, 32, 4},
@@ -156,7 +155,7 @@ var CPUFlavors = []CPUFlavor{
 	{"cpu5g", "General Purpose", "Gen 5", 2, 32, 4},
 }
 
-// The ids alone.
+// The ids of the lists above.
 var (
 	GPUTypeIDs    = idsOf(GPUTypes, func(t GPUType) string { return t.ID })
 	GPUPools      = idsOf(Pools, func(p Pool) string { return p.ID })
@@ -171,16 +170,16 @@ func idsOf[T any](all []T, id func(T) string) (out []string) {
 	return out
 }
 
-// CUDAVersions are the CUDA versions that the v1 document names.
+// CUDAVersions are the CUDA versions of the v1 document.
 var CUDAVersions = []string{
 	"13.0", "12.9", "12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1", "12.0", "11.8",
 }
 
-// jsonList is a list of strings as JSON text, the form of a default.
+// jsonList returns strings as a JSON array, the form of a default.
 func jsonList(values []string) string {
 	text, err := json.Marshal(values)
 	if err != nil {
-		return "" // a list of strings always has a JSON form
+		return "" // unreachable for strings
 	}
 	return string(text)
 }

@@ -1,5 +1,5 @@
 package contract
 
-// MaxPodBody is the most bytes that a create of a pod through API v2 may have, by itself and
-// with the settings of its template (changes of November 2026).
+// MaxPodBody is the maximum size of a pod's create request in API v2, in bytes, with and
+// without its template's settings (changes of November 2026).
 const MaxPodBody = 102_400

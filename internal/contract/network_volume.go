@@ -1,17 +1,17 @@
 package contract
 
 var networkVolumeV1 = rows(V1, "networkVolume", "v1 document: NetworkVolumeCreateInput",
-	f("id", "string", Read, must(Read), from("description: Network volume")),
-	f("name", "string", every, must(Create|Read), atLeast(1), note("need not be unique")),
-	f("size", "integer", sent, must(Create), between(0, 4000), unit("GB"), from("description: Limits"), note("an update must exceed the current size")),
-	f("size", "integer", Read, must(Read), unit("GB"), from("description: Network volume"), note("up to 4096 if created by v2")),
-	f("dataCenterId", "string", Create|Read, is("dataCenter"), must(Create|Read), known(DataCenterIDs), atLeast(1)),
+	f("id", "string", Read, required(Read), from("description: Network volume")),
+	f("name", "string", every, required(Create|Read), atLeast(1), note("need not be unique")),
+	f("size", "integer", sent, required(Create), between(0, 4000), unit("GB"), from("description: Limits"), note("an update must exceed the current size")),
+	f("size", "integer", Read, required(Read), unit("GB"), from("description: Network volume"), note("up to 4096 if created by v2")),
+	f("dataCenterId", "string", Create|Read, sameAs("dataCenter"), required(Create|Read), known(DataCenterIDs), atLeast(1)),
 )
 
 var networkVolumeV2 = rows(V2, "networkVolume", "v2 document: CreateNetworkVolumeRequest",
-	f("id", "string", Read, must(Read), from("v2 document: NetworkVolume")),
-	f("name", "string", every, must(Create|Read), atLeast(1), note("need not be unique")),
-	f("size", "integer", every, must(Create|Read), between(10, 4096), unit("GB"), note("an update must exceed the current size; below 10 in an answer where v1 made it")),
-	f("dataCenter", "string", Create|Read, must(Create|Read), atLeast(1), known(DataCenterIDs), note("fixed at create")),
-	f("type", "string", Create|Read, must(Read), oneOf("STANDARD", "HIGH_PERFORMANCE"), note("fixed at create; omitted: the data center's own tier")),
+	f("id", "string", Read, required(Read), from("v2 document: NetworkVolume")),
+	f("name", "string", every, required(Create|Read), atLeast(1), note("need not be unique")),
+	f("size", "integer", every, required(Create|Read), between(10, 4096), unit("GB"), note("an update must exceed the current size; below 10 in an answer where v1 made it")),
+	f("dataCenter", "string", Create|Read, required(Create|Read), atLeast(1), known(DataCenterIDs), note("fixed at create")),
+	f("type", "string", Create|Read, required(Read), oneOf("STANDARD", "HIGH_PERFORMANCE"), note("fixed at create; omitted: the data center's own tier")),
 )

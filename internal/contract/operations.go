@@ -5,8 +5,7 @@ import "slices"
 // Operations is the table of methods and paths, API by API.
 var Operations = slices.Concat(operationsV1, operationsV2, operationsJobs)
 
-// operations gives its rows their API and the codes that any of them may
-// answer besides its own.
+// operations sets the API of the operations and adds the codes that all of them may return.
 func operations(api API, common []int, ops ...Operation) []Operation {
 	for i := range ops {
 		ops[i].API = api
@@ -18,8 +17,7 @@ func operations(api API, common []int, ops ...Operation) []Operation {
 
 type detail func(*Operation)
 
-// op is one row. Its resource is "" where the contract gives its bodies no
-// members of their own.
+// op returns an operation. Its resource is "" if its bodies have no members in the table.
 func op(method, path, resource string, success int, source string, details ...detail) Operation {
 	row := Operation{Method: method, Path: path, Resource: resource, Success: []int{success}, Source: source}
 	for _, set := range details {
@@ -29,6 +27,8 @@ func op(method, path, resource string, success int, source string, details ...de
 }
 
 func query(names ...string) detail { return func(o *Operation) { o.Query = names } }
-func or(success int) detail        { return func(o *Operation) { o.Success = append(o.Success, success) } }
-func fails(codes ...int) detail    { return func(o *Operation) { o.Errors = codes } }
-func opNote(text string) detail    { return func(o *Operation) { o.Note = text } }
+func orStatus(success int) detail {
+	return func(o *Operation) { o.Success = append(o.Success, success) }
+}
+func fails(codes ...int) detail { return func(o *Operation) { o.Errors = codes } }
+func opNote(text string) detail { return func(o *Operation) { o.Note = text } }

@@ -1,7 +1,7 @@
 package contract
 
-// The failures that any operation may answer are the description's (Errors):
-// 404 for an unknown endpoint id, and for a job that is gone.
+// All operations may return the description's failures (Errors): 404 for an unknown
+// endpoint or a job that no longer exists.
 var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500}, append([]Operation{
 	op("POST", "/run", "jobSubmission", 200, "description: Endpoints B", fails(400, 413), opNote("returns id and status IN_QUEUE; body up to 10 MB")),
 	op("POST", "/runsync", "jobSubmission", 200, "description: Endpoints B", query("wait"), fails(400, 413), opNote("returns the job, unfinished after `wait` (1000 to 300000 ms, default 90000); body up to 20 MB")),

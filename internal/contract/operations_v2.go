@@ -1,7 +1,7 @@
 package contract
 
-// The failures that any operation may answer are the description's (Errors,
-// Authentication) and the v2 document's; its default response covers the rest.
+// All operations may return the failures of the description (Errors, Authentication) and
+// of the v2 document, whose default response covers the rest.
 var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/openapi.json", "", 200, "description: Versioning 3"),
 
@@ -20,7 +20,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("PATCH", "/pods/{id}", "pod", 200, "v2 document: UpdatePod", fails(400, 404, 409, 422)),
 	op("DELETE", "/pods/{id}", "pod", 204, "v2 document: DeletePod", fails(404, 409)),
 	op("GET", "/pods/{id}/logs", "logLine", 200, "v2 document: GetPodLogs", query("source", "tail", "since"), fails(404), opNote("Last-Event-ID header to resume")),
-	op("POST", "/pods/{id}/action", "pod", 200, "v2 document: PodAction", or(204), fails(400, 404, 409, 422), opNote("body {action}: start, stop, restart or terminate")),
+	op("POST", "/pods/{id}/action", "pod", 200, "v2 document: PodAction", orStatus(204), fails(400, 404, 409, 422), opNote("body {action}: start, stop, restart or terminate")),
 
 	op("GET", "/clusters", "cluster", 200, "v2 document: ListClusters", opNote("object with the list clusters")),
 	op("POST", "/clusters", "cluster", 201, "v2 document: CreateCluster", fails(400, 404, 422)),
@@ -82,7 +82,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/billing/clusters", "clusterBilling", 200, "v2 document: ListClusterBilling", query("startTime", "endTime", "bucketSize", "lastN", "clusterId"), fails(400, 422)),
 )
 
-// pages describes a list with pages.
+// pages describes a paged list.
 func pages(list string) string {
 	return "pages of " + list + ", newest first: `limit` is 1 to 1000, 1000 by default"
 }

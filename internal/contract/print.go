@@ -139,7 +139,7 @@ func writeChoices(doc *strings.Builder) {
 	}
 }
 
-// openLists are the lists that are printed once and linked to.
+// openLists are printed once; rows link to them.
 var openLists = []struct {
 	title, anchor string
 	values        []string

@@ -29,13 +29,13 @@ func TestDocumentIsCurrent(t *testing.T) {
 	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(want, "\n")
 	for i, line := range wantLines {
 		if i >= len(gotLines) || gotLines[i] != line {
-			t.Fatalf("docs/reference/contract.md differs from the table in line %d, which should be\n%s\nrenew it with: go generate ./internal/contract", i+1, line)
+			t.Fatalf("docs/reference/contract.md differs from the table in line %d, want\n%s\nrenew it with: go generate ./internal/contract", i+1, line)
 		}
 	}
 	t.Fatalf("docs/reference/contract.md has more lines than the table; renew it with: go generate ./internal/contract")
 }
 
-// A cell that is not escaped, or a line break in one, would break its table.
+// An unescaped cell or a line break in a cell would break its table.
 func TestEveryTableHasItsColumns(t *testing.T) {
 	columns := 0
 	for n, line := range strings.Split(Markdown(), "\n") {
@@ -80,7 +80,7 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 	legend := 1 + 3
 	want := rest + len(Choices) + operationTables + fieldTables + len(choiceGroups) + legend
 	if rows != want {
-		t.Errorf("%d lines of tables, want %d", rows, want)
+		t.Errorf("%d table lines, want %d", rows, want)
 	}
 }
 
@@ -96,10 +96,10 @@ func TestCells(t *testing.T) {
 		{"clearing value", values(f("a", "string", every, clears(`""`))), "cleared by `\"\"`"},
 		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
 		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},
-		{"bodies", usesOf(f("a", "string", every, must(Create|Read))), `C\*UR\*`},
+		{"bodies", usesOf(f("a", "string", every, required(Create|Read))), `C\*UR\*`},
 		{"type", typeOf(f("a", "[]string", every, nullable)), "array of string or null"},
-		{"default", defaultOf(f("a", "string", every, def(`""`))), "`\"\"`"},
-		{"default of all", defaultOf(f("a", "[]string", every, def(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
+		{"default", defaultOf(f("a", "string", every, defaultTo(`""`))), "`\"\"`"},
+		{"default of all", defaultOf(f("a", "[]string", every, defaultTo(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)

@@ -4,7 +4,7 @@ import "strings"
 
 // The functions below make a row of the table readable as one line:
 //
-//	f("size", "integer", sent, must(Create), between(10, 4096), unit("GB")),
+//	f("size", "integer", sent, required(Create), between(10, 4096), unit("GB")),
 
 const (
 	sent  = Create | Update
@@ -13,8 +13,7 @@ const (
 
 type fact func(*Field)
 
-// rows gives its fields their API and resource, and their source where they
-// name none.
+// rows sets the fields' API and resource, and their source unless they have one.
 func rows(api API, resource, source string, fields ...Field) []Field {
 	for i := range fields {
 		fields[i].API, fields[i].Resource = api, resource
@@ -25,7 +24,7 @@ func rows(api API, resource, source string, fields ...Field) []Field {
 	return fields
 }
 
-// f is one row. A type "[]T" is an array of T, "{}T" a map from strings to T.
+// f returns a field. A type "[]T" is an array of T, "{}T" a map from strings to T.
 func f(path, typ string, use Use, facts ...fact) Field {
 	row := Field{Path: path, Type: typ, Use: use}
 	if items, ok := strings.CutPrefix(typ, "[]"); ok {
@@ -40,8 +39,8 @@ func f(path, typ string, use Use, facts ...fact) Field {
 	return row
 }
 
-func must(in Use) fact               { return func(f *Field) { f.Required = in } }
-func def(json string) fact           { return func(f *Field) { f.Default = json } }
+func required(in Use) fact           { return func(f *Field) { f.Required = in } }
+func defaultTo(json string) fact     { return func(f *Field) { f.Default = json } }
 func atLeast(low float64) fact       { return func(f *Field) { f.Min = &low } }
 func atMost(high float64) fact       { return func(f *Field) { f.Max = &high } }
 func between(low, high float64) fact { return func(f *Field) { f.Min, f.Max = &low, &high } }
@@ -49,7 +48,7 @@ func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values }
 func known(values []string) fact     { return func(f *Field) { f.Enum, f.Open = values, true } }
 func form(form Form) fact            { return func(f *Field) { f.Form = &form } }
 func clears(json string) fact        { return func(f *Field) { f.Clear = json } }
-func is(paths ...string) fact        { return func(f *Field) { f.Same = paths } }
+func sameAs(paths ...string) fact    { return func(f *Field) { f.Same = paths } }
 func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
 func from(source string) fact        { return func(f *Field) { f.Source = source } }
 func note(text string) fact          { return func(f *Field) { f.Note = text } }

@@ -3,11 +3,11 @@ package contract
 const documentOfSecrets = "changes of November 2026: account secrets"
 
 var secretV2 = rows(V2, "secret", documentOfSecrets,
-	f("id", "string", Read, must(Read)),
-	f("name", "string", Create|Read, must(Create|Read), between(1, 191), form(SecretName), note("unique and not beginning with RUNPOD, ignoring case; fixed at create")),
-	f("value", "string", sent, must(Create), between(1, 1<<24-1), unit("bytes"), secret, note("never returned")),
+	f("id", "string", Read, required(Read)),
+	f("name", "string", Create|Read, required(Create|Read), between(1, 191), form(SecretName), note("unique and not beginning with RUNPOD, ignoring case; fixed at create")),
+	f("value", "string", sent, required(Create), between(1, 1<<24-1), unit("bytes"), secret, note("never returned")),
 	f("description", "string", sent, atMost(65535), unit("bytes"), clears(`""`)),
 	f("description", "string", Read, nullable, note("null without one")),
-	f("createdAt", "string", Read, must(Read), note("RFC 3339")),
+	f("createdAt", "string", Read, required(Read), note("RFC 3339")),
 	f("valueLastUpdatedAt", "string", Read, nullable, note("a time of RFC 3339; on the jobrunner that of the creation until the value changes")),
 )

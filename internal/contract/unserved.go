@@ -1,14 +1,14 @@
 package contract
 
-// Unserved is an operation that the operator has and the jobrunner lacks: it answers 501.
+// Unserved is an operation of the operator that the jobrunner answers with 501.
 type Unserved struct {
 	API          API
 	Method, Path string // below the API's base path
-	Guess        bool   // the operator's pages name the operation, and print no path
+	Guess        bool   // the path is a guess: the operator's pages print none
 	Source       string
 }
 
-// UnservedOperations are the operations of the operator's pages that the jobrunner lacks.
+// UnservedOperations lists the operator's operations that the jobrunner doesn't serve.
 var UnservedOperations = []Unserved{
 	{V2, "GET", "/account", true, "page of November 2026: account/get-your-account"},
 	{V2, "GET", "/account/limits", true, "page of 18 November 2026: account/get-account-limits"},
