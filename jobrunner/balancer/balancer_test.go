@@ -23,10 +23,10 @@ import (
 
 const key = "key-of-the-deployment"
 
-// one is a pool with one worker, or none.
+// one is a pool with at most one worker.
 type one struct {
 	address string
-	open    sync.WaitGroup // an answer may be read before its end is noted
+	open    sync.WaitGroup // a response may be read before done is called
 }
 
 func (o *one) Pick(ctx context.Context, _ string) (string, func(), error) {
@@ -42,7 +42,7 @@ func handler(w Workers) http.Handler {
 	return New(Config{Workers: w, Keys: apikey.New(key), Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 }
 
-// serve starts a worker that does what f does, and the balancer before it.
+// serve starts a worker with the handler f, and a balancer in front of it.
 func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
 	t.Helper()
 	worker := httptest.NewServer(f)
@@ -114,7 +114,7 @@ func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
 	base, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "first")
 		_ = http.NewResponseController(w).Flush()
-		<-read // the rest is only written once the first part was read
+		<-read // write the rest after the first part was read
 		fmt.Fprintln(w, "second")
 	})
 	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/x", nil)
@@ -150,7 +150,7 @@ func TestARequestIsSentOnce(t *testing.T) {
 			conn.Close()
 		}
 	})
-	do(t, "GET", base+"/warm", nil) // a connection that could be used again
+	do(t, "GET", base+"/warm", nil) // opens a connection that could be reused
 	resp, body := do(t, "GET", base+"/x", nil)
 	if resp.StatusCode != http.StatusBadGateway || tries.Load() != 1 || !strings.Contains(body, "once") {
 		t.Errorf("%d %s after %d tries", resp.StatusCode, body, tries.Load())
@@ -182,7 +182,7 @@ func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
 	<-ended
 }
 
-// A protocol that is not HTTP any more, as WebSocket is after its handshake.
+// A protocol other than HTTP after the handshake, such as WebSocket.
 func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 	base, pool := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" {

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever the path: the endpoint that is checked against the key is that of the
-// path, and the worker gets the rest as it was sent.
+// For any path, the key is checked against the endpoint in the path, and the worker gets the
+// rest unchanged.
 func FuzzSplit(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, rest string) {
 		u, err := url.ParseRequestURI("/v2/" + rest)

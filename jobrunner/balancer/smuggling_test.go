@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Where a request ends is the same to the balancer and to the worker: nothing in
-// a body is a request of its own, to a worker that trusts what passed the key.
+// The balancer and the worker agree where a request ends, so that a body can't smuggle a
+// request past the key.
 func TestNoRequestInARequest(t *testing.T) {
 	const hidden = "GET /v2/ep1/hidden HTTP/1.1\r\nHost: x\r\n\r\n"
 	const body = "0\r\n\r\n" + hidden
@@ -34,7 +34,7 @@ func TestNoRequestInARequest(t *testing.T) {
 			var mu sync.Mutex
 			var paths []string
 			base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body) // one that ends early is what is tried
+				_, _ = io.Copy(io.Discard, r.Body) // the test sends truncated bodies
 				mu.Lock()
 				paths = append(paths, r.URL.Path)
 				mu.Unlock()
@@ -56,7 +56,7 @@ func TestNoRequestInARequest(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				statuses = append(statuses, resp.StatusCode)
-				_ = c.(*net.TCPConn).CloseWrite() // after the first answer: the balancer takes an end for a client that is gone
+				_ = c.(*net.TCPConn).CloseWrite() // after the first response: the balancer treats it as a client that is gone
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -73,8 +73,7 @@ func TestNoRequestInARequest(t *testing.T) {
 	}
 }
 
-// A client that ends its own side before the worker has answered is not answered
-// a 200 that no worker gave.
+// A client that closes its side for writing before the worker has responded doesn't get a 200.
 func TestEndOfASideIsNoAnswer(t *testing.T) {
 	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")

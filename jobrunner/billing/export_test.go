@@ -1,6 +1,6 @@
 package billing
 
-// Kill ends a Meter as the end of its process does: nothing more is written.
+// Kill stops a Meter like a killed process, without further writes.
 func (m *Meter) Kill() {
 	m.stop()
 	m.stopped.Wait()

@@ -20,24 +20,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// interval is what a resource is to be billed for, in milliseconds. It reckons with
-// unbounded numbers.
+// interval is an expected span of a resource, in milliseconds. It computes with unbounded
+// numbers.
 type interval struct {
 	billing.Resource
-	start, end int64 // end is 0 while it goes on
-	process    int   // that runs it
-	lasts      bool  // it outlives a process that is killed
+	start, end int64 // end is 0 while it runs
+	process    int   // the process that runs it
+	lasts      bool  // survives the kill of its process
 	told       billing.Rates
 }
 
-// cost is what a rate has cost up to a moment.
+// cost returns the cost of a rate up to a time.
 func (v *interval) cost(r billing.Rate, at int64) catalog.USD {
 	const month = 730 * 60 * 60 * 1000
 	n := new(big.Int).Mul(big.NewInt(int64(r)), big.NewInt(max(0, at-v.start)))
 	return catalog.USD(n.Div(n, big.NewInt(month)).Int64())
 }
 
-// between is what it cost from one moment to another.
+// between returns the cost from one time to another.
 func (v *interval) between(from, to, now int64) (c billing.Cost) {
 	end := v.end
 	if end == 0 {
@@ -54,7 +54,7 @@ func (v *interval) between(from, to, now int64) (c billing.Cost) {
 	}
 }
 
-// history is random operations of two processes that share a database.
+// history applies random operations in two processes that share a database.
 type history struct {
 	*rapid.T
 	ctx    context.Context // of the bubble
@@ -80,7 +80,7 @@ func (h *history) write(fn func(tx *sqldb.Tx) error) {
 	}
 }
 
-// running are the intervals that go on, of volumes or of the rest.
+// running returns the running intervals of volumes or of other resources.
 func (h *history) running(volumes bool) (out []*interval) {
 	for _, v := range h.all {
 		if v.end == 0 && volumes == (v.Kind == billing.Volume) {
@@ -205,7 +205,7 @@ func (h *history) operations() map[string]func(*rapid.T) {
 			h.open(p)
 			for _, v := range h.running(false) {
 				if v.process == p {
-					v.Rates, v.told = h.rates(), v.Rates // other prices, which don't count
+					v.Rates, v.told = h.rates(), v.Rates // new prices, which don't apply
 					h.resume(t, v)
 					v.Rates = v.told
 				}
@@ -221,7 +221,7 @@ func (h *history) resume(t *rapid.T, v *interval) {
 	}
 }
 
-// lastNoted is until when the database has a resource that a killed process ran.
+// lastNoted returns the last checkpoint of a killed process's resource.
 func (h *history) lastNoted(t *rapid.T, v *interval) (until int64) {
 	err := h.db.Read(h.ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT max(until) FROM billing_spans WHERE kind = ? AND resource = ? AND started = ?", string(v.Kind), v.ID, v.start).Scan(&until)
@@ -232,8 +232,8 @@ func (h *history) lastNoted(t *rapid.T, v *interval) (until int64) {
 	return until
 }
 
-// check compares a random window with the model, bucket by bucket, and the sum of
-// its buckets with that of another partition.
+// check compares a random window with the model, bucket by bucket, and compares its total with
+// that of another partition.
 func (h *history) check(t *rapid.T) {
 	synctest.Wait()
 	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")
@@ -251,7 +251,7 @@ func (h *history) check(t *rapid.T) {
 		for i := range w.Len() {
 			var want billing.Cost
 			for _, v := range h.all {
-				// Another process shows what it runs as it last noted it.
+				// For resources of the other process, usage ends at its last checkpoint.
 				if v.Kind == kind && v.Owner == owner && (v.Kind == billing.Volume || v.end > 0 || v.process == reader) {
 					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), now))
 				}
@@ -311,15 +311,14 @@ func sum(costs map[string]map[int]billing.Cost) (all billing.Cost) {
 	return all
 }
 
-// Whatever starts, stops, is killed and goes on, in two processes: each bucket of
-// each window costs what the model says, and every partition of a time adds up to
-// the same.
+// With random starts, stops and kills in two processes, each bucket of each window costs what
+// the model says, and all partitions of a time have the same total.
 func TestCostsAreThoseOfTheModel(t *testing.T) {
 	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }
 
-// The same on PostgreSQL, which two processes do share. A few histories will do: the
-// statements are the same.
+// The same on PostgreSQL, which processes can really share. A few histories suffice, because
+// the statements are the same.
 func TestCostsOnPostgres(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
@@ -327,14 +326,14 @@ func TestCostsOnPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = checks.Value.Set(before) })
-	// A connection that listens would hold virtual time up.
+	// A listening connection would stop virtual time.
 	checkHistories(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
 }
 
 func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		var failed any // by a panic, which a bubble does not let through
+		var failed any // a panic must not leave the bubble
 		n++
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			config := database(t)

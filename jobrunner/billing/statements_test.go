@@ -10,12 +10,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// byIndex are the statements that are executed for one span, at a start, or every few
-// seconds.
+// byIndex has the statements that run for each span, at each start, or every few seconds.
 var byIndex = map[string]string{"checkpoint": checkpoint, "endSpan": endSpan, "readSpan": readSpan, "openSpans": openSpans}
 
-// Open spans are updated every few seconds, through an index: that costs the same after a
-// day and after years of spans that have ended.
+// Running spans are updated every few seconds by an index, so that the cost doesn't grow with
+// the number of ended spans.
 func TestStatementsUseIndexes(t *testing.T) {
 	testPlans(t, sqldb.Config{}, "SEARCH billing_spans USING", func(tx *sqldb.Tx, statement string) (string, error) {
 		return readPlan(tx, 4, "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
@@ -26,7 +25,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 // for a table this small.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	testPlans(t, sqldb.Config{URL: pgtest.Start(t)}, "Index Cond:", func(tx *sqldb.Tx, statement string) (string, error) {
-		// A plan for any arguments: that for none would read nothing.
+		// A generic plan: the plan for NULL arguments would read nothing.
 		for _, set := range []string{"SET LOCAL enable_seqscan = off", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
 			if _, err := tx.Exec(set); err != nil {
 				return "", err
@@ -41,7 +40,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// testPlans expects a text in the plan of each statement.
+// testPlans checks that the plan of each statement contains a text.
 func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb.Tx, statement string) (string, error)) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), c)
@@ -68,7 +67,7 @@ func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb
 	}
 }
 
-// readPlan reads the last one of the columns.
+// readPlan reads the last column.
 func readPlan(tx *sqldb.Tx, columns int, query string, arguments ...any) (plan string, err error) {
 	rows, err := tx.Query(query, arguments...)
 	if err != nil {

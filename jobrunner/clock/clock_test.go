@@ -48,9 +48,9 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// Timers that fall due while the time is moved fire in order, each at its own
-// time, and so do those that they lead to; later ones are nearer by then. Here,
-// where the clock runs, what an advance waits for takes parts of a second.
+// During an advance, due timers fire in order, each at its own time, and so do the timers that
+// they start. Later timers are due earlier by the advance. The clock runs here, so the advance
+// itself takes parts of a second.
 func TestAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -99,8 +99,7 @@ func TestAdvance(t *testing.T) {
 	})
 }
 
-// The machine's time is corrected beyond what a measurement may be off by, and
-// timers go on as they were.
+// Correct corrects differences above the tolerance, and running timers keep their durations.
 func TestCorrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -124,8 +123,8 @@ func TestCorrect(t *testing.T) {
 	})
 }
 
-// A stopped clock stands still, whatever time passes, and fires what is due when
-// it is advanced, or at once.
+// A stopped clock doesn't advance by itself. It fires timers when it is advanced, or at once if
+// they are due already.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -151,8 +150,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Work that a timer leads to is over before the time moves on, so that what
-// begins a timer only after it is in time.
+// An advance waits for the work that a timer starts, so that timers that begin after the work
+// are in time.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -175,7 +174,7 @@ func TestWork(t *testing.T) {
 		if want := []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}; !slices.Equal(took, want) {
 			t.Errorf("worked after %v, not after %v", took, want)
 		}
-		// What does not end is waited for a little, once.
+		// An advance waits only once, and briefly, for work that never ends.
 		defer c.Work()()
 		for range 10 {
 			c.NewTimer(time.Minute)
@@ -187,7 +186,7 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// A step of an advance, on a clock that many wait for.
+// BenchmarkAdvance measures a step of an advance with many timers.
 func BenchmarkAdvance(b *testing.B) {
 	var c clock.Clock
 	c.Stop()
@@ -202,8 +201,8 @@ func BenchmarkAdvance(b *testing.B) {
 	}
 }
 
-// What was sent to this process before an advance is acted on before the time
-// moves, however busy the machine is.
+// Everything that was sent to this process before an advance is handled before the time moves,
+// even on a busy machine.
 func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -227,7 +226,7 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 		}
 	}()
 	defer listener.Close()
-	c.Advance(time.Second) // what is in calls of the system for good is known
+	c.Advance(time.Second) // learns the number of permanent system calls
 	for i := range 500 {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// patched is a time of day that jumps.
+// patched is a time of day that can jump.
 type patched struct{ by atomic.Int64 }
 
 func (p *patched) now() time.Time { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }
@@ -30,7 +30,7 @@ func TestJump(t *testing.T) {
 				t.Errorf("after a jump by %s the clock says that %s have passed, not %s", d, passed, total)
 			}
 			want := d
-			if d == time.Second { // a clock may be wrong by so much
+			if d == time.Second { // below minJump
 				want = 0
 			}
 			if got := c.Look(); (got-want).Abs() > time.Second || want == 0 && got != 0 {
@@ -51,8 +51,8 @@ func TestJump(t *testing.T) {
 	})
 }
 
-// The time of a database that several machines share is taken over at first,
-// and followed in small steps; a jump of it is noticed and not followed.
+// The first Correct sets the clock by the shared database. Later small differences are
+// corrected, and a jump is reported but not applied.
 func TestJumpOfAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(clock.Clock)

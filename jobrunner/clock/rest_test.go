@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// In a program that waits for signals, which is a call of the system that does
-// not end, an advance waits for that once.
+// In a program that waits for signals, which is a permanent system call, only the first advance
+// waits for it.
 func TestSignalsAreNotWaitedFor(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
 	var c Clock
 	c.Advance(time.Second)
-	for start := time.Now(); ; { // the collector may run at first
+	for start := time.Now(); ; { // the garbage collector may run
 		if rests, _ := atRest(c.calls.Load() - 1); rests {
 			return
 		}
@@ -26,7 +26,7 @@ func TestSignalsAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A process is not at rest while a goroutine runs.
+// A process isn't at rest while a goroutine runs.
 func TestWhoRunsDoesNotRest(t *testing.T) {
 	var stop atomic.Bool
 	defer stop.Store(true)

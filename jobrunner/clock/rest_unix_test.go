@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A process is not at rest while a goroutine is in a call of the system that is
-// new.
+// A process isn't at rest while a goroutine is in a new system call.
 func TestCallsOfTheSystemAreWaitedFor(t *testing.T) {
 	var pipe [2]int
 	if err := syscall.Pipe(pipe[:]); err != nil {
@@ -17,7 +16,7 @@ func TestCallsOfTheSystemAreWaitedFor(t *testing.T) {
 	}
 	defer syscall.Close(pipe[0])
 	var c Clock
-	c.Advance(time.Second) // what is in calls for good is known
+	c.Advance(time.Second) // learns the number of permanent system calls
 	known := c.calls.Load() - 1
 	read := make(chan error, 1)
 	go func() {

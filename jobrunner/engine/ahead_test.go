@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A transaction that handed a job out ahead of its commit runs again, and takes
-// another job: the worker's report of the one counts for nothing, the other goes
-// back into the queue, and both run.
-func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
+// If a transaction that handed a job out before its commit runs again, it may take another
+// job. The worker's report on the first job is then Stale, the other job goes back to the
+// queue, and both jobs run.
+func TestJobHandedOutBeforeARerun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir(), NoSync: true})
 		ctx, next := t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}
@@ -31,14 +31,14 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 			}
 			got <- jobs[0]
 		})
-		synctest.Wait() // it is in the line
+		synctest.Wait() // the taker is in the line
 
 		release := make(chan struct{})
 		group.Go(func() {
 			_ = db.Write(ctx, func(*sqldb.Tx) error { <-release; return nil })
 		})
 		synctest.Wait()
-		// When the batch runs again there is a job before the one that is submitted.
+		// When the batch runs again, there is a job before the submitted one.
 		runs := 0
 		group.Go(func() {
 			_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) ([]change, error) {
@@ -79,7 +79,7 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 		taker.Close()
 
 		if got, err := e.Report(ctx, first.Ref, Done([]byte("1"))); got != Stale || err != nil {
-			t.Errorf("the report of the job that was not taken: %v, %v, expected that it is stale", got, err)
+			t.Errorf("a report on the job whose take was rolled back: %v, %v, expected Stale", got, err)
 		}
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
@@ -89,7 +89,7 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 				t.Fatalf("%v, %v, expected one job", jobs, err)
 			}
 			if got, err := e.Report(ctx, jobs[0].Ref, Done([]byte("2"))); got != Accepted || err != nil {
-				t.Errorf("%s: %v, %v, expected that it counts", jobs[0].ID, got, err)
+				t.Errorf("%s: %v, %v, expected Accepted", jobs[0].ID, got, err)
 			}
 		}
 		for _, id := range []string{"other", own.ID} {
@@ -100,7 +100,7 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 	})
 }
 
-// A job that was handed out ahead of a commit is the worker's although the commit
+// The worker of a job that was handed out before the commit has the job, even if the commit
 // takes long.
 func TestHoldsWaitsForTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestHoldsWaitsForTheCommit(t *testing.T) {
 			}
 			got <- jobs[0]
 		})
-		synctest.Wait() // it is in the line
+		synctest.Wait() // the taker is in the line
 		release, stalled := make(chan struct{}), make(chan struct{})
 		group.Go(func() {
 			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A submission or a result fails whole where the take that comes with it does.
-func TestNothingStaysOfAFailedTake(t *testing.T) {
+// If a take in the same transaction fails, the submission or the result is rolled back.
+func TestFailedTakeRollsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
 		next := Take{Endpoint: "ep", Worker: "w", Max: 1}
@@ -21,7 +21,7 @@ func TestNothingStaysOfAFailedTake(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		is := func(want Counts) {
+		expectCounts := func(want Counts) {
 			t.Helper()
 			if got := e.Counts("ep"); got != want {
 				t.Errorf("counts %+v, expected %+v", got, want)
@@ -43,14 +43,14 @@ func TestNothingStaysOfAFailedTake(t *testing.T) {
 				_, _ = taker.Take(waiting, next)
 			}
 		}()
-		synctest.Wait() // it is in the line
+		synctest.Wait() // the taker is in the line
 		rename("inputs", "away")
 		if job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err == nil {
 			t.Errorf("a submission was accepted without a table: %+v", job)
 		}
 		stop()
 		<-done
-		is(Counts{})
+		expectCounts(Counts{})
 
 		job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
 		if err != nil {
@@ -78,27 +78,26 @@ func TestNothingStaysOfAFailedTake(t *testing.T) {
 		if got, err := e.reportAndTake(t.Context(), jobs[0].Ref, Done([]byte("1")), next, h); err == nil {
 			t.Errorf("a result was accepted without a table: %v", got)
 		}
-		is(Counts{InProgress: 1})
+		expectCounts(Counts{InProgress: 1})
 		if got, err := e.Get(t.Context(), "ep", job.ID); err != nil || got.State != InProgress {
 			t.Errorf("%+v, %v, expected IN_PROGRESS", got, err)
 		}
 	})
 }
 
-// Jobs that end are written out from time to time, also where nobody reads; those that wait
-// keep their places.
+// Ended jobs are written from time to time, even without reads. Queued jobs keep their order.
 func TestEndedJobsAreWrittenOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
-		unwritten := func() (jobs, over int) {
+		unwritten := func() (jobs, ended int) {
 			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 				u := unwrittenIn(tx)
-				jobs, over = len(u.order), u.ended
+				jobs, ended = len(u.order), u.ended
 				return nil
 			}); err != nil {
 				t.Fatal(err)
 			}
-			return jobs, over
+			return jobs, ended
 		}
 		var queue []string
 		submit := func() {
@@ -118,24 +117,24 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 		}
 		submit()
 		_ = takeNext()
-		synctest.Wait() // the sweeper has read when that job's time is over: it need not look again
+		synctest.Wait() // the sweeper has read the job's expiry, and doesn't read again
 		for range 3 {
 			submit()
 		}
-		most := 0
+		maxEnded := 0
 		for range 4 * dueEnded {
 			submit()
 			if got, err := e.Report(t.Context(), takeNext().Ref, Done([]byte("1"))); got != Accepted || err != nil {
 				t.Fatal(got, err)
 			}
-			n, over := unwritten()
-			if n-over != 3 {
-				t.Fatalf("%d of those that wait are unwritten, expected 3", n-over)
+			n, ended := unwritten()
+			if n-ended != 3 {
+				t.Fatalf("%d queued jobs are unwritten, expected 3", n-ended)
 			}
-			most = max(most, over)
+			maxEnded = max(maxEnded, ended)
 		}
-		if most != dueEnded-1 {
-			t.Errorf("up to %d jobs that ended were unwritten, expected %d", most, dueEnded-1)
+		if maxEnded != dueEnded-1 {
+			t.Errorf("up to %d ended jobs were unwritten, expected %d", maxEnded, dueEnded-1)
 		}
 		if got := e.Counts("ep"); got.Completed != 4*dueEnded || got.InProgress != 1 || got.InQueue != 3 {
 			t.Errorf("counts %+v", got)
@@ -143,8 +142,8 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 	})
 }
 
-// The result of a job whose row is written is written behind, too: otherwise each would
-// have all others written out. It counts once.
+// The result of a job with a written row is also deferred: otherwise each result would write
+// all other jobs. It counts once.
 func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
@@ -156,7 +155,7 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 			if err != nil || len(jobs) != 1 {
 				t.Fatalf("%v, %v, expected one job", jobs, err)
 			}
-			synctest.Wait() // for the sweeper, which reads
+			synctest.Wait() // for the sweeper's read
 			_ = tables(t, db)
 			for _, want := range []Directive{Accepted, Stale} {
 				if got, err := e.Report(t.Context(), jobs[0].Ref, Done([]byte("1"))); got != want || err != nil {
@@ -164,8 +163,8 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 				}
 			}
 			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
-				if over := unwrittenIn(tx).ended; (over == 1) != (webhook == "") {
-					t.Errorf("webhook %q: %d ends are unwritten", webhook, over)
+				if ended := unwrittenIn(tx).ended; (ended == 1) != (webhook == "") {
+					t.Errorf("webhook %q: %d ends are unwritten", webhook, ended)
 				}
 				return nil
 			}); err != nil {
@@ -178,8 +177,8 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 	})
 }
 
-// Jobs that wait or run stay unwritten while others end, but not for long and not many.
-func TestWhatIsKeptUnwritten(t *testing.T) {
+// Queued and running jobs stay unwritten while others end, if they are recent and few.
+func TestDeferral(t *testing.T) {
 	now := int64(1_000_000)
 	row := func(state State, age int64, size int) *jobRow {
 		return &jobRow{endpoint: "ep", id: string(state), state: state, queued: now - age, input: make([]byte, size)}

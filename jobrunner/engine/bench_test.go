@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Many submit while eight workers run what is queued, and wait for the result or
-// not: the processor time of a job.
+// BenchmarkJobs measures the processor time of a job with 64 clients, which wait for the
+// result or not, and eight workers.
 func BenchmarkJobs(b *testing.B) {
 	for _, wait := range []bool{false, true} {
 		for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is split, each part is a string within the limit, and the parts
-// joined are the value, or its text.
+// Each part of a split value is a string within the limit, and the joined parts are the value
+// or its JSON text.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limit := rapid.IntRange(14, 40).Draw(r, "limit") // two escapes and the quotes
@@ -49,8 +49,8 @@ func TestSplitOnlyWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// No worker brings the jobrunner down with what is no JSON.
-func TestSplitSurvivesAnything(t *testing.T) {
+// A worker can't crash the jobrunner with invalid JSON.
+func TestSplitOfInvalidJSON(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		value := rapid.SliceOfN(rapid.SampledFrom([]byte(`\u"dD8b{x`+"\xff\xc3\n")), 0, 200).Draw(r, "value")
 		for _, part := range split(value, 16) {

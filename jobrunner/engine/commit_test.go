@@ -12,9 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// A commit that was done and whose answer was lost: nothing is done twice,
-// nothing is forgotten.
-func TestAnswerOfACommitIsLost(t *testing.T) {
+// If the reply to a successful commit is lost, nothing is done twice and nothing is lost.
+func TestLostReplyToACommit(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
 	n := startNode(t, sqldb.Config{URL: through, NoHints: true}, never) // no poll commits in between
 	unknown := func(what string, err error) {
@@ -44,7 +43,7 @@ func TestAnswerOfACommitIsLost(t *testing.T) {
 		}
 		for chunk := range 4 {
 			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
-			if chunk == round%4 { // or else the next one waits behind it
+			if chunk == round%4 { // otherwise the next report is spooled behind it
 				if err := n.Delivered(t.Context(), job.Ref); err != nil {
 					t.Error(err)
 				}
@@ -73,8 +72,8 @@ func TestAnswerOfACommitIsLost(t *testing.T) {
 	}
 }
 
-// A result that was there in time counts, although the job's time-out passed
-// while the database was away.
+// A result that arrived in time counts, even if the job's timeout passed during an outage of
+// the database.
 func TestResultIsInTime(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
 	db := openPostgres(t, sqldb.Config{URL: through, NoHints: true})
@@ -116,7 +115,7 @@ func TestResultIsInTime(t *testing.T) {
 		if late {
 			want = engine.TimedOut
 		}
-		for got.State == engine.InProgress { // the first attempt to deliver may have failed just now
+		for got.State == engine.InProgress { // the first delivery may have failed
 			if got, err = e.Get(t.Context(), "ep", job.ID); err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// call is one call of the engine in a history: what was asked, and what came
-// of it.
+// call is a call of the engine in a history, with its result.
 type call struct {
 	op      string
 	id      string
@@ -35,10 +34,9 @@ type entry struct {
 	attempt, retries int
 }
 
-// sequential is what the engine promises of calls that come one by one: the
-// table of states and transitions. A history of concurrent calls is right when
-// they can be put into an order that the model allows. Purge is not among
-// them: by its promise it is no single moment.
+// sequential is the sequential specification of the engine: the table of states and
+// transitions. A history of concurrent calls is linearizable if the model allows some order of
+// the calls. Purge is missing, because it isn't atomic.
 var sequential = porcupine.Model{
 	Init:  func() any { return map[string]entry{} },
 	Equal: func(a, b any) bool { return maps.Equal(a.(map[string]entry), b.(map[string]entry)) },
@@ -100,8 +98,7 @@ var sequential = porcupine.Model{
 	DescribeOperation: func(_, output any) string { return fmt.Sprintf("%+v", output) },
 }
 
-// Concurrent clients and workers on a few jobs: every history has an order in
-// which it could have happened one call after the other.
+// Every history of concurrent clients and workers is linearizable.
 func TestHistories(t *testing.T) {
 	for _, config := range []sqldb.Config{{}, {Dir: t.TempDir()}} {
 		db, err := sqldb.Open(context.Background(), config)
@@ -116,7 +113,7 @@ func TestHistories(t *testing.T) {
 				for _, op := range history {
 					t.Logf("%d %d..%d %+v", op.ClientId, op.Call, op.Return, op.Output)
 				}
-				t.Fatal("no order of these calls explains what came of them")
+				t.Fatal("the history isn't linearizable")
 			}
 		}
 		e.Close()
@@ -126,7 +123,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// record lets five clients make random calls at once.
+// record records random concurrent calls of five clients.
 func record(t *testing.T, e *engine.Engine, endpoint string) (history []porcupine.Operation) {
 	t.Helper()
 	var (

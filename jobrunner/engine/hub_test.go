@@ -2,9 +2,8 @@ package engine
 
 import "testing"
 
-// Changes are told after their commits, and the submission's may come last: the
-// end of a job counts all the same, and what only the database knows is looked
-// up once.
+// Changes arrive after their commits and in any order: a watch sees the end even if the
+// submission arrives later. It requests one recheck if only the database knows the end.
 func TestWatchOfTheEnd(t *testing.T) {
 	queued, running := change{to: InQueue}, change{from: InQueue, to: InProgress}
 	done := change{from: InProgress, to: Completed, job: &Job{ID: "j", State: Completed}}
@@ -13,7 +12,7 @@ func TestWatchOfTheEnd(t *testing.T) {
 		name    string
 		changes []change
 		end     bool
-		look    bool
+		recheck bool
 		hinted  bool
 	}{
 		{"nothing", nil, false, false, false},
@@ -31,10 +30,10 @@ func TestWatchOfTheEnd(t *testing.T) {
 			change.endpoint, change.id = "ep", "j"
 			e.hub.changed(change)
 		}
-		job, look := w.End()
+		job, recheck := w.End()
 		_, again := w.End()
-		if (job != nil) != c.end || look != c.look || again || (len(w.C) == 1) != c.hinted {
-			t.Errorf("%s: job %v, look %v and then %v, hints %d", c.name, job, look, again, len(w.C))
+		if (job != nil) != c.end || recheck != c.recheck || again || (len(w.C) == 1) != c.hinted {
+			t.Errorf("%s: job %v, recheck %v and then %v, hints %d", c.name, job, recheck, again, len(w.C))
 		}
 		w.Stop()
 	}

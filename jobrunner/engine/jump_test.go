@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// jumping is an engine on a clock whose time of day jumps.
+// jumping is an engine whose clock's time of day jumps.
 type jumping struct {
 	*engine.Engine
 	t  *testing.T
@@ -50,7 +50,7 @@ func (j *jumping) open() {
 
 func (j *jumping) jump(d time.Duration) { j.by.Add(int64(d)) }
 
-// pass lets time pass, and everything happen that is due by then.
+// pass lets time pass until everything due has happened.
 func (j *jumping) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -74,7 +74,7 @@ func (j *jumping) take() engine.Taken {
 	return jobs[0]
 }
 
-// is checks a job's state; "" is for none.
+// is checks a job's state; "" means that the job doesn't exist.
 func (j *jumping) is(id string, want engine.State) engine.Job {
 	j.t.Helper()
 	job, err := j.Get(j.t.Context(), "ep", id)
@@ -87,8 +87,7 @@ func (j *jumping) is(id string, want engine.State) engine.Job {
 	return job
 }
 
-// A machine that slept loses no running job, and no time of it counts: each
-// job's times are those that passed.
+// If a machine has slept, running jobs continue, and the time of the sleep doesn't count.
 func TestClockJumpsForward(t *testing.T) {
 	jumps(t, func(t *testing.T, j *jumping) {
 		waits, runs := j.submit(time.Hour), j.submit(time.Hour)
@@ -99,7 +98,7 @@ func TestClockJumpsForward(t *testing.T) {
 		j.jump(2 * time.Hour)
 		j.pass(time.Minute)
 		j.is(waits, engine.InProgress)
-		second := j.take() // its time to live is not over either
+		second := j.take() // hasn't expired either
 		for _, job := range []engine.Taken{first, second} {
 			if got, err := j.Report(t.Context(), job.Ref, engine.Done([]byte("1"))); err != nil || got != engine.Accepted {
 				t.Errorf("a result after the jump: %v, %v", got, err)
@@ -113,14 +112,14 @@ func TestClockJumpsForward(t *testing.T) {
 		}
 		j.jump(2 * time.Hour)
 		j.pass(29 * time.Minute)
-		j.is(runs, engine.Completed) // retention, too, goes by the time that passed
+		j.is(runs, engine.Completed) // the retention doesn't count the sleep either
 		j.pass(time.Minute)
 		j.is(runs, "")
 	})
 }
 
-// A clock that is set back makes nothing last longer, and no time negative,
-// while the process runs and when it starts again.
+// If the clock is set back, no timeout gets longer and no duration negative, in the same
+// process and after a restart.
 func TestClockJumpsBackward(t *testing.T) {
 	jumps(t, func(t *testing.T, j *jumping) {
 		late, short := j.submit(0), j.submit(time.Minute)

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// takeBy takes a job for a worker of a process that leads the endpoint, or led it.
+// takeBy takes a job for a worker with a lead, which may be outdated.
 func (n *node) takeBy(l engine.Lead) (got bool) {
 	n.t.Helper()
 	jobs, err := n.Take(n.t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
@@ -29,15 +29,15 @@ func (n *node) claim() (l engine.Lead, ok bool) {
 	return l, ok
 }
 
-// One process leads an endpoint. A lead that was given up, or whose process died, is
-// another one's, with a higher epoch, and takes no job any more.
+// One process leads an endpoint. If it releases the lead or dies, another process can claim
+// the endpoint with a higher epoch, and the old lead takes no jobs.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)
-	// A process that stands still for ten polls is struck off: as a whole process may on a
-	// busy machine, if they are short.
+	// A process without a heartbeat for ten polls is removed. With shorter polls a busy machine
+	// could cause that, too.
 	const poll = 500 * time.Millisecond
-	b := startNode(t, sqldb.Config{URL: address}, never) // it stands still
+	b := startNode(t, sqldb.Config{URL: address}, never) // sends no heartbeat
 	a := startNode(t, sqldb.Config{URL: address}, poll)
 	first, ok := b.claim()
 	if !ok || first.Epoch != 1 {
@@ -65,7 +65,7 @@ func TestLead(t *testing.T) {
 	if second.Epoch != 2 || a.MayScale(first) {
 		t.Errorf("taken over by %+v", second)
 	}
-	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // with its next beat, if the last is long ago
+	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
 		if time.Now().After(deadline) {
 			t.Fatal("the process that took over may not scale")
 		}
@@ -75,7 +75,7 @@ func TestLead(t *testing.T) {
 		t.Error("the process that lost the lead takes a job")
 	}
 	if _, ok := b.claim(); ok {
-		t.Error("a process that was struck off claims")
+		t.Error("a removed process claims")
 	}
 	if !a.takeBy(second) {
 		t.Error("the process that took over takes no job")
@@ -97,8 +97,8 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// A process that was struck off joins again by itself, under another id.
-func TestStruckOffProcessJoinsAgain(t *testing.T) {
+// A removed process joins again by itself, with a new id.
+func TestRemovedProcessJoinsAgain(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Start(t)
 	n := startNode(t, sqldb.Config{URL: address}, 20*time.Millisecond)

@@ -14,15 +14,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A data folder of version 9 of the tables opens. Its process was killed, and that version's
-// jobrunner backup copied it: with jobs that wait, run, ran twice, are finished, streamed or
-// cancelled, and one whose webhook is due.
+// A data folder with version 9 of the tables opens. It was copied by that version's jobrunner
+// backup after the process was killed. It has queued, running, requeued, finished, streamed
+// and cancelled jobs, and one with a due webhook.
 func TestDataOfVersion9(t *testing.T) {
 	const ep = "fuxc4a6ahmbm"
 	dir := t.TempDir()
 	unpack(t, "testdata/version9.db.gz", filepath.Join(dir, "jobrunner.db"))
 	synctest.Test(t, func(t *testing.T) {
-		for start := range 2 { // the second one opens what the first one has left
+		for start := range 2 {
 			db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 			if err != nil {
 				t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Each change of a state is told once, with how long the job waited or ran;
-// chunks and signs of life are none.
+// Each transition is observed once, with the job's time in the queue or of execution. Chunks
+// and heartbeats aren't observed.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
@@ -81,10 +81,10 @@ func TestObserve(t *testing.T) {
 				want[i].Job = second.ID
 			}
 		}
-		// Compared as they are printed: how many jobs start workers is the engine's own.
+		// Compare the printed events, because waiting isn't exported.
 		withoutWaiting := regexp.MustCompile(` waiting:\d+`)
 		if withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", got), "") != withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", want), "") {
-			t.Errorf("told\n%+v, not\n%+v", got, want)
+			t.Errorf("observed\n%+v, want\n%+v", got, want)
 		}
 	})
 }

@@ -19,10 +19,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// The whole suite in virtual time, which stands still while a statement is on its way to
-// the server and back. A connection that listens would hold it up for
-// good, and polls would be many in seven days, so both are left to the tests
-// below, in real time.
+// The suite in virtual time, which doesn't advance during a statement. A listening connection
+// would stop it for good, and seven days have too many polls, so other tests cover both in
+// real time.
 func TestPostgres(t *testing.T) {
 	fewerRandomRuns(t)
 	enginetest.Run(t, func(t *testing.T, test func(*testing.T, *enginetest.Env)) {
@@ -49,8 +48,8 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
-// fewerRandomRuns spares time: what the dialects differ in does not hide in
-// long random histories.
+// fewerRandomRuns saves time, because differences of the dialects show in short random
+// histories.
 func fewerRandomRuns(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
@@ -85,7 +84,7 @@ func openSharedAt(t *testing.T, db *sqldb.DB, poll time.Duration, c *clock.Clock
 	return e
 }
 
-// node is one process among those that share a database.
+// node is a process that shares a database.
 type node struct {
 	*engine.Engine
 	t    *testing.T
@@ -145,7 +144,7 @@ func (n *node) expectState(id string, want engine.State) engine.Job {
 	return job
 }
 
-// awaitCompleted waits for the end of a job.
+// awaitCompleted waits until a job is COMPLETED.
 func (n *node) awaitCompleted(id string) {
 	n.t.Helper()
 	watch := n.Watch("ep", id)
@@ -163,7 +162,7 @@ func (n *node) awaitCompleted(id string) {
 	}
 }
 
-// work takes jobs and reports them done until ctx ends.
+// work takes jobs and calls done for each until ctx ends.
 func (n *node) work(ctx context.Context, k engine.Take, done func(engine.Taken)) {
 	for {
 		taken, err := n.TakeOrWait(ctx, k)
@@ -179,8 +178,8 @@ func (n *node) work(ctx context.Context, k engine.Take, done func(engine.Taken))
 	}
 }
 
-// Of many takers on two processes each job goes to one, and what one process
-// does the other one shows at once.
+// Each job goes to one of many takers on two processes, and each process sees the other's
+// changes at once.
 func TestSharedQueue(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t)}
 	nodes := []*node{startNode(t, c, 0), startNode(t, c, 0)}
@@ -197,7 +196,7 @@ func TestSharedQueue(t *testing.T) {
 					mu.Lock()
 					takes[job.ID]++
 					mu.Unlock()
-					nodes[w%2].expectReport(job.Ref, engine.Accepted) // to either of them
+					nodes[w%2].expectReport(job.Ref, engine.Accepted)
 				})
 			})
 		}
@@ -229,8 +228,8 @@ func TestSharedQueue(t *testing.T) {
 	}
 }
 
-// A submission wakes, by a hint, a worker that waits on another process, and a job's end
-// wakes those who wait for it there. Nothing polls here, so nothing else could.
+// A hint of a submission wakes a worker that waits on another process, and a hint of a job's
+// end wakes its watches there. Without polls, nothing else could wake them.
 func TestHintsBetweenProcesses(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t)}
 	a, b := startNode(t, c, never), startNode(t, c, never)
@@ -241,19 +240,19 @@ func TestHintsBetweenProcesses(t *testing.T) {
 	working.Go(func() {
 		b.work(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}, func(job engine.Taken) { b.expectReport(job.Ref, engine.Accepted) })
 	})
-	var ways []time.Duration
+	var roundTrips []time.Duration
 	for range 20 {
 		start := time.Now()
 		a.awaitCompleted(a.submit())
-		ways = append(ways, time.Since(start))
+		roundTrips = append(roundTrips, time.Since(start))
 	}
-	slices.Sort(ways)
-	t.Logf("there and back: half of them in %s, the slowest in %s", ways[len(ways)/2], ways[len(ways)-1])
+	slices.Sort(roundTrips)
+	t.Logf("round trips: median %s, maximum %s", roundTrips[len(roundTrips)/2], roundTrips[len(roundTrips)-1])
 	done()
 	working.Wait()
 }
 
-// listening waits until hints go from one to the other.
+// listening waits until hints arrive.
 func listening(t *testing.T, from, to *node) {
 	t.Helper()
 	watch := to.Watch("nowhere", "nothing")
@@ -270,7 +269,7 @@ func listening(t *testing.T, from, to *node) {
 	}
 }
 
-// Without hints the next poll wakes: within half a second.
+// Without hints the next poll wakes takers and watches within half a second.
 func TestPolls(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	synctest.Test(t, func(t *testing.T) {
@@ -291,8 +290,8 @@ func TestPolls(t *testing.T) {
 			for _, id := range ids {
 				a.awaitCompleted(id)
 			}
-			if d := time.Since(start); d > time.Second { // one poll to take, one to see the end
-				t.Errorf("there and back took %s", d)
+			if d := time.Since(start); d > time.Second { // one poll for the take, one for the end
+				t.Errorf("the round trip took %s", d)
 			}
 		}
 		done()
@@ -300,8 +299,8 @@ func TestPolls(t *testing.T) {
 	})
 }
 
-// What is due on one process is done by another one, should the first be gone.
-func TestSharedTime(t *testing.T) {
+// If a process is gone, another one expires its jobs.
+func TestSharedExpiry(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
@@ -319,12 +318,11 @@ func TestSharedTime(t *testing.T) {
 	})
 }
 
-// A process that starts leaves the jobs of the others alone; one that stops
-// gives its own back; one that died is found out, and its jobs run again, which
-// uses up their retry.
+// A starting process doesn't change the jobs of others. A stopping process returns its jobs.
+// If a process dies, the others requeue its jobs, which counts a retry.
 func TestSharedStops(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
-	proxy, through := pgtest.NewProxy(t, c.URL) // a cut way looks like a process that is gone
+	proxy, through := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, sqldb.Config{URL: through, NoHints: true}, 0)
 		ofA, ofB, leased := a.submit(), a.submit(), a.submit()
@@ -337,7 +335,7 @@ func TestSharedStops(t *testing.T) {
 		all := func(wantB engine.State) {
 			t.Helper()
 			third.expectState(ofA, engine.InProgress)
-			third.expectState(leased, engine.InProgress) // its worker may report to any process
+			third.expectState(leased, engine.InProgress) // its worker can report to any process
 			want := 0
 			if wantB == engine.InQueue {
 				want = 1
@@ -357,7 +355,7 @@ func TestSharedStops(t *testing.T) {
 			t.Errorf("took %+v", again)
 		}
 
-		// The process was alive, only away: it learns that the job is another's.
+		// The process was alive, and learns that another one has its job.
 		proxy.Mend(t)
 		b.expectReport(jobB.Ref, engine.Stale)
 		a.expectReport(jobLeased.Ref, engine.Accepted)
@@ -372,7 +370,7 @@ func TestSharedStops(t *testing.T) {
 	})
 }
 
-// An outage of the database makes no process count as dead.
+// During an outage of the database no process counts as dead.
 func TestSharedOutage(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
 	c := sqldb.Config{URL: through, NoHints: true}

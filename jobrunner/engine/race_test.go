@@ -4,8 +4,8 @@ package engine_test
 
 import "flag"
 
-// Under the race detector the database is some thirty times slower, and races
-// don't hide in the model: fewer random runs do.
+// The race detector makes the database about thirty times slower, and races don't need many
+// random runs to show.
 func init() {
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)

@@ -11,9 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// The clocks of processes that share a database differ by some milliseconds. A purge
-// by the one that is behind removes the jobs that the other one queued before it, by a
-// submission or a retry.
+// The clocks of processes that share a database differ by some milliseconds. A purge by a
+// process whose clock is behind also removes the jobs that another process has submitted or
+// retried before.
 func TestPurgeBetweenClocks(t *testing.T) {
 	address := pgtest.Start(t)
 	synctest.Test(t, func(t *testing.T) {

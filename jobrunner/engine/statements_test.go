@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// openEmpty opens an engine without jobs, and closes it after the test.
+// openEmpty opens an engine on an empty database until the end of the test.
 func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), config)
@@ -35,14 +35,13 @@ func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	return e, db
 }
 
-// withBusyHost fills in the list of busy hosts.
+// withBusyHost fills in a list of one busy host.
 func withBusyHost(statement string) string {
 	statement, _ = withBusyHosts(statement, []BusyHost{{}})
 	return statement
 }
 
-// byIndex are the statements about one job, one endpoint, or what the sweeper
-// asks.
+// byIndex has the statements for one job or endpoint, and those of the sweeper.
 var byIndex = map[string]string{
 	"tally": addTally, "noTallies": deleteTallies, "tallyOne": selectTally, "taken": startJob, "startAndEndJob": startAndEndJob, "waiting": waitingJobs, "completed": completeJob, "failed": failJob, "cancelled": cancelJob, "beaten": extendLease, "setTTL": updateTTL,
 	"timedOutOne": timeOutJob, "timedOutAll": timeOutDue,
@@ -59,8 +58,8 @@ var byIndex = map[string]string{
 	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
 }
 
-// Whatever is done for one job, and whatever the sweeper asks, finds its rows
-// by an index: it costs the same with ten jobs and with a million.
+// The statements for one job or endpoint and those of the sweeper use indexes, so that their
+// cost doesn't depend on the number of jobs.
 func TestStatementsUseIndexes(t *testing.T) {
 	_, db := openEmpty(t, sqldb.Config{})
 	for name, statement := range byIndex {
@@ -94,7 +93,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	}
 }
 
-// The same on PostgreSQL, with plans that it made and keeps since inputs was empty.
+// The same on PostgreSQL, with cached plans that were made when inputs was empty.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	address := pgtest.Start(t)
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
@@ -110,7 +109,7 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	pgtest.Exec(t, address, "VACUUM ANALYZE inputs")
 	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-			// A plan for any arguments: that for none would read nothing.
+			// A generic plan: the plan for NULL arguments would read nothing.
 			for _, set := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
 				if _, err := tx.Exec(set); err != nil {
 					return err
@@ -148,10 +147,9 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// readsAll is the line of a plan of PostgreSQL by which a table or an index is
-// read from one end to the other: without a condition, in no order of which a
-// limit takes the first, and not one of the indexes that have the jobs of a moment
-// alone.
+// readsAll returns the line of a PostgreSQL plan that scans a whole table or index, or "". It
+// ignores scans with a condition or below a limit, and the small partial indexes of queued
+// and running jobs.
 func readsAll(plan []string) string {
 	limited := false
 	for i, line := range plan {
@@ -165,21 +163,21 @@ func readsAll(plan []string) string {
 		if !scan || few || limited {
 			continue
 		}
-		sought := false
+		hasCondition := false
 		for _, below := range plan[i+1:] {
 			if strings.Contains(below, "->") {
 				break
 			}
-			sought = sought || strings.Contains(below, "Index Cond") || strings.Contains(below, "Recheck Cond")
+			hasCondition = hasCondition || strings.Contains(below, "Index Cond") || strings.Contains(below, "Recheck Cond")
 		}
-		if !sought && !strings.Contains(line, "Bitmap Index Scan") {
+		if !hasCondition && !strings.Contains(line, "Bitmap Index Scan") {
 			return strings.TrimSpace(line)
 		}
 	}
 	return ""
 }
 
-// After a restart, the counts are those of the stored tallies.
+// After a restart the counts are the sums of the stored tallies.
 func TestTallies(t *testing.T) {
 	for name, config := range map[string]func(t *testing.T) sqldb.Config{
 		"SQLite":     func(t *testing.T) sqldb.Config { return sqldb.Config{Dir: t.TempDir()} },
@@ -224,8 +222,8 @@ func TestTallies(t *testing.T) {
 				if _, err := e.Cancel(t.Context(), "ep", job.ID); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := e.Retry(t.Context(), "ep", "3"); err == nil { // FAILED, and counted as such whatever comes
-					want.InQueue++ // it is of low priority
+				if _, err := e.Retry(t.Context(), "ep", "3"); err == nil { // stays in the count of FAILED jobs
+					want.InQueue++ // has low priority, so it isn't in waiting
 				}
 				e.Close()
 				if err := db.Close(); err != nil {
@@ -242,9 +240,8 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// The call that tells of a job's end is ordered in the transaction that ends
-// it, for the states in which one is due.
-func TestWebhooksAreOrdered(t *testing.T) {
+// The transaction that ends a job adds its webhook call, if the state has one.
+func TestEndAddsWebhookCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
 		ordered := func() (urls string) {
@@ -293,7 +290,7 @@ func TestWebhooksAreOrdered(t *testing.T) {
 	})
 }
 
-// measured is an engine with its database in a folder, or in memory.
+// measured returns an engine for a benchmark, in a folder or, for "", in memory.
 func measured(b *testing.B, dir string) *Engine {
 	b.Helper()
 	db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: dir})
@@ -309,7 +306,7 @@ func measured(b *testing.B, dir string) *Engine {
 	return e
 }
 
-// With a deep queue everything that is done for one job stays quick.
+// BenchmarkDeepQueue measures a job while the queue is long.
 func BenchmarkDeepQueue(b *testing.B) {
 	e := measured(b, b.TempDir())
 	submit := func() {
@@ -335,7 +332,7 @@ func BenchmarkDeepQueue(b *testing.B) {
 	}
 }
 
-// A job's way: submitted, taken and done, in memory.
+// BenchmarkJob measures a job's submission, take and result in memory.
 func BenchmarkJob(b *testing.B) {
 	e := measured(b, "")
 	for b.Loop() {

@@ -13,9 +13,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Writes that share a commit put off the rows of new jobs, and have to come to
-// what they come to one by one: the same answers, and the same tables.
-func TestWritesTogetherAreLikeWritesAlone(t *testing.T) {
+// Writes that share a commit have the same results, and leave the same tables, as writes with
+// their own commits.
+func TestSharedCommitsEqualSeparateCommits(t *testing.T) {
 	seeds := 200
 	if testing.Short() {
 		seeds = 15
@@ -25,9 +25,9 @@ func TestWritesTogetherAreLikeWritesAlone(t *testing.T) {
 	}
 }
 
-// Writes behind, in memory, come to what writes come to one by one on a disk, wherever
-// what is due is written out between them.
-func TestWritesBehindAreLikeWritesAlone(t *testing.T) {
+// Writes behind in memory have the same results, and leave the same tables, as writes with
+// their own commits on a disk, however often they are written out.
+func TestWritesBehindEqualSeparateCommits(t *testing.T) {
 	seeds := 200
 	if testing.Short() {
 		seeds = 15
@@ -40,43 +40,43 @@ func TestWritesBehindAreLikeWritesAlone(t *testing.T) {
 	}
 }
 
-// The ways in which a history is run: one by one on a disk, those of a round in one
-// commit, one by one in memory.
-type way string
+// mode is how a history runs: with a commit for each operation on a disk, with one commit for
+// each round, or with an operation after the other in memory.
+type mode string
 
 const (
-	onDisk   way = "on disk"
-	together way = "together"
-	inMemory way = "in memory"
+	onDisk   mode = "on disk"
+	together mode = "together"
+	inMemory mode = "in memory"
 )
 
-func compareHistories(t *testing.T, seed int, ways ...way) {
+func compareHistories(t *testing.T, seed int, modes ...mode) {
 	t.Helper()
 	var first []string
-	for i, way := range ways {
+	for i, mode := range modes {
 		var lines []string
-		synctest.Test(t, func(t *testing.T) { lines = runHistory(t, seed, way) })
+		synctest.Test(t, func(t *testing.T) { lines = runHistory(t, seed, mode) })
 		if i == 0 {
 			first = lines
 			continue
 		}
 		for i := range min(len(first), len(lines)) {
 			if first[i] != lines[i] {
-				t.Fatalf("seed %d: %s\n%s\n%s\n%s\nafter\n%s", seed, way, lines[i], ways[0], first[i], strings.Join(first[:i], "\n"))
+				t.Fatalf("seed %d: %s\n%s\n%s\n%s\nafter\n%s", seed, mode, lines[i], modes[0], first[i], strings.Join(first[:i], "\n"))
 			}
 		}
 		if len(first) != len(lines) {
-			t.Fatalf("seed %d: %d lines %s, %d %s", seed, len(lines), way, len(first), ways[0])
+			t.Fatalf("seed %d: %d lines %s, %d %s", seed, len(lines), mode, len(first), modes[0])
 		}
 	}
 }
 
-// runHistory runs random operations in some rounds, and returns a line for each answer
-// and each row.
-func runHistory(t *testing.T, seed int, how way) (lines []string) {
+// runHistory runs rounds of random operations, and returns a line for each result and each
+// row.
+func runHistory(t *testing.T, seed int, mode mode) (lines []string) {
 	config := sqldb.Config{}
-	if how != inMemory {
-		config = sqldb.Config{Dir: t.TempDir(), NoSync: true} // where reads do not wait for the writer
+	if mode != inMemory {
+		config = sqldb.Config{Dir: t.TempDir(), NoSync: true}
 	}
 	e, db := openEmpty(t, config)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
@@ -85,7 +85,7 @@ func runHistory(t *testing.T, seed int, how way) (lines []string) {
 		answers := make([]string, 1+random.IntN(25))
 		var group sync.WaitGroup
 		release := make(chan struct{})
-		if how == together {
+		if mode == together {
 			group.Go(func() {
 				_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })
 			})
@@ -108,8 +108,8 @@ func runHistory(t *testing.T, seed int, how way) (lines []string) {
 	return lines
 }
 
-// randomOperation is one that takes a single transaction. Jobs are named by number, so that
-// an operation can be about one that is submitted in the same commit.
+// randomOperation returns an operation of one transaction. The ids of jobs are numbers, so
+// that an operation can use a job of the same commit.
 func randomOperation(e *Engine, random *rand.Rand, submitted *int) (name string, do func(context.Context) string) {
 	endpoint := []string{"a", "a", "a", "b"}[random.IntN(4)]
 	id := fmt.Sprint(max(0, *submitted-random.IntN(8)))
@@ -148,7 +148,7 @@ func randomOperation(e *Engine, random *rand.Rand, submitted *int) (name string,
 		}
 	case n < 19 && random.IntN(6) > 0:
 		return "cancel " + id, func(ctx context.Context) string {
-			_, _ = e.Cancel(ctx, endpoint, id) // what it answers is read after the commit
+			_, _ = e.Cancel(ctx, endpoint, id) // reads its result after the commit
 			return ""
 		}
 	case n < 19:
@@ -158,7 +158,7 @@ func randomOperation(e *Engine, random *rand.Rand, submitted *int) (name string,
 	return fmt.Sprint("ttl ", id, ttl), func(ctx context.Context) string { return fmt.Sprint(e.SetTTL(ctx, endpoint, id, ttl)) }
 }
 
-// tables is a line for each row, without the inputs that nobody needs.
+// tables returns a line for each row, without the inputs of COMPLETED jobs.
 func tables(t *testing.T, db *sqldb.DB) (lines []string) {
 	t.Helper()
 	for _, query := range []string{

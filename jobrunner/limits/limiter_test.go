@@ -10,8 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// contract is the description's table and the field notes' requests per worker,
-// written down once more.
+// contract repeats the service description's table and the field notes' requests per worker.
 var contract = map[Operation]struct{ rate, perWorker, concurrent int }{
 	RunSync: {2000, 400, 400}, Run: {1000, 200, 200}, Status: {2000, 400, 400}, Stream: {2000, 400, 400},
 	Cancel: {100, 20, 20}, PurgeQueue: {2, 0, 0}, OpenAI: {2000, 400, 400}, Requests: {10, 0, 2},
@@ -24,8 +23,8 @@ func withLimiter(t *testing.T, test func(t *testing.T, l *Limiter)) {
 
 func workers(n int) func() int { return func() int { return n } }
 
-// exhaust admits short requests until one is refused, and returns how many were
-// accepted and how long to wait.
+// exhaust admits short requests until one is rejected. It returns the number of accepted ones
+// and the time to wait.
 func exhaust(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
 	for {
 		done, err := l.Admit(context.Background(), k, workers(running))
@@ -56,7 +55,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// No window of ten seconds has more than the limit, wherever it begins.
+// No window of ten seconds exceeds the limit, wherever it begins.
 func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
@@ -94,7 +93,7 @@ func TestRunningWorkers(t *testing.T) {
 	}
 }
 
-// The limit falls when workers end.
+// The limit falls when workers stop.
 func TestFewerWorkers(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Cancel}

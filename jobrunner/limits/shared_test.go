@@ -14,15 +14,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// process is one of several that admit requests by one database.
+// process is a process that shares the limits with others by a database.
 type process struct {
 	*limits.Shared
 	db     *sqldb.DB
 	clock  *clock.Clock
-	silent *atomic.Bool // it does not hear the others
+	silent *atomic.Bool // ignores announcements
 }
 
-// startProcesses starts some, whose clocks stand still.
+// startProcesses starts processes with stopped clocks.
 func startProcesses(t *testing.T, names ...string) (all []process) {
 	t.Helper()
 	url := pgtest.Start(t)
@@ -33,7 +33,7 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		if len(all) == 0 {
-			pgtest.Exec(t, url, "CREATE TABLE processes (id TEXT PRIMARY KEY)") // the engine's
+			pgtest.Exec(t, url, "CREATE TABLE processes (id TEXT PRIMARY KEY)") // a table of the engine
 		}
 		pgtest.Exec(t, url, "INSERT INTO processes VALUES ('"+name+"')")
 		c := new(clock.Clock)
@@ -66,8 +66,8 @@ func isLimited(t *testing.T, err error) bool {
 	return err != nil
 }
 
-// Whichever process a request comes to, exactly as many are admitted as one process
-// would admit, and again once the window is over.
+// Several processes together admit exactly as many requests as a single process, and again
+// after the window.
 func TestSharedRate(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b", "c")
@@ -79,7 +79,7 @@ func TestSharedRate(t *testing.T) {
 			want := int64(limits.Table[operation].Rate)
 			for i := range 6 {
 				clients.Go(func() {
-					// A request that comes while as many are open as may be counts for nothing.
+					// A request that exceeds the concurrency limit doesn't count.
 					for try := int64(0); try <= want/4 || admitted.Load() < want && try < want/4+5000; try++ {
 						done, err := all[i%3].Admit(t.Context(), k, noneRuns)
 						if err != nil {
@@ -104,14 +104,13 @@ func TestSharedRate(t *testing.T) {
 	}
 }
 
-// No window has more requests than the limit, wherever it begins, and soon after it
-// they may come again.
+// No window exceeds the limit, wherever it begins, and soon after it new requests are admitted.
 func TestSharedWindow(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t, "a")[0]
 	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.PurgeQueue}
 	const step = 50 * time.Millisecond
-	for range 10 { // a slot has any place in it
+	for range 10 { // at different offsets in a slot
 		p.clock.Advance(limits.Window + time.Second + step)
 		for range limits.Table[k.Operation].Rate {
 			if _, err := p.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
@@ -131,8 +130,7 @@ func TestSharedWindow(t *testing.T) {
 	}
 }
 
-// Requests at a time are those of all processes, and those of one that is gone do not
-// count any more.
+// The concurrency limit counts the requests of all live processes.
 func TestSharedConcurrency(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")
@@ -187,7 +185,7 @@ func TestSharedConcurrency(t *testing.T) {
 	}
 }
 
-// Of requests that come at once exactly as many are admitted as may be open.
+// Of simultaneous requests exactly as many are admitted as the concurrency limit allows.
 func TestSharedConcurrencyAtOnce(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")
@@ -226,8 +224,8 @@ func TestSharedConcurrencyAtOnce(t *testing.T) {
 	}
 }
 
-// What a process has reserved and not used is admitted at another one that comes to the
-// limit; where the first does not answer, it is refused after a moment.
+// If a process reaches the limit, another one returns its unused reservations. If that one
+// doesn't respond, the request is rejected after a moment.
 func TestSharedReservationsAreWanted(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")
@@ -237,7 +235,7 @@ func TestSharedReservationsAreWanted(t *testing.T) {
 		a.silent.Store(silent)
 		k := limits.Key{User: "u", Endpoint: fmt.Sprint("e", round), Operation: limits.Status}
 		var ends []func()
-		for range 60 { // so fast that others are reserved
+		for range 60 { // so fast that the process makes reservations
 			done, err := a.Admit(t.Context(), k, noneRuns)
 			if isLimited(t, err) {
 				t.Fatal(err)
@@ -266,7 +264,7 @@ func TestSharedReservationsAreWanted(t *testing.T) {
 	}
 }
 
-// A request that waits behind one that is over counts the running workers.
+// A request that waits behind a finished one counts the running workers.
 func TestSharedRateOfWorkers(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t, "a")[0]
@@ -297,7 +295,7 @@ func TestSharedRateOfWorkers(t *testing.T) {
 	}
 }
 
-// Most requests cost no statement while little of a limit is used, and others are in
+// Most requests need no statement while little of a limit is used and other requests are in
 // flight.
 func TestSharedReserves(t *testing.T) {
 	t.Parallel()
@@ -306,7 +304,7 @@ func TestSharedReserves(t *testing.T) {
 	if _, err := p.Admit(t.Context(), k, noneRuns); err != nil { // in flight all the time
 		t.Fatal(err)
 	}
-	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1 // the next ones are reserved
+	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1 // reservations double up to here
 	for range more {
 		done, err := p.Admit(t.Context(), k, noneRuns)
 		if err != nil {
@@ -330,7 +328,7 @@ func TestSharedReserves(t *testing.T) {
 	}
 }
 
-// What was reserved and not used is admitted elsewhere.
+// Returned reservations are admitted by another process.
 func TestSharedReservationsReturn(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")

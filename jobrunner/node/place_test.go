@@ -14,7 +14,7 @@ func TestPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		leaders string // of endpoints a, b, …: o this node, x another, . nobody
 		nodes   int
-		before  string // endpoints that nobody led at the last look
+		before  string // endpoints without a leader in the last round
 		claim   string
 		unled   string
 		surplus int

@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// What a write leads to ahead of its commit is in the same one.
+// A write that Ahead causes before the commit joins that commit.
 func TestAheadOfTheCommit(t *testing.T) {
 	db := open(t, sqldb.Config{Dir: t.TempDir()})
 	shared := false
@@ -31,7 +31,7 @@ func TestAheadOfTheCommit(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 1000 { // the scheduler may keep the second from coming in time
+	for range 1000 { // the scheduler may delay the second write
 		var second sync.WaitGroup
 		noting("first", func() { second.Go(func() { noting("second", nil) }) })
 		if second.Wait(); shared {
@@ -41,8 +41,8 @@ func TestAheadOfTheCommit(t *testing.T) {
 	t.Error("the second write never shared the first one's commit")
 }
 
-// A write that runs again, because of a neighbour's failure, calls it once. One
-// that fails does not call it.
+// A write that runs again because another one failed calls Ahead's function once. A write that
+// fails doesn't call it.
 func TestAheadIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: t.TempDir(), NoSync: true})
@@ -75,7 +75,7 @@ func TestAheadIsCalledOnce(t *testing.T) {
 	})
 }
 
-// PostgreSQL has no commit to be ahead of: others see the change by then.
+// On PostgreSQL Ahead's function runs after the commit, so that others see the change.
 func TestAheadOnPostgres(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	seen := 0
@@ -92,7 +92,7 @@ func TestAheadOnPostgres(t *testing.T) {
 	})
 }
 
-// The hook may be set while others write. (For the race detector.)
+// The hook may be set during writes (for the race detector).
 func TestBeforeCommitWhileOthersWrite(t *testing.T) {
 	for name, c := range map[string]sqldb.Config{"in memory": {}, "folder": {Dir: t.TempDir(), NoSync: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// behindDB is a database whose writes behind leave names in the batch, of which the
-// hook makes notes.
+// behindDB is a database whose writes behind put names into the batch. The hook writes them
+// as notes.
 type behindDB struct {
 	*sqldb.DB
 	t       *testing.T
@@ -47,7 +47,7 @@ func openBehind(t *testing.T, c sqldb.Config) *behindDB {
 	return b
 }
 
-// add leaves a name, or writes it where there is no batch.
+// add puts a name into the batch, or writes it if there is no batch.
 func (b *behindDB) add(name string) error {
 	return b.WriteBehind(b.t.Context(), func(tx *sqldb.Tx) error {
 		b.runs++
@@ -79,8 +79,8 @@ func (b *behindDB) addAll(names ...string) {
 	}
 }
 
-// In memory what is written behind is written together: before a read, before another
-// write, and when it is due, of which a rest may stay.
+// In memory, writes behind are written together before a read or another write, and when the
+// batch is due, which may defer some.
 func TestWriteBehind(t *testing.T) {
 	b := openBehind(t, sqldb.Config{})
 	b.addAll("a", "b")
@@ -106,15 +106,14 @@ func TestWriteBehind(t *testing.T) {
 	}
 }
 
-// On a disk it is a write like others.
+// On a disk a write behind is an ordinary write.
 func TestWriteBehindOnDisk(t *testing.T) {
 	b := openBehind(t, sqldb.Config{Dir: t.TempDir()})
 	b.addAll("a", "b")
 	b.isWritten("[a]", "[b]")
 }
 
-// What can't be written stays, and is written later: nothing is lost, and nothing
-// written twice.
+// If writing the batch fails, it is written later, without loss or duplicates.
 func TestWriteBehindFails(t *testing.T) {
 	b := openBehind(t, sqldb.Config{})
 	no := errors.New("no")
@@ -136,8 +135,8 @@ func TestWriteBehindFails(t *testing.T) {
 	}
 }
 
-// A write behind that changes a table runs again in a transaction, after all that was
-// written behind; one that fails leaves nothing.
+// A write behind that changes a table runs again in a transaction, after the batch was
+// written. A write that fails leaves nothing.
 func TestWriteBehindNeedsTransaction(t *testing.T) {
 	b := openBehind(t, sqldb.Config{})
 	b.addAll("a")
@@ -166,7 +165,7 @@ func TestWriteBehindNeedsTransaction(t *testing.T) {
 	if n := count(t, b.DB); n != 2 {
 		t.Errorf("%d notes, expected 2", n)
 	}
-	// A statement that answers rows and changes something is no read.
+	// A statement that returns rows can still change a table.
 	b.addAll("b")
 	var name string
 	err := b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
@@ -177,7 +176,7 @@ func TestWriteBehindNeedsTransaction(t *testing.T) {
 	}
 }
 
-// Where room is short it is looked for with everything written.
+// If memory seems to be full, it is measured after the batch was written.
 func TestWriteBehindNeedsRoom(t *testing.T) {
 	b := openBehind(t, sqldb.Config{Memory: 1 << 20})
 	room := func() (batch bool, err error) {
@@ -204,7 +203,7 @@ func TestWriteBehindNeedsRoom(t *testing.T) {
 	}
 }
 
-// A write that panics leaves the database as it was, and open.
+// A write that panics changes nothing, and the database stays open.
 func TestPanicInMemory(t *testing.T) {
 	b := openBehind(t, sqldb.Config{})
 	for name, write := range map[string]func(func(*sqldb.Tx) error) error{

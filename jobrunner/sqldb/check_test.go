@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// A damaged page is noticed when the database is opened, and by a check of all of it.
+// Opening the database and Check detect a damaged page.
 func TestDamageIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	if err := sqldb.Check(dir); err != nil {

@@ -2,8 +2,8 @@ package sqldb
 
 import "testing"
 
-// What each kind of database is given. That SQLite plans a statement with LIMIT
-// once shows in no answer, only in BenchmarkJob of the engine.
+// The translation for each database. Only the engine's BenchmarkJob shows that SQLite plans a
+// statement with LIMIT once.
 func TestRewrite(t *testing.T) {
 	const query = `SELECT '?', {least}(?, 1) FROM t -- why?
 		WHERE k {in unlocked (}SELECT k FROM t LIMIT ?{)}`

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// mountSmallDisk mounts a file system of this size. It needs root.
+// mountSmallDisk mounts a file system of a size. It needs root.
 func mountSmallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,8 +26,8 @@ func mountSmallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fillDisk adds rows of this size, then smaller ones, until there is no room for one of
-// a byte. It returns their names.
+// fillDisk adds rows of a size, then smaller ones, until a row of one byte doesn't fit. It
+// returns their names.
 func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	t.Helper()
 	for ; size > 0; size /= 4 {
@@ -46,8 +46,8 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	return names
 }
 
-// On a full disk a plain write is refused and loses nothing, writes with the reserve
-// succeed, and the database opens.
+// On a full disk a plain write fails without loss, writes with the reserve succeed, and the
+// database opens.
 func TestReserve(t *testing.T) {
 	for _, size := range []int{4000, 300_000, 3_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReserve(t *testing.T) {
 			if n := count(t, db); n != len(names) {
 				t.Fatalf("%d notes, want %d", n, len(names))
 			}
-			// Changes that free nothing, and more of them than the reserve has room for.
+			// Changes that free no space, and more of them than fit in the reserve.
 			last := &names[len(names)-1] // the smallest row
 			for i := range 1000 {
 				err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {

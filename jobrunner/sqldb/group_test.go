@@ -46,7 +46,7 @@ func numbered(prefix string, n int) (names []string) {
 	return names
 }
 
-// Writes of one commit don't share a failure of one of them.
+// If a write fails, the other writes of its commit succeed.
 func TestOneOfACommitFails(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
@@ -63,7 +63,7 @@ func TestOneOfACommitFails(t *testing.T) {
 	})
 }
 
-// A write that waits for another process's transaction holds up no other for long.
+// A write that waits for another process's transaction doesn't delay other writes for long.
 func TestOneOfACommitWaits(t *testing.T) {
 	address := pgtest.Start(t)
 	db, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
@@ -97,8 +97,8 @@ func TestOneOfACommitWaits(t *testing.T) {
 	all.Wait()
 }
 
-// If the answer to a commit is lost, each of its writes fails, and is done once or not at
-// all.
+// If the reply to a commit is lost, each of its writes returns an error, and was done once or
+// not at all.
 func TestLostAnswerToACommitOfMany(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: through, NoHints: true})

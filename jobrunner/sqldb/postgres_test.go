@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Processes that start at once bring the tables up to date once.
+// Processes that start at once migrate the tables once.
 func TestMigrateAtOnce(t *testing.T) {
 	address := pgtest.Start(t)
 	var all sync.WaitGroup
@@ -36,7 +36,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Transactions that are Alone by one name see what the others did.
+// Transactions that are Alone by one name see each other's changes.
 func TestAlone(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
@@ -68,7 +68,7 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// A transaction that the server ends in favour of another one is run again.
+// A transaction that the server rolls back because of a conflict runs again.
 func TestDeadlock(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	for _, name := range []string{"a", "b"} {
@@ -103,7 +103,7 @@ func TestDeadlock(t *testing.T) {
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT string_agg(encode(body, 'escape'), ' ') FROM notes").Scan(&bodies)
 	})
-	// More than three where the second run of one is in the other's way again.
+	// More than three if a second run conflicts again.
 	if err != nil || bodies != "xx xx" || runs.Load() < 3 {
 		t.Errorf("after %d runs: %q, %v", runs.Load(), bodies, err)
 	}
@@ -123,7 +123,7 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// What PostgreSQL's texts can't hold does no harm.
+// Texts that PostgreSQL can't store are replaced.
 func TestTexts(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
@@ -157,8 +157,8 @@ func TestServerThatLosesJobs(t *testing.T) {
 	}
 }
 
-// A server that is away is named, without the password, and is used again when
-// it is back.
+// The error of an unavailable server names it without the password. The server is used again
+// when it is back.
 func TestServerAway(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})
@@ -186,8 +186,7 @@ func TestServerAway(t *testing.T) {
 			t.Errorf("%d rows", n)
 		}
 	}
-	// A server that ends every session, as one that is stopped does, costs no
-	// call its answer.
+	// No call fails if the server terminates all sessions, as during a restart.
 	for range 3 {
 		var all sync.WaitGroup
 		for range 8 {
@@ -250,7 +249,7 @@ func TestWithdrawnFromServer(t *testing.T) {
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	err := db.Write(ctx, func(tx *sqldb.Tx) error {
-		cancel() // from here on its outcome is awaited
+		cancel() // the write has started, so it isn't withdrawn
 		_, err := tx.Exec("INSERT INTO notes (name) VALUES ('kept')")
 		return err
 	})
@@ -259,8 +258,8 @@ func TestWithdrawnFromServer(t *testing.T) {
 	}
 }
 
-// Hints reach the other processes on the same tables and nobody else, also
-// after the connection that listens was lost.
+// Hints reach only the other processes on the same tables, also after the listening connection
+// was lost.
 func TestHints(t *testing.T) {
 	address := pgtest.Start(t)
 	hints := func(address string, noHints bool) (*sqldb.DB, chan string) {
@@ -274,7 +273,7 @@ func TestHints(t *testing.T) {
 	c, atC := hints(address, true)
 	_, atD := hints(pgtest.Start(t), false)
 
-	// Nobody says that the others listen by now, so it is tried until they do.
+	// Retry until the other processes listen.
 	until := func(from *sqldb.DB, hint string, at chan string) {
 		t.Helper()
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -329,8 +328,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A server on this machine has this machine's time; a database that is not
-// shared has no other.
+// A server on this machine has this machine's time. Behind is 0 for a database that isn't
+// shared.
 func TestBehind(t *testing.T) {
 	if behind, err := open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now); err != nil || behind.Abs() > time.Second {
 		t.Errorf("behind PostgreSQL by %s, %v", behind, err)

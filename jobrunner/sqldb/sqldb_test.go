@@ -61,7 +61,7 @@ func count(t *testing.T, db *sqldb.DB) (n int) {
 	return n
 }
 
-// One statement for several rows does what it does for each of them.
+// One statement for several rows has the same effect as one for each row.
 func TestLaterEach(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
@@ -175,7 +175,7 @@ func testQuery(t *testing.T, c sqldb.Config) {
 		_, err := r.Query("DELETE FROM notes RETURNING k")
 		return err
 	})
-	if err != nil { // refused at the latest when the rows are read
+	if err != nil { // PostgreSQL may return the error only when the rows are read
 		return
 	}
 	if n := count(t, db); n != 2 {
@@ -183,14 +183,14 @@ func testQuery(t *testing.T, c sqldb.Config) {
 	}
 }
 
-// Each failure undoes itself, and nothing else of the commit it was part of.
+// A failed write is rolled back without the other writes of its commit.
 func TestFailuresAreAlone(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		boom := errors.New("boom")
 		hold := make(chan struct{})
 		var all sync.WaitGroup
-		all.Go(func() { // while this one runs the others gather behind it
+		all.Go(func() { // while this write runs, the others gather
 			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-hold; return nil })
 		})
 		for i := range 60 {
@@ -312,7 +312,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(full, sqldb.ErrFull) {
 		t.Fatalf("a full disk: %v", full)
 	}
-	// Among neighbours that fit, the one that doesn't is refused alone.
+	// Only the write that doesn't fit is rejected, not the others of its commit.
 	hold := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() { _ = db.Write(t.Context(), func(*sqldb.Tx) error { <-hold; return nil }) })
@@ -434,8 +434,8 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	if err := db.Migrate(t.Context(), "others", nil); err != nil {
 		t.Errorf("another component: %v", err)
 	}
-	// An older program works with what was only added, and leaves it; not with a
-	// breaking step, though nothing breaking came after that.
+	// An older program works with additions, but not with a breaking step, even if later steps
+	// are only additions.
 	if err := errors.Join(db.Migrate(t.Context(), "notes", schema), add(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context())); err != nil {
 		t.Errorf("an older program: %v", err)
 	}
@@ -492,7 +492,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// The database works where time is virtual, and leaves no goroutine behind.
+// The database works in virtual time, and leaves no goroutine behind.
 func TestVirtualTime(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		synctest.Test(t, func(t *testing.T) {

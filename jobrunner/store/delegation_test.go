@@ -7,8 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// What was acknowledged of delegations is so after a restart: what is made, and
-// what is revoked.
+// Created and revoked delegations survive a restart.
 func TestDelegationsOutliveARestart(t *testing.T) {
 	dir := t.TempDir()
 	s, shut := open(t, dir)

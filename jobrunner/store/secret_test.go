@@ -19,7 +19,7 @@ import (
 
 const planted = "planted-value-of-a-secret"
 
-// openSecrets opens a store with the key in its folder.
+// openSecrets opens a store with its key in its folder.
 func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	s, shut := open(t, dir)
@@ -62,7 +62,7 @@ func TestResolveSecrets(t *testing.T) {
 	}
 }
 
-// Neither the database nor a backup shows a value, in any state of it.
+// Neither the database nor a backup ever contains a value in clear text.
 func TestSecretsAreEncrypted(t *testing.T) {
 	dir := t.TempDir()
 	s, shut := openSecrets(t, dir)
@@ -105,8 +105,8 @@ func expectNowhere(t *testing.T, dir string) {
 	}
 }
 
-// Without the right key nothing is resolved, nothing is overwritten, and the error says
-// where the key belongs. Deleting is possible.
+// Without the right key, secrets can neither be resolved nor overwritten, but deleted. The
+// error says where the key belongs.
 func TestSecretsNeedTheirKey(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"removed": os.Remove,

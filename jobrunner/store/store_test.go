@@ -131,7 +131,7 @@ func TestTemplates(t *testing.T) {
 	expectNotFound(t, err)
 }
 
-// TestOneOfManyWins: of concurrent creates of one name one succeeds.
+// One of several concurrent creates with the same name succeeds.
 func TestOneOfManyWins(t *testing.T) {
 	s, _ := open(t, t.TempDir())
 	var (
@@ -180,7 +180,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 		t.Errorf("grown %+v, named %+v", grown, named)
 	}
 
-	// Many at once, each of which would shrink what a larger one made.
+	// Concurrent updates, of which each would shrink the result of a larger one.
 	var wait sync.WaitGroup
 	for size := range int64(50) {
 		wait.Go(func() {
@@ -273,7 +273,7 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	must[store.Template](t)(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))
 	must[store.Template](t)(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Readme = "y"; return nil }))
 	got := must[store.Endpoint](t)(s.Endpoint(ctx, follower.ID))
-	if got.Env["A"] != "2" || got.Version != 1 { // the readme is not of the container
+	if got.Env["A"] != "2" || got.Version != 1 { // the readme isn't part of the worker spec
 		t.Errorf("the follower has %+v in version %d", got.Container, got.Version)
 	}
 	if got := must[store.Endpoint](t)(s.Endpoint(ctx, copied.ID)); got.Env["A"] != "1" || got.Version != 0 {
@@ -294,12 +294,12 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 		t.Errorf("told of %q", changed)
 	}
 	expectNotFound(t, s.DeleteEndpoint(ctx, follower.ID))
-	if err := s.DeleteTemplate(ctx, tmpl.ID); err != nil { // a copy binds nothing
+	if err := s.DeleteTemplate(ctx, tmpl.ID); err != nil { // a copy isn't a link
 		t.Error(err)
 	}
 }
 
-// TestIDsOfAnotherKind: an id means nothing to the operations of other kinds.
+// Operations of a kind reject the ids of other kinds.
 func TestIDsOfAnotherKind(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
@@ -366,8 +366,8 @@ func TestEndpointRules(t *testing.T) {
 	}
 }
 
-// TestItIsAllThereAgain: what a method acknowledged is read after a restart.
-func TestItIsAllThereAgain(t *testing.T) {
+// Objects survive a restart.
+func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	s, shut := open(t, dir)
 	ctx := t.Context()

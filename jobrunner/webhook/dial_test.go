@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The address counts that is connected to: a name that leads into a private
-// network is no way around the policy.
+// The policy applies to the dialed address, so a name that resolves to a private network
+// doesn't bypass it.
 func TestDialsNoPrivateAddress(t *testing.T) {
 	for _, target := range []string{"http://10.255.255.1/", "http://169.254.169.254/latest", "http://[fd00::1]/", "http://0.0.0.0:1/"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil)

@@ -10,9 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// Whatever a webhook says: what is allowed is http or https, at no private
-// address, and at one of the hosts where there is a list. A list that is accepted
-// allows its own hosts.
+// Every allowed URL is http or https, isn't at a private address, and is at one of the hosts
+// if there is a list. A valid list allows its own hosts.
 func FuzzPolicy(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text, allow string, remote bool) {
 		u, err := url.Parse(text)

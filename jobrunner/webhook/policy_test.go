@@ -62,8 +62,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Networks that only look public are refused, and this machine is, where others
-// may submit jobs; hosts that are allowed are allowed anywhere.
+// Special networks are forbidden, and this machine is if other machines may submit jobs.
+// Allowed hosts may have any address.
 func TestSpecialAddresses(t *testing.T) {
 	own := ""
 	addresses, err := net.InterfaceAddrs()
@@ -77,7 +77,7 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		host          string
-		local, remote bool // whether it is allowed
+		local, remote bool // whether the address is allowed
 	}{
 		{"198.18.0.1", false, false}, {"198.19.255.255", false, false}, {"240.0.0.1", false, false}, {"255.255.255.255", false, false}, {"0.1.2.3", false, false},
 		{"192.0.0.170", false, false}, {"192.88.99.1", false, false}, {"168.63.129.16", false, false}, {"100.64.0.1", false, false},
@@ -114,8 +114,8 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 }
 
-// Where others may submit jobs, a name that leads to this machine does not
-// reach it: what counts is the address that is connected to.
+// If other machines may submit jobs, a name that resolves to this machine is forbidden, because
+// the policy applies to the dialed address.
 func TestNamesOfThisMachine(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
@@ -136,7 +136,7 @@ func TestNamesOfThisMachine(t *testing.T) {
 	}
 }
 
-// one hands out one call, again and again until it is noted as made.
+// one is a queue of a single call, which it returns until its outcome is recorded.
 type one struct {
 	url  string
 	done chan time.Time
@@ -163,7 +163,7 @@ func (o one) Called(_ context.Context, _ *engine.Call, again time.Time) error {
 	return nil
 }
 
-// deliver makes a call over the network, and tells whether it was delivered.
+// deliver makes a call over the network, and reports whether it was delivered.
 func deliver(t *testing.T, p webhook.Policy, url string) bool {
 	t.Helper()
 	o := one{url, make(chan time.Time, 1)}
@@ -172,7 +172,7 @@ func deliver(t *testing.T, p webhook.Policy, url string) bool {
 	return (<-o.done).IsZero()
 }
 
-// A redirect is an answer that is not 200: nobody is sent on.
+// A redirect isn't followed: it fails, because its status isn't 200.
 func TestNoRedirects(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

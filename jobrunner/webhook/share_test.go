@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// hanging makes the receivers whose path is /hangs hang, and counts the calls
-// under way at them by owner and endpoint, which the host is to begin with.
+// hanging makes receivers hang if their path is /hangs, and counts the calls in flight to them
+// by owner and endpoint, with which the host must begin.
 type hanging struct {
 	*fixture
 	open, most map[string]int
@@ -45,8 +45,8 @@ func (h *hanging) count(n int, names []string) {
 	}
 }
 
-// delay submits a job of an owner, with a receiver that answers, and tells how
-// long its call took to come.
+// delay submits a job of an owner with a responding receiver, and returns the delay of its
+// call.
 func (h *hanging) delay(owner, endpoint, host string) float64 {
 	h.t.Helper()
 	start, before := time.Since(h.start).Seconds(), len(h.seen())
@@ -63,9 +63,8 @@ func (h *hanging) delay(owner, endpoint, host string) float64 {
 	return -1
 }
 
-// An owner whose receivers hang, at whatever names and of however many
-// endpoints, delays no call of another owner. Every call is made nevertheless,
-// and each bound is kept.
+// If all receivers of an owner hang, at any number of names and endpoints, calls of other
+// owners aren't delayed. Every call is made, within the limits.
 func TestOwnerWithHangingReceivers(t *testing.T) {
 	for name, host := range map[string]func(i int) string{
 		"a name for each call":     func(i int) string { return fmt.Sprintf("bad-%d.host%d.example", i%100, i) },
@@ -80,7 +79,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 					h.run(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
 				}
 				for round := range 20 {
-					// A name of its own, and the one that hangs for the other owner.
+					// An own name, and the name that hangs for the other owner.
 					for _, good := range []string{"good.example", host(round)} {
 						if delay := h.delay("good", "good", good); delay != 0 {
 							t.Errorf("round %d: the call at %s came after %g s, expected at once", round, good, delay)
@@ -115,8 +114,8 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 	}
 }
 
-// Owners whose receivers all hang fill the whole room once, for one time-out;
-// then they share half of it, and nobody else waits.
+// Owners whose receivers all hang use all calls for one timeout. Then they share half of them,
+// and other owners don't wait.
 func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		h := hangs(f)
@@ -152,9 +151,8 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	})
 }
 
-// Owners take turns, and so do the endpoints of one: where more calls are due
-// than there is room for, each gets as much of it as any other, whoever had calls
-// first.
+// Owners take turns, and so do an owner's endpoints. If more calls are due than the limits
+// allow, each gets the same share, whoever was first.
 func TestTurns(t *testing.T) {
 	for name, c := range map[string]struct{ owners, endpoints int }{
 		"owners":                 {150, 1},
@@ -168,7 +166,7 @@ func TestTurns(t *testing.T) {
 				f.answer = func(call) (*http.Response, error) {
 					f.mu.Lock()
 					ends++
-					length := 1 + float64(ends%7)/10 // so that they end one after the other
+					length := 1 + float64(ends%7)/10 // calls end at different times
 					f.mu.Unlock()
 					sleep(length)
 					return status(200), nil

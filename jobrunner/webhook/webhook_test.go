@@ -22,7 +22,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
-// fixture is an engine, a sender on it, and the network as the test wants it.
+// fixture is an engine with a sender and a simulated network.
 type fixture struct {
 	t      *testing.T
 	engine *engine.Engine
@@ -33,7 +33,7 @@ type fixture struct {
 
 	mu     sync.Mutex
 	calls  []call
-	open   int // calls under way
+	open   int // calls in flight
 	answer func(c call) (*http.Response, error)
 }
 
@@ -85,7 +85,7 @@ func status(code int) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("x"))}
 }
 
-// RoundTrip is the network.
+// RoundTrip simulates the network.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.answer(c)
 }
 
-// hang answers when the caller gives up.
+// hang returns when the caller gives up.
 func hang(c call) (*http.Response, error) {
 	<-c.request.Context().Done()
 	return nil, c.request.Context().Err()
@@ -117,7 +117,7 @@ func (f *fixture) seen() []call {
 	return f.calls
 }
 
-// times are when the calls began.
+// times returns when the calls began.
 func (f *fixture) times(want ...float64) {
 	f.t.Helper()
 	var got []float64
@@ -149,7 +149,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	return job
 }
 
-// run submits a job and ends it with a report.
+// run submits a job and reports its result.
 func (f *fixture) run(n engine.NewJob, r engine.Report) engine.Job {
 	f.t.Helper()
 	job := f.submit(n)
@@ -207,8 +207,8 @@ func TestNoCall(t *testing.T) {
 	})
 }
 
-// Two more tries, each 10 s after the end of the one before; 200 ends them, and
-// no outcome changes the job.
+// A failed call is retried twice, each time 10 s after the end of the last try, until the
+// response is 200. No outcome changes the job.
 func TestTries(t *testing.T) {
 	slow := func(seconds float64, then func() (*http.Response, error)) func(call) (*http.Response, error) {
 		return func(call) (*http.Response, error) { sleep(seconds); return then() }
@@ -257,8 +257,7 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// An advance of the clock waits for a call's answer, so that the next one comes
-// as long after it as ever.
+// An advance of the clock waits for a call's response, so that the next call keeps its gap.
 func TestAdvance(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		c := f.config.Clock
@@ -278,7 +277,7 @@ func TestAdvance(t *testing.T) {
 	})
 }
 
-// Neither its ttl nor a restart takes a call away that a job is owed.
+// A due call survives a restart and the expiry of its job.
 func TestNothingIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
@@ -298,7 +297,7 @@ func TestNothingIsLost(t *testing.T) {
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		f.times(0)
 		sleep(1)
-		f.sender.Close() // in the middle of the first call, which then does not count
+		f.sender.Close() // during the first call, which doesn't count then
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		f.sender = webhook.Start(f.config)
 		sleep(600)
@@ -313,7 +312,7 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-// A retry withdraws what is still to be said of the end that is no more.
+// A retry of the job withdraws its call.
 func TestRetryWithdraws(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
@@ -336,8 +335,8 @@ func TestRetryWithdraws(t *testing.T) {
 	})
 }
 
-// A receiver that does not answer holds up neither others nor the engine, and
-// is not called by many at a time.
+// A hanging receiver delays neither other receivers nor the engine, and gets few calls at a
+// time.
 func TestSlowReceiver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		most := 0
@@ -365,9 +364,8 @@ func TestSlowReceiver(t *testing.T) {
 	})
 }
 
-// Receivers that hang, however many names and endpoints they have, delay the
-// calls of other endpoints by one time-out at most, and only once; the
-// contract's tries and gaps stay.
+// Hanging receivers, at any number of names and endpoints, delay the calls of other endpoints
+// by at most one timeout, and only once. Tries and gaps stay as in the contract.
 func TestHangingReceivers(t *testing.T) {
 	for name, endpoints := range map[string]int{"one endpoint": 1, "many endpoints": 20} {
 		t.Run(name, func(t *testing.T) {
@@ -403,7 +401,7 @@ func TestHangingReceivers(t *testing.T) {
 				}
 				for i := range 200 {
 					at := tries[fmt.Sprintf("hangs%d.example", i)]
-					if len(at) != 3 || at[1]-at[0] < 20 || at[2]-at[1] < 20 { // the time-out, and ten seconds
+					if len(at) != 3 || at[1]-at[0] < 20 || at[2]-at[1] < 20 { // the timeout and ten seconds
 						t.Fatalf("receiver %d was called at %v", i, at)
 					}
 				}
@@ -429,8 +427,7 @@ func TestForbiddenTarget(t *testing.T) {
 	})
 }
 
-// What the sender holds on to is gone at the end: rows of jobs whose time is
-// over don't pile up.
+// Rows of expired jobs are deleted once their calls are done.
 func TestRowsGo(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }

@@ -11,13 +11,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// testBatchModel does random things to batches and to a model of them, and compares what
-// they show.
+// testBatchModel applies random operations to batches and to a model of them, and compares
+// the two.
 func testBatchModel(t *testing.T, h Harness) {
 	rapid.Check(t, func(r *rapid.T) {
 		var failure any
 		h(t, func(t *testing.T, env *Env) {
-			defer func() { failure = recover() }() // it belongs to rapid, outside
+			defer func() { failure = recover() }() // rapid needs the panic outside the bubble
 			m := &batchModel{env: env, ctx: t.Context(), now: time.Now()}
 			r.Repeat(map[string]func(*rapid.T){
 				"create": m.create, "add": m.add, "remove": m.remove, "finalize": m.finalize, "cancel": m.cancel,
@@ -111,11 +111,11 @@ func (m *batchModel) create(r *rapid.T) {
 	m.batches = append(m.batches, &modelBatch{id: b.ID, gone: m.now.Add(7 * 24 * time.Hour)})
 }
 
-// expect compares whether a call was refused.
+// expect checks whether a call was rejected.
 func expect(r *rapid.T, err error, works bool) {
 	r.Helper()
 	if refused := new(engine.BatchRefused); err != nil && !errors.As(err, &refused) || works != (err == nil) {
-		r.Fatalf("got %v, expected that it works: %v", err, works)
+		r.Fatalf("got %v, expected success: %v", err, works)
 	}
 }
 
@@ -159,7 +159,7 @@ func (m *batchModel) cancel(r *rapid.T) {
 	}
 }
 
-// request is that of a job, nil if its batch is gone.
+// request returns the request of a job, or nil if its batch is deleted.
 func (m *batchModel) request(id string) (*modelBatch, *modelRequest) {
 	for _, b := range m.batches {
 		for _, q := range b.requests {
@@ -237,7 +237,7 @@ func (m *batchModel) advance(r *rapid.T) {
 	}
 }
 
-// restart loses what runs, for which each has one more run.
+// restart restarts the engine, which requeues running requests once.
 func (m *batchModel) restart(*rapid.T) {
 	m.env.Settle()
 	m.env.Restart()

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// batchIs compares a batch with its state and its numbers of requests: all, running, completed,
+// batchIs checks a batch's state and its numbers of requests: total, running, completed and
 // failed.
 func (t tester) batchIs(id, want string) {
 	t.Helper()
@@ -69,13 +69,13 @@ func testBatches(tt *testing.T, env *Env) {
 	t.takeNoneOf(ofBatch)
 	t.Restart()
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call is a no-op
 		if _, err := t.FinalizeBatch(t.ctx, "ep", b.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.batchIs(b.ID, "FINALIZED 4 0 0 0")
-	t.takeNone() // the queue of /run has none of them
+	t.takeNone() // the queue of /run doesn't have them
 	if c := t.Counts("ep"); c != (engine.Counts{}) {
 		t.Errorf("the endpoint counts %+v", c)
 	}
@@ -109,7 +109,7 @@ func testBatches(tt *testing.T, env *Env) {
 	}
 }
 
-// Requests that wait are dropped, those that run end, and then the batch has ended.
+// Queued requests are cancelled. Once the running requests have ended, the batch has ended.
 func testBatchDrains(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	for _, verdict := range []engine.BatchState{engine.BatchCancelled, engine.BatchFailed} {
@@ -144,14 +144,14 @@ func testBatchDrains(tt *testing.T, env *Env) {
 			t.Error("it was finalized again")
 		}
 		t.Restart()
-		t.report(t.take(long).Ref, engine.Done([]byte(`1`)), engine.Accepted) // it was lost with the process
+		t.report(t.take(long).Ref, engine.Done([]byte(`1`)), engine.Accepted) // requeued after the restart
 		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
 		t.requestsAre(b.ID, "COMPLETED 1", "CANCELLED", "CANCELLED")
 		if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
-			t.Errorf("of an endpoint that is gone: %v", err)
+			t.Errorf("a batch of a deleted endpoint: %v", err)
 		}
 	}
 	draft, err := t.CreateBatch(t.ctx, "ep", inputs(1))
@@ -193,7 +193,7 @@ func testBatchLimits(tt *testing.T, env *Env) {
 	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
 		t.Errorf("too many requests: %v", err)
 	}
-	t.batchIs(ids[0], "DRAFT 1 0 0 0") // none of them
+	t.batchIs(ids[0], "DRAFT 1 0 0 0") // nothing was added
 	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1)); err != nil {
 		t.Error(err)
 	}
@@ -214,7 +214,7 @@ func testBatchLimits(tt *testing.T, env *Env) {
 	if err != nil || total != 11 || len(batches) != 2 || batches[0].ID != ids[9] || batches[1].ID != ids[8] {
 		t.Errorf("got %+v of %d, %v", batches, total, err)
 	}
-	t.Advance(7 * 24 * time.Hour) // drafts are kept no longer
+	t.Advance(7 * 24 * time.Hour) // the retention of drafts
 	if batches, total, err := t.Batches(t.ctx, "ep", 0, 20); err != nil || total != 1 || batches[0].ID != ids[1] {
 		t.Errorf("got %+v of %d, %v", batches, total, err)
 	}

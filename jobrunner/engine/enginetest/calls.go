@@ -62,7 +62,7 @@ func testCalls(tt *testing.T, env *Env) {
 	select {
 	case <-t.Calls():
 	default:
-		t.Error("nobody is told of the call")
+		t.Error("Calls doesn't signal the call")
 	}
 	t.Advance(ms)
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
@@ -79,11 +79,11 @@ func testCalls(tt *testing.T, env *Env) {
 	none(10 * time.Second)
 	t.Advance(10 * time.Second)
 	call = expect(a, 1)
-	t.Advance(claim) // nobody said how it went
+	t.Advance(claim) // without an outcome
 	expect(a, 1)
-	note(call, time.Time{}) // comes too late to count
+	note(call, time.Time{}) // too late
 	none(claim)
-	t.Advance(time.Minute) // the job's ttl is over, the call is still due
+	t.Advance(time.Minute) // the job has expired, but the call is still due
 	t.is(a, "")
 	again := expect(a, 1)
 	t.Restart()
@@ -91,7 +91,7 @@ func testCalls(tt *testing.T, env *Env) {
 	note(again, time.Time{})
 	none(0)
 
-	// A retry withdraws the call, and the next end orders one anew.
+	// A retry withdraws the call, and the next end adds a new one.
 	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 	call = expect(c, 0)
@@ -99,7 +99,7 @@ func testCalls(tt *testing.T, env *Env) {
 	none(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	note(call, time.Now().Add(time.Hour)) // of the former end
+	note(call, time.Now().Add(time.Hour)) // the outcome of the withdrawn call
 	call = expect(c, 0)
 	if call.Job.State != engine.Failed || call.Job.Retries != 1 {
 		t.Errorf("the call is about %+v", call.Job)
@@ -111,8 +111,8 @@ func testCalls(tt *testing.T, env *Env) {
 	none(0)
 }
 
-// Calls wait in one queue for each owner and endpoint. A host that is busy for
-// one owner is not for others.
+// Each owner and endpoint has a queue of calls. A host that is busy for one owner isn't busy
+// for others.
 func testCallQueues(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	const claim = 15 * time.Second

@@ -1,5 +1,4 @@
-// Package enginetest is what every engine must pass, whatever database it
-// stands on.
+// Package enginetest has the tests that an engine must pass on every database.
 package enginetest
 
 import (
@@ -11,17 +10,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// Harness runs a test on an engine over an empty database.
+// Harness runs a test on an engine with an empty database.
 type Harness func(t *testing.T, test func(t *testing.T, env *Env))
 
-// Env is the engine under test and the world around it.
+// Env is the engine under test and its environment.
 type Env struct {
 	*engine.Engine
-	// Advance lets time pass, and everything happen that is due by then.
+	// Advance advances the time and waits until everything due has happened.
 	Advance func(time.Duration)
-	// Settle lets everything happen that is due now.
+	// Settle waits until everything that is due now has happened.
 	Settle func()
-	// Restart stops the engine and starts it again on the same database.
+	// Restart restarts the engine on the same database.
 	Restart func()
 }
 
@@ -70,7 +69,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("model of batches", func(t *testing.T) { testBatchModel(t, h) })
 }
 
-// tester gives the tests short words.
+// tester has short helpers for the tests.
 type tester struct {
 	testing.TB
 	*Env
@@ -94,7 +93,7 @@ func (t tester) submit(n engine.NewJob) string {
 	return job.ID
 }
 
-// take takes one job, which must be there.
+// take takes a job, and fails the test if the queue is empty.
 func (t tester) take(k engine.Take) engine.Taken {
 	t.Helper()
 	if k.Endpoint == "" {
@@ -138,7 +137,7 @@ func (t tester) get(id string) engine.Job {
 	return job
 }
 
-// is checks a job's state and returns the job; an empty state is for none.
+// is checks a job's state and returns the job; "" means that the job doesn't exist.
 func (t tester) is(id string, want engine.State) engine.Job {
 	t.Helper()
 	job, err := t.Get(t.ctx, "ep", id)

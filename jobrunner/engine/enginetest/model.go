@@ -13,13 +13,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// testModel does random things to an engine and to a model of it, which is the
-// table of states and transitions in plain Go, and compares what they show.
+// testModel applies random operations to an engine and to a model of it, which implements the
+// table of states and transitions in plain Go, and compares the two.
 func testModel(t *testing.T, h Harness) {
 	rapid.Check(t, func(r *rapid.T) {
 		var failure any
 		h(t, func(t *testing.T, env *Env) {
-			defer func() { failure = recover() }() // it belongs to rapid, outside
+			defer func() { failure = recover() }() // rapid needs the panic outside the bubble
 			m := &model{env: env, ctx: t.Context(), now: time.Now(), totals: map[string]*engine.Counts{}}
 			r.Repeat(map[string]func(*rapid.T){
 				"submit":  m.submit,
@@ -55,7 +55,7 @@ type model struct {
 	ctx    context.Context
 	now    time.Time
 	jobs   []*modelJob
-	refs   []engine.Ref // every take there was
+	refs   []engine.Ref // of all takes
 	totals map[string]*engine.Counts
 }
 
@@ -66,9 +66,9 @@ type modelJob struct {
 	queued, started, finished time.Time
 	expires, deadline, lease  time.Time
 	turn                      time.Time
-	place                     int // among those of one turn
+	place                     int // among jobs of the same turn
 	attempt                   int
-	chunks                    []string // that nobody has read yet
+	chunks                    []string // unread
 	gone                      bool
 }
 
@@ -102,7 +102,7 @@ func (m *model) submit(r *rapid.T) {
 	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, submitted: m.now, queued: m.now, turn: m.now, place: len(m.jobs), expires: m.now.Add(ttl)})
 }
 
-// end is when a finished job's result is kept no longer.
+// end returns when a finished job's retention ends.
 func (j *modelJob) end() time.Time {
 	keep := 30 * time.Minute
 	if j.Sync {
@@ -244,7 +244,7 @@ func (m *model) report(r *rapid.T) {
 	}
 }
 
-// any draws one of the jobs there ever were.
+// any draws any job, including deleted ones.
 func (m *model) any(r *rapid.T) *modelJob {
 	if len(m.jobs) == 0 {
 		r.SkipNow()
@@ -341,7 +341,7 @@ func (m *model) advance(r *rapid.T) {
 	}
 }
 
-// next is when time changes a job.
+// next returns when a job next expires or times out.
 func (j *modelJob) next() time.Time {
 	if j.gone {
 		return time.Time{}
@@ -362,7 +362,7 @@ func (j *modelJob) next() time.Time {
 	return next
 }
 
-// due does what is due by now.
+// due makes the transitions that are due.
 func (m *model) due() {
 	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(m.now) }
 	for _, j := range m.jobs {
@@ -401,7 +401,7 @@ func (m *model) drop(r *rapid.T) {
 	m.totals[endpoint] = nil
 }
 
-// compare is run after every step.
+// compare compares the engine with the model after every step.
 func (m *model) compare(r *rapid.T) {
 	for _, j := range m.jobs {
 		got, err := m.env.Get(m.ctx, j.endpoint(), j.id())

@@ -45,7 +45,7 @@ func testRetry(tt *testing.T, env *Env) {
 	t.report(job.Ref, engine.Chunk([]byte(`"old"`), nil), engine.Accepted)
 	t.report(job.Ref, engine.Fail("no luck", []byte(`"old"`)), engine.Accepted)
 
-	other := t.submit(engine.NewJob{}) // is before it in the queue
+	other := t.submit(engine.NewJob{}) // precedes the retried job in the queue
 	t.Advance(30*time.Minute - ms)
 	t.retry(id)
 	if got := t.is(id, engine.InQueue); got.Output != nil || got.Error != "" || got.Retries != 0 || got.Delay != 0 || got.Worker != "" {
@@ -61,27 +61,27 @@ func testRetry(tt *testing.T, env *Env) {
 
 	t.Advance(3 * time.Second)
 	if got := t.take(engine.Take{}); got.ID != other {
-		t.Error("it went to the head of the queue")
+		t.Error("the retried job went to the head of the queue")
 	}
 	again := t.take(engine.Take{})
 	if again.ID != id || string(again.Input) != string(input) || string(again.Rest) != `{"policy":{}}` || again.Retries != 0 || again.Delay != 3*time.Second {
 		t.Errorf("taken again: %+v", again)
 	}
 	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
-	t.report(again.Ref, engine.Lost(), engine.Accepted) // has its one dispatch more
+	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
 	again = t.take(engine.Take{})
 	t.report(again.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
 	if got := t.is(id, engine.Completed); string(got.Output) != `"new"` || got.Retries != 1 {
 		t.Errorf("done: %+v", got)
 	}
 	t.noRetry(id, engine.Completed)
-	t.Advance(30*time.Minute - ms) // a retention of its own
+	t.Advance(30*time.Minute - ms) // the retention starts again
 	t.is(id, engine.Completed)
 	t.Advance(ms)
 	t.is(id, "")
 
-	// The time-out that nobody has noted yet counts, the ttl counts from the
-	// submission, and what is gone can't be retried.
+	// An overdue job counts as TIMED_OUT, the ttl counts from the submission, and an expired job
+	// can't be retried.
 	id = t.submit(engine.NewJob{Timeout: 5 * time.Second, TTL: time.Minute})
 	t.take(engine.Take{})
 	t.Advance(5 * time.Second)
@@ -127,13 +127,13 @@ func testPurge(tt *testing.T, env *Env) {
 	job := t.take(engine.Take{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	const many = 1300 // more than goes at a time
+	const many = 1300 // more than one transaction purges
 	ids := []string{again}
 	for i := range many {
 		ids = append(ids, t.submit(engine.NewJob{Low: i%2 == 0}))
 	}
 	t.submit(engine.NewJob{TTL: 10 * time.Second})
-	t.Advance(10 * time.Second) // that one is gone already
+	t.Advance(10 * time.Second) // this job has expired
 	purge(many + 1)
 	for _, id := range ids {
 		t.is(id, "")
@@ -152,8 +152,7 @@ func testPurge(tt *testing.T, env *Env) {
 	purge(1)
 }
 
-// Of each job that waits, either the purge or a worker gets hold, and who
-// submits meanwhile loses nothing that came after the purge.
+// Each queued job is either purged or taken, and jobs submitted after the purge stay.
 func testPurgeAgainstTakers(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	const many = 1500
@@ -227,7 +226,7 @@ func testStream(tt *testing.T, env *Env) {
 		t.Errorf("the output is %s", got.Output)
 	}
 
-	// Small chunks of one report are one, and counted as what they are.
+	// Small chunks of one report are read as one, but counted separately.
 	id = t.submit(engine.NewJob{})
 	job = t.take(engine.Take{})
 	large := `"` + strings.Repeat("x", 64<<10) + `"`
@@ -249,7 +248,7 @@ func testStream(tt *testing.T, env *Env) {
 		}
 	}
 
-	// Nobody gets what a worker streamed that died, and who watches is woken.
+	// The chunks of a dead worker are deleted, and watches are woken.
 	id = t.submit(engine.NewJob{})
 	watch := t.Watch("ep", id)
 	defer watch.Stop()
@@ -274,8 +273,8 @@ func testStream(tt *testing.T, env *Env) {
 	}
 }
 
-// 20 MB in one chunk come as several, in order, in more than one read, and
-// only the last read is the end.
+// A chunk of 20 MB is split into several, which need more than one read. Only the last read
+// reports the end.
 func testLargeStream(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	id := t.submit(engine.NewJob{})
@@ -379,7 +378,8 @@ func testLatest(tt *testing.T, env *Env) {
 	latest("", 5, "other "+b)
 }
 
-// The newest jobs are the newest of both kinds, in the order of their submission.
+// The newest jobs include synchronous and asynchronous ones, in the order of their
+// submission.
 func testNewestOfBothKinds(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	var want []string // the newest first

@@ -40,7 +40,7 @@ func testWay(tt *testing.T, env *Env) {
 	}
 	t.Advance(5678 * time.Millisecond)
 	t.report(job.Ref, engine.Done([]byte(`"whole"`)), engine.Accepted)
-	for range 2 { // reading has no effect
+	for range 2 { // reading changes nothing
 		done := t.is(id, engine.Completed)
 		if done.Worker != "w1" || done.Delay != 1234*time.Millisecond || done.Execution != 5678*time.Millisecond || string(done.Output) != `"whole"` || done.Retries != 0 || done.Error != "" {
 			t.Errorf("completed: %+v", done)
@@ -57,7 +57,7 @@ func testWay(tt *testing.T, env *Env) {
 		t.Errorf("failed: %+v", job)
 	}
 
-	// No output, also after progress.
+	// A result without output, even after progress.
 	id = t.submit(engine.NewJob{})
 	job = t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
@@ -83,7 +83,7 @@ func testOrder(tt *testing.T, env *Env) {
 	}
 	for i, job := range jobs {
 		if job.ID != ids[i] || job.Low != (i%3 == 0) {
-			t.Errorf("job %d came out of its turn", i)
+			t.Errorf("job %d was taken out of order", i)
 		}
 	}
 	if jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15}); err != nil || len(jobs) != 5 {
@@ -114,7 +114,7 @@ func testBytes(tt *testing.T, env *Env) {
 	if got := t.get(id); string(got.Output) != string(large) {
 		t.Errorf("20 MB came back as %d bytes", len(got.Output))
 	}
-	// Several at a time, around the size from which each is read by itself.
+	// Several at a time, around the size at which each is read separately.
 	inputs := map[string]string{}
 	for _, n := range []int{2, 65_536, 65_537, 65_535, 100_000} {
 		input := fmt.Sprintf("%*d", n, n)
@@ -180,7 +180,7 @@ func testCancel(tt *testing.T, env *Env) {
 	}
 }
 
-// A report counts for the take that it belongs to, and while that runs.
+// A report counts only for its own take, and only while that runs.
 func testFence(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	reports := map[string]engine.Report{

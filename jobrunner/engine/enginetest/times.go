@@ -11,8 +11,7 @@ import (
 
 const ms = time.Millisecond
 
-// at lets time pass up to a border: just before it the job is in one state, on
-// it in another.
+// at advances the time to a moment, and checks the job's state before and at that moment.
 func (t tester) at(id string, border time.Duration, before, after engine.State) {
 	t.Helper()
 	t.Advance(border - ms)
@@ -50,7 +49,7 @@ func testTTL(tt *testing.T, env *Env) {
 	}
 	t.counts(engine.Counts{Completed: 1, Failed: 1})
 
-	// It counts from the submission, queue and execution together.
+	// The ttl counts from the submission, through queue and execution.
 	id := t.submit(engine.NewJob{TTL: 20 * time.Second})
 	t.Advance(15 * time.Second)
 	t.take(engine.Take{})
@@ -88,7 +87,7 @@ func testSetTTL(tt *testing.T, env *Env) {
 		t.Errorf("a job that is gone got a ttl: %v", err)
 	}
 
-	// Longer, and past at once.
+	// A longer ttl, and one that is over already.
 	id = t.submit(engine.NewJob{TTL: 10 * time.Second})
 	set(id, time.Minute)
 	t.at(id, time.Minute, engine.InQueue, "")
@@ -99,7 +98,7 @@ func testSetTTL(tt *testing.T, env *Env) {
 	t.Settle()
 	t.counts(engine.Counts{})
 
-	// A result is kept no longer for it.
+	// It doesn't extend the retention.
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
 	set(id, time.Hour)
@@ -119,7 +118,7 @@ func testTimeout(tt *testing.T, env *Env) {
 		{time.Hour, time.Minute, time.Hour},
 	} {
 		id := t.submit(engine.NewJob{Timeout: c.job})
-		t.Advance(20 * time.Minute) // time in the queue does not count
+		t.Advance(20 * time.Minute) // time in the queue doesn't count
 		job := t.take(engine.Take{Timeout: c.endpoint})
 		t.at(id, c.want, engine.InProgress, engine.TimedOut)
 		late := t.is(id, engine.TimedOut)
@@ -131,7 +130,7 @@ func testTimeout(tt *testing.T, env *Env) {
 	}
 	t.counts(engine.Counts{})
 
-	// A report on the last millisecond counts.
+	// A report in the last millisecond counts.
 	id := t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	job := t.take(engine.Take{})
 	t.Advance(5*time.Second - ms)
@@ -154,10 +153,10 @@ func testRetention(tt *testing.T, env *Env) {
 	} {
 		id := t.submit(c.job)
 		job := t.take(engine.Take{Timeout: time.Hour})
-		t.Advance(20 * time.Minute) // it counts from the end
+		t.Advance(20 * time.Minute) // the retention counts from the end
 		t.report(job.Ref, engine.Done(nil), engine.Accepted)
 		t.Advance(c.want / 2)
-		t.is(id, engine.Completed) // and reading does not extend it
+		t.is(id, engine.Completed) // reading doesn't extend it
 		t.Logf("%s", c.name)
 		t.at(id, c.want-c.want/2, engine.Completed, "")
 	}
@@ -212,7 +211,7 @@ func testLease(tt *testing.T, env *Env) {
 	t.at(id, lease, engine.InProgress, engine.Failed)
 	t.counts(engine.Counts{Failed: 1, Retried: 1})
 
-	// Whatever ends first: the time-out, or the worker.
+	// The timeout or the lease, whichever ends first.
 	id = t.submit(engine.NewJob{Timeout: 5 * time.Second})
 	t.take(engine.Take{Lease: lease})
 	t.at(id, 5*time.Second, engine.InProgress, engine.TimedOut)
@@ -223,7 +222,7 @@ func testLease(tt *testing.T, env *Env) {
 		t.Error(err)
 	}
 
-	// Without a lease nothing but the time-out ends it.
+	// Without a lease only the timeout ends the job.
 	id = t.submit(engine.NewJob{Timeout: 5 * time.Hour})
 	t.take(engine.Take{})
 	t.at(id, 5*time.Hour, engine.InProgress, engine.TimedOut)
@@ -257,13 +256,13 @@ func testRestart(tt *testing.T, env *Env) {
 		t.Errorf("load %+v, %v", load, err)
 	}
 	t.report(job.Ref, engine.Done(nil), engine.Stale)
-	t.Advance(10 * time.Second) // longer than the time-out, which the stop ended
+	t.Advance(10 * time.Second) // longer than the timeout, which no longer applies
 	for _, id := range running {
 		if job := t.take(engine.Take{}); job.ID != id || job.Delay != 10*time.Second {
 			t.Errorf("taken after the restart: %+v, want %s", job, id)
 		}
 	}
-	// Times that pass while nobody looks have passed all the same.
+	// Jobs expire even if nothing reads them.
 	t.at(running[0], 5*time.Second, engine.InProgress, engine.TimedOut)
 
 	// Counts outlive restarts and the jobs themselves.
@@ -343,7 +342,7 @@ func testDrop(tt *testing.T, env *Env) {
 	select {
 	case <-w.C:
 	default:
-		t.Error("who watched a running job was not told")
+		t.Error("the watch of a running job was not woken")
 	}
 	t.report(job.Ref, engine.Beat(0), engine.Stale)
 	if _, err := t.Get(context.Background(), "other", other); err != nil {

@@ -45,10 +45,10 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	t.submit(engine.NewJob{Endpoint: "other"})
 	nobody()
 
-	// Who left the line takes nothing.
+	// A taker that has left the line gets no job.
 	leave()
 	if one := <-got; one.worker != 0 || !errors.Is(one.err, context.Canceled) || len(one.jobs) != 0 {
-		t.Errorf("who left got %+v", one)
+		t.Errorf("a taker that left got %+v", one)
 	}
 	for worker := 1; worker <= 2; worker++ { // the longest waiting first
 		id := t.submit(engine.NewJob{})
@@ -58,7 +58,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 		}
 		nobody()
 	}
-	// A job that comes back wakes too.
+	// A requeued job also wakes a taker.
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{Lease: time.Second})
 	wait(t.ctx, 3)
@@ -67,7 +67,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id || one.jobs[0].Attempt != job.Attempt+1 {
 		t.Errorf("got %+v, want the lost job", one)
 	}
-	// What waits already is taken at once.
+	// A queued job is taken at once.
 	id = t.submit(engine.NewJob{})
 	wait(t.ctx, 4)
 	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id {
@@ -75,8 +75,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	}
 	takers.Wait()
 
-	// A taker that is woken and leaves in the same moment passes the hint on:
-	// every job is taken while somebody waits.
+	// A taker that is woken while it leaves wakes the next one: no job stays while a taker waits.
 	const rounds = 25
 	for i := range rounds {
 		ctx, cancel := context.WithCancel(t.ctx)
@@ -96,7 +95,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 		if len(jobs) != 1 || jobs[0].ID != id {
 			t.Fatalf("round %d: took %+v", i, jobs)
 		}
-		t.submit(engine.NewJob{}) // for the one that waits still, or none
+		t.submit(engine.NewJob{}) // for the taker that still waits, if any
 		t.Settle()
 		select {
 		case <-got:
@@ -122,7 +121,7 @@ func testWatch(tt *testing.T, env *Env) {
 		default:
 		}
 		if got != want {
-			t.Errorf("%s: told %v, want %v", what, got, want)
+			t.Errorf("%s: woken %v, want %v", what, got, want)
 		}
 	}
 	told("nothing", false)
@@ -140,12 +139,12 @@ func testWatch(tt *testing.T, env *Env) {
 	w.Stop()
 	select {
 	case <-other.C:
-		t.Error("told of another job")
+		t.Error("woken by another job")
 	default:
 	}
 }
 
-// Many clients and workers at once: each job ends once, in one way.
+// With many concurrent clients and workers each job ends exactly once.
 func testMany(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	const jobs, workers = 200, 8
