@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -38,8 +37,7 @@ func BenchmarkNodes(b *testing.B) {
 		b.Fatal(err)
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "\nMeasured on %s: %d processors of %s, %d clients, echo jobs of 1 KB; median of rounds of %s.\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cpuModel(), costClients, *moment)
+	fmt.Fprintf(&table, "%d clients, echo jobs of 1 KB; median of rounds of %s.\n\n", costClients, *moment)
 	table.WriteString("| state | nodes | operation | jobs/s | processor time per job, nodes | database |\n|---|---:|---|---:|---:|---:|\n")
 	for _, d := range []struct {
 		name  string

@@ -78,7 +78,8 @@ func (r row) metrics(b *testing.B) {
 	}
 }
 
-// write replaces a part of the report, between its markers, if -bench.report is set.
+// write replaces a part of the report, between its markers, if -bench.report is set. It says
+// when and where the part was measured.
 func write(b *testing.B, part, measured string) {
 	b.Helper()
 	if *output == "" {
@@ -94,7 +95,9 @@ func write(b *testing.B, part, measured string) {
 	if !ok || !closed {
 		b.Fatalf("%s lacks the lines %s and %s", *output, begin, end)
 	}
-	if err := os.WriteFile(*output, []byte(before+begin+"\n"+measured+end+after), 0o644); err != nil { //nolint:gosec // documentation
+	machine := fmt.Sprintf("\nMeasured on %s: %s, %d processors of %s, %s/%s.\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH)
+	if err := os.WriteFile(*output, []byte(before+begin+"\n"+machine+measured+end+after), 0o644); err != nil { //nolint:gosec // documentation
 		b.Fatal(err)
 	}
 }
@@ -115,8 +118,7 @@ func report(b *testing.B, rows []row) {
 func tables(rows []row, picture string) string {
 	var t strings.Builder
 	names := rows[0].subjects
-	fmt.Fprintf(&t, "\nMeasured on %s: %s, %d processors of %s, %s/%s; median of %d rounds of %s.\n\n![Rates as shares of the floor's](%s)\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH, len(rows[0].results[floorName]), *moment, picture)
+	fmt.Fprintf(&t, "Each cell is the median of %d rounds of %s.\n\n![Rates as shares of the floor's](%s)\n", len(rows[0].results[floorName]), *moment, picture)
 	last := ""
 	var large row
 	for _, r := range rows {
