@@ -7,6 +7,7 @@ package acctest
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -26,7 +27,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// Versions are both management APIs; most tests run on each.
+// Versions are both management APIs; most tests run on each. make test runs them on the
+// first alone.
 var Versions = []api.Version{api.V2, api.V1}
 
 const providerName = "gpucloud"
@@ -50,6 +52,10 @@ func Main(m *testing.M) {
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
 	if cli.Name == tfcli.OpenTofu {
 		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
+	}
+	flag.Parse() // for testing.Short
+	if isSample() {
+		Versions = Versions[:1]
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
 	code := m.Run()

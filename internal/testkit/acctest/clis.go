@@ -44,11 +44,14 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	}
 }
 
+// isSample reports whether make test runs, which leaves combinations to .ci/run.
+func isSample() bool { return testing.Short() && os.Getenv("CI") == "" }
+
 // LeaveToCI skips a test of many commands of Terraform in `make test`, which has what it checks
 // in other tests, too. .ci/run and make test-all run it.
 func LeaveToCI(t *testing.T, others string) {
 	t.Helper()
-	if testing.Short() && os.Getenv("CI") == "" {
+	if isSample() {
 		t.Skipf("left to .ci/run: %s", others)
 	}
 }
