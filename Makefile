@@ -39,7 +39,7 @@ define go-test
 endef
 
 # Builds the programs that tests run once for all packages (internal/testkit/gobuild).
-TESTING := test test-ci test-all test-tofu
+TESTING := test test-all test-tofu
 $(TESTING): export GPUCLOUD_TEST_PROGRAMS = $(CURDIR)/bin/test
 $(TESTING): test-programs
 
@@ -48,7 +48,7 @@ $(TESTING): test-programs
 $(TESTING): export GOGC ?= 400
 $(TESTING): export GOMEMLIMIT ?= 3GiB
 
-.PHONY: help quickstart test test-ci test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants schemathesis contract-diff fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
+.PHONY: help quickstart test test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants schemathesis contract-diff fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
@@ -63,10 +63,6 @@ test-programs:
 # The short tests, packages that compile in seconds first.
 SHORT = $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) $(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
 
-test: ## A sample of each kind of test, also with a real Terraform.
-	@echo "Testing. Without a build cache, the first results come after some minutes of compiling."
-	$(call go-test,-short -timeout=20m,$(SHORT),$(SYSTEM))
-
 # Packages with very many runs, where the race detector would take a quarter of an hour. It
 # runs on a sample of them.
 JUDGES := conformance/selftest internal/test/fire
@@ -74,9 +70,18 @@ UNRACED := $(JUDGES) conformance/mutants/run
 # Packages whose tests mostly run programs, which are built without the race detector.
 PROGRAMS := cmd/conformance cmd/jobrunner conformance/client internal/test/ci internal/test/guides internal/test/migrate internal/test/scale
 
-test-ci: ## The tests of .ci/run: make test, with the race detector if the code runs in the test process.
+# Packages that make test leaves to .ci/run, which sets CI: each runs programs or browsers for a
+# minute, and a cheaper package tests a part of it.
+LEFT_TO_CI := conformance/client conformance/mutants/run internal/test/ci internal/test/fire internal/test/migrate internal/test/scale
+
+test: ## A sample of each kind of test, also with a real Terraform. With CI=1: the tests of .ci/run.
+	@echo "Testing. Without a build cache, the first results come after some minutes of compiling."
+ifndef CI
+	$(call go-test,-short -timeout=20m,$(filter-out $(addprefix %/,$(LEFT_TO_CI)),$(SHORT)),./openapi)
+else
 	$(call go-test,-short $(RACING) -timeout=30m,$(filter-out $(addprefix %/,$(UNRACED) $(PROGRAMS)),$(SHORT)),./page ./report)
 	$(call go-test,-short -timeout=30m,$(addprefix ./,$(UNRACED) $(PROGRAMS)),$(filter-out ./page ./report,$(SYSTEM)))
+endif
 
 test-all: ## Every test, with the race detector if the code runs in the test process: each night.
 	$(call go-test,$(RACING) -timeout=60m,$(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)),$(filter-out ./openapi,$(SYSTEM)))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -129,6 +130,7 @@ func TestBackup(t *testing.T) {
 
 // pg_dump copies the state of a jobrunner under load, and pg_restore restores it.
 func TestBackupOfPostgres(t *testing.T) {
+	acctest.LeaveToCI(t, "TestBackup has it on SQLite")
 	t.Parallel()
 	source, err := url.Parse(pgtest.Start(t))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests
@@ -88,6 +89,7 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 // A batch can be sent to a node that doesn't lead its endpoint, and survives the leader's death.
 // Both nodes return each request once with its own result.
 func TestBatchAcrossNodes(t *testing.T) {
+	acctest.LeaveToCI(t, "TestBatchSurvivesKill has the kill on one node")
 	c := startNodes(t, 2)
 	e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "batched", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")}, Workers: api.Workers{Max: 2}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // clusterFacts are the members of a cluster that tests read.
@@ -169,6 +171,7 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 // The pods of a cluster know their ranks and reach the primary, also after a kill -9 and with
 // another cluster on the same machine.
 func TestClusterExchangesMessages(t *testing.T) {
+	acctest.LeaveToCI(t, "pod tests a cluster's addresses")
 	t.Parallel()
 	h := newClusters(t, 8)
 	id := h.cluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)

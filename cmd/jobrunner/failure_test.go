@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // serveBroken serves an endpoint with a minimum of one worker, whose handler's file has a text.
@@ -98,6 +100,7 @@ func TestForgottenStart(t *testing.T) {
 // A repeated failure is logged once, even if its text has a changing address, time or id. Another
 // exit status is another failure.
 func TestSameFailureIsSaidOnce(t *testing.T) {
+	acctest.LeaveToCI(t, "worker tests the reasons")
 	t.Parallel()
 	h := serveBroken(t, `import os, sys, time, uuid
 here = os.path.dirname(os.path.abspath(__file__))

@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -251,6 +252,7 @@ func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
 // at most once, and no endpoint exceeds its maximum of workers. NODES_ROUNDS=10 repeats each fault
 // ten times (make nodes-faults).
 func TestNodesUnderFaults(t *testing.T) {
+	acctest.LeaveToCI(t, "engine.TestLead and the tests of node have its parts")
 	const most = 2
 	rounds := 1
 	if n := os.Getenv("NODES_ROUNDS"); n != "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -162,6 +163,7 @@ func TestRollingUpgrade(t *testing.T) {
 
 // If another node makes a breaking schema change, an older running node reports it and exits.
 func TestOutdatedNode(t *testing.T) {
+	acctest.LeaveToCI(t, "sqldb tests a breaking migration")
 	t.Parallel()
 	c := startNodes(t, 1)
 	var version int

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -287,6 +288,7 @@ type rollout struct {
 // After a change of a template's env, running jobs finish on old workers, and new workers with the new
 // env run later jobs, each once. Old processes end.
 func TestARollingReleaseOfProcesses(t *testing.T) {
+	acctest.LeaveToCI(t, "worker tests rolling updates in virtual time")
 	t.Parallel()
 	h := newHandlers(t)
 	var template struct{ ID string } // the endpoint follows it through version 1
