@@ -41,10 +41,7 @@ func TestSwitchingVersions(t *testing.T) {
 	for i, c := range both {
 		t.Run(fmt.Sprint(c.typeName, " ", i), func(t *testing.T) {
 			d := acctest.Deploy(t)
-			by := map[api.Version]*tfdrive.Provider{}
-			for _, v := range acctest.Versions {
-				by[v] = drive(t, d, v)
-			}
+			by := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
 			other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 			for _, v := range acctest.Versions {
 				config := with(c.config, map[string]any{"name": d.Name("by " + string(v))})
