@@ -13,10 +13,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// levels are those of availability, from the lowest.
+// levels are the levels of availability, lowest first.
 var levels = []string{"NONE", "LOW", "MEDIUM", "HIGH"}
 
-// atLeast tells whether a level is one or higher. What is not known is lower than all.
+// atLeast reports whether a level is least or higher. An unknown level is the lowest.
 func atLeast(level, least string) bool {
 	return slices.Index(levels, level) >= slices.Index(levels, least)
 }
@@ -34,7 +34,7 @@ func productAttribute(products string) schema.SetAttribute {
 
 const minAvailabilityText = "Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`."
 
-// needsProduct refuses what narrows the availability, where none is asked for.
+// needsProduct rejects filters of the availability without product.
 func needsProduct(c diagnostics.Check, product types.Set, narrowing map[string]bool) {
 	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
 		return
@@ -46,7 +46,7 @@ func needsProduct(c diagnostics.Check, product types.Set, narrowing map[string]b
 	}
 }
 
-// availabilityQuery asks for the availability for products; empty without any.
+// availabilityQuery requests the availability for products. It is empty without products.
 func availabilityQuery(product types.Set) url.Values {
 	query := url.Values{}
 	if products := value.Strings(product); len(products) > 0 {
@@ -56,7 +56,8 @@ func availabilityQuery(product types.Set) url.Values {
 	return query
 }
 
-// setList sets a parameter to a list, in one order whatever the configuration's is.
+// setList sets a parameter to a sorted list, so that the order of the configuration has no
+// effect.
 func setList(query url.Values, name string, v types.Set) {
 	if list := value.Strings(v); len(list) > 0 {
 		slices.Sort(list)

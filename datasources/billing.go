@@ -19,29 +19,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// billing is one of the bills that the API has. Members are named as on the wire of API
-// v2; those that API v1 alone has as there.
+// billing is a bill of the API. Its members have the names of API v2, or of v1 if only v1 has
+// them.
 type billing struct {
 	name, title, about string
-	version            api.Version // the only one that has it; "" for both
+	version            api.Version // the only version that has it; "" if both have it
 	path               string      // on v2
-	pathV1             string      // "" for none
+	pathV1             string      // "" if API v1 doesn't have it
 	ids                []string
 	amounts            []string
 	counts             []string          // of API v1
-	renamed            map[string]string // members of API v1 that v2 has by another name
+	renamed            map[string]string // members of API v1 that have another name on v2
 	filters            []billFilter
 }
 
-// billFilter is an attribute that narrows a bill or, with choices, groups it.
+// billFilter is an attribute that filters a bill or, with choices, groups it.
 type billFilter struct {
 	attribute, parameter, about string
-	only                        api.Version // the only one that has it; "" for both
+	only                        api.Version // the only version that has it; "" if both have it
 	list                        bool
-	choices                     []string // of a grouping; API v1 is sent the first by default, which is v2's
+	choices                     []string // of a grouping; the default is the first, which is sent to API v1
 }
 
-// bill is what the configuration of a bill asks for.
+// bill is the configuration of a bill.
 type bill struct {
 	StartTime  types.String `tfsdk:"start_time"`
 	EndTime    types.String `tfsdk:"end_time"`
@@ -164,7 +164,7 @@ func (b *billing) validate(c diagnostics.Check, m *bill) {
 	}
 }
 
-// read asks with the parameters of the client's version.
+// read requests the bill with the parameters of the client's version.
 func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed, err error) {
 	query := url.Values{}
 	setText(query, "startTime", m.StartTime)
@@ -254,12 +254,12 @@ func rename[V string | json.Number | int64](members map[string]V, old, name stri
 
 var capital = regexp.MustCompile(`[A-Z]`)
 
-// snake is the attribute of a member.
+// snake returns the attribute name of a member.
 func snake(member string) string {
 	return capital.ReplaceAllStringFunc(member, func(c string) string { return "_" + strings.ToLower(c) })
 }
 
-// words are what a member is about: "gpuAmount" is "GPU".
+// words splits a member's name for its description: "gpuAmount" becomes "GPU".
 func words(member, ending string) string {
 	text := strings.ReplaceAll(strings.TrimSuffix(snake(member), ending), "_", " ")
 	for _, short := range []string{"gpu", "cpu"} {

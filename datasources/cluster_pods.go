@@ -81,7 +81,7 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 	},
 }
 
-// rankOf puts a pod without a rank last.
+// rankOf sorts a pod without a rank last.
 func rankOf(p clusterPod) int64 {
 	if p.Rank == nil {
 		return math.MaxInt64

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// cpuQuery is what the configuration asks for beside which flavours.
+// cpuQuery is the part of a configuration that isn't about which flavors to return.
 type cpuQuery struct {
 	Product   types.Set   `tfsdk:"product"`
 	VCPUCount types.Int64 `tfsdk:"vcpu_count"`
@@ -54,7 +54,7 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 	"data_centers": availableIn("the flavour", "each data center that has it; null without `product`"),
 }
 
-// cpuType completes an entry: a list that was asked for and not returned is empty.
+// cpuType completes an entry: a requested list that the answer lacks becomes empty.
 func (q *cpuQuery) cpuType(t api.CPUType) api.CPUType {
 	t.DataCenters = listIf(!q.Product.IsNull(), t.DataCenters)
 	return t

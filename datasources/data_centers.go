@@ -41,7 +41,7 @@ var dataCenterAttributes = map[string]schema.Attribute{
 var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,
 	MarkdownDescription: "What to ask for beside the data centers: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
 
-// completed has an empty list for one that was asked for and not returned.
+// completed replaces requested lists that the answer lacks with empty ones.
 func completed(include types.Set) func(api.DataCenter) api.DataCenter {
 	asked := value.Strings(include)
 	return func(d api.DataCenter) api.DataCenter {

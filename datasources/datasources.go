@@ -1,5 +1,5 @@
-// Package datasources holds the data sources that are not derived from a resource, a
-// file for each subject: schema, model and Read.
+// Package datasources holds the data sources that aren't derived from a resource. Each file has
+// the schema, model and Read of a subject.
 package datasources
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// All lists the constructors.
+// All lists the constructors of the data sources.
 var All = []func() datasource.DataSource{
 	Billing.New, ClusterBilling.New, NetworkVolumeBilling.New, PodBilling.New, PublicEndpointBilling.New, ServerlessBilling.New,
 	ClusterPods.New,
@@ -27,7 +27,7 @@ var All = []func() datasource.DataSource{
 	PodLogs.New, WorkerLogs.New,
 }
 
-// The attributes that are computed, which is most.
+// Computed attributes.
 
 func text(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
@@ -62,14 +62,14 @@ func objects(description string, members map[string]schema.Attribute) schema.Lis
 	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: members}}
 }
 
-// oneOf refuses a value that is not one of a closed list.
+// oneOf rejects a value that isn't in a closed list.
 func oneOf(c diagnostics.Check, attribute string, v types.String, values ...string) {
 	if !v.IsNull() && !v.IsUnknown() && !slices.Contains(values, v.ValueString()) {
 		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.", attribute, either(values), v.ValueString())
 	}
 }
 
-// eachOf refuses elements that are not of a closed list.
+// eachOf rejects elements that aren't in a closed list.
 func eachOf(c diagnostics.Check, attribute string, v types.Set, values ...string) {
 	for _, e := range v.Elements() {
 		if s, ok := e.(types.String); ok {
@@ -91,7 +91,7 @@ func either(values []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// fromOne refuses a number below 1 or above high; high is 0 for none.
+// fromOne rejects a number below 1 or above high. A high of 0 means no limit.
 func fromOne(c diagnostics.Check, attribute string, v types.Int64, high int64) {
 	n := v.ValueInt64()
 	if v.IsNull() || v.IsUnknown() || n >= 1 && (high == 0 || n <= high) {
@@ -104,7 +104,8 @@ func fromOne(c diagnostics.Check, attribute string, v types.Int64, high int64) {
 	c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %d.", attribute, expected, n)
 }
 
-// listIf returns a list that was asked for, empty if the answer lacks it; nil for any other.
+// listIf returns nil unless the list was requested. A requested list that the answer lacks
+// becomes empty.
 func listIf[T any](asked bool, list []T) []T {
 	switch {
 	case !asked:

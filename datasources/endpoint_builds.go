@@ -20,7 +20,7 @@ type endpointBuilds struct {
 	Builds []api.Build `tfsdk:"builds"`
 }
 
-// buildAttributes are those of a build beside its id.
+// buildAttributes are the attributes of a build. more is added to them.
 func buildAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
 	return with(more, map[string]schema.Attribute{
 		"status":         text("`PENDING`, `BUILDING`, `UPLOADING` or `TESTING`; at the end `COMPLETED`, `FAILED`, `CANCELLED` or `TEST_FAILED`."),

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// ofEndpoint is the endpoint that a configuration asks about.
+// ofEndpoint is a configuration that names an endpoint.
 type ofEndpoint struct {
 	EndpointID types.String `tfsdk:"endpoint_id"`
 }
@@ -43,7 +43,7 @@ var EndpointHealth = &kit.DataSource[ofEndpoint, api.Health]{
 
 var endpointIDAttribute = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."}
 
-// validID refuses what can't be an id.
+// validID rejects invalid ids.
 func validID(c diagnostics.Check, attribute string, id types.String) {
 	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
 		c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())

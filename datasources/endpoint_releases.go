@@ -72,11 +72,10 @@ var EndpointReleases = &kit.DataSource[ofEndpoint, endpointReleases]{
 	},
 }
 
-// changedValue is a setting as JSON, null for none. Of the values of an environment, which
-// the setting may be or contain, it has digests.
+// changedValue returns a setting as JSON, or nil. Values of environment variables are digests.
 func changedValue(c *api.Client, field string, raw json.RawMessage) *string {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // all digits
+	decoder.UseNumber() // keeps all digits
 	var v any
 	if decoder.Decode(&v) != nil || v == nil {
 		return nil
@@ -87,13 +86,13 @@ func changedValue(c *api.Client, field string, raw json.RawMessage) *string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(maskEnv(c, v, at >= 0, name)) != nil { // what was decoded can be encoded
+	if encoder.Encode(maskEnv(c, v, at >= 0, name)) != nil { // can't fail: v was decoded from JSON
 		return nil
 	}
 	return new(strings.TrimSuffix(out.String(), "\n"))
 }
 
-// maskEnv replaces what is in an environment, and environments that are members.
+// maskEnv replaces the values of an environment, and of environments inside v.
 func maskEnv(c *api.Client, v any, inEnv bool, name string) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// gpuQuery is what the configuration asks for beside which types.
+// gpuQuery is the part of a configuration that isn't about which types to return.
 type gpuQuery struct {
 	Product        types.Set    `tfsdk:"product"`
 	Count          types.Int64  `tfsdk:"gpu_count"`
@@ -100,7 +100,7 @@ var gpuTypeAttributes = map[string]schema.Attribute{
 	}),
 }
 
-// gpuType completes an entry: lists that were asked for and not returned are empty.
+// gpuType completes an entry: requested lists that the answer lacks become empty.
 func (q *gpuQuery) gpuType(t api.GPUType) api.GPUType {
 	asked := !q.Product.IsNull()
 	t.DataCenters, t.CUDAVersions = listIf(asked, t.DataCenters), listIf(asked, t.CUDAVersions)
@@ -179,7 +179,7 @@ var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
 	},
 }
 
-// entry is the id or the name of the entry of the catalog that a configuration asks for.
+// entry is the id or name of a catalog entry in a configuration.
 type entry struct {
 	ID   types.String `tfsdk:"id"`
 	Name types.String `tfsdk:"name"`
@@ -192,8 +192,8 @@ func keyAttributes(title, id, name string) map[string]schema.Attribute {
 	}
 }
 
-// lookUp finds one entry of the catalog in the list that is asked for once. An id that
-// the list lacks is asked for by itself: a filter may have left it out.
+// lookUp finds a catalog entry in the cached list. If the list lacks an id, for example because
+// of a filter, it requests the entry by id.
 func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Values,
 	find func(context.Context, url.Values) ([]T, error), get func(context.Context, string, url.Values) (T, error), head func(T) api.Named) (found T, err error) {
 	all, err := find(ctx, query)
@@ -203,7 +203,7 @@ func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Value
 	id := key.ID.ValueString()
 	if id == "" {
 		names := all
-		if len(query) > 0 { // a filter may leave the name out
+		if len(query) > 0 { // a filter may exclude the name
 			if names, err = find(ctx, nil); err != nil {
 				return found, err
 			}
@@ -219,13 +219,13 @@ func lookUp[T any](ctx context.Context, l kit.Lookup, key entry, query url.Value
 	}
 	found, err = get(ctx, id, query)
 	if api.IsNotFound(err) {
-		names, _ := find(ctx, nil) // without the list nothing similar is known
+		names, _ := find(ctx, nil) // if it fails, the error suggests no names
 		err = l.UnknownID(convert(names, head), id, err)
 	}
 	return found, err
 }
 
-// with joins attributes; of two with the same name the later counts.
+// with merges attributes. If two have the same name, the later one wins.
 func with(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
 	out := map[string]schema.Attribute{}
 	for _, s := range sets {

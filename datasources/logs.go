@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
-// logs is what the logs of workers and pods have in common.
+// logs is shared by the logs of workers and pods.
 type logs struct {
 	Source  types.String `tfsdk:"source"`
 	Tail    types.Int64  `tfsdk:"tail"`
@@ -25,7 +25,7 @@ type logLines struct {
 	Lines   []string      `tfsdk:"lines"`
 }
 
-// Bounds of a log that is read.
+// Limits when reading a log.
 const (
 	defaultTail    = 100
 	maxTail        = 5000 // v2 document: tail

@@ -1,6 +1,6 @@
-// Package catalog tells a plan what the catalog of the deployment says of it: whether
-// what a configuration names exists, where it is, whether it is in stock and what it
-// costs. Each list of the catalog is asked for once in a run, and nothing is written.
+// Package catalog checks a plan against the deployment's catalog: whether the named types and
+// places exist and have stock, and what the object costs. It reads each list once per run and
+// writes nothing.
 package catalog
 
 import (
@@ -15,38 +15,38 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Level is what becomes of a finding.
+// Level is the severity of a finding.
 type Level string
 
-// The levels, as a configuration writes them.
+// The levels in configurations.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
 	Off     Level = "off"
 )
 
-// Settings choose the checks.
+// Settings are the levels of the checks and the cost limit.
 type Settings struct {
 	Names, Stock, DataCenters, Cost Level
-	Ceiling                         Ceiling // of every object that has none of its own
+	Ceiling                         Ceiling // limit for objects without their own
 }
 
-// Checks are the checks of one run of the provider. A nil *Checks, of a run whose
-// settings are not known yet, finds nothing.
+// Checks are the checks of one run of the provider. A nil *Checks, before the settings are
+// known, reports nothing.
 type Checks struct {
 	Settings
 
 	client *api.Client
-	failed atomic.Bool // a list could not be read: no other is asked for
-	warned atomic.Bool // of that
-	free   atomic.Bool // prices of 0 were warned of
+	failed atomic.Bool // a list couldn't be read: no other is requested
+	warned atomic.Bool // the warning about that was reported
+	free   atomic.Bool // the warning about prices of 0 was reported
 }
 
-// New returns checks against the catalog that a client reads.
+// New returns checks against the catalog of a client's deployment.
 func New(client *api.Client, s Settings) *Checks { return &Checks{Settings: s, client: client} }
 
-// GPUTypes are the GPU types of the catalog; false where they can't be read, which the
-// first in the run says as a warning.
+// GPUTypes returns the GPU types of the catalog. It returns false if they can't be read; the
+// first failure in a run is reported as a warning.
 func (c *Checks) GPUTypes(ctx context.Context, to diagnostics.Check) ([]api.GPUType, bool) {
 	return list(ctx, c, to, nil, c.client.FindGPUTypes)
 }
@@ -55,16 +55,16 @@ func (c *Checks) cpuTypes(ctx context.Context, to diagnostics.Check) ([]api.CPUT
 	return list(ctx, c, to, nil, c.client.FindCPUTypes)
 }
 
-// dataCenters have what each of them offers.
+// dataCenters returns the data centers with their stock.
 func (c *Checks) dataCenters(ctx context.Context, to diagnostics.Check) ([]api.DataCenter, bool) {
 	return list(ctx, c, to, url.Values{"include": {"GPU_AVAILABILITY,CPU_AVAILABILITY"}}, c.client.FindDataCenters)
 }
 
-// gpuStock are the GPU types with the stock that a request can have. Requests that differ
-// in product, cloud and GPUs of a machine have different stock.
+// gpuStock returns the GPU types with their stock for a request, which depends on its product,
+// cloud and GPUs per machine.
 func (c *Checks) gpuStock(ctx context.Context, to diagnostics.Check, r Request) ([]api.GPUType, bool) {
 	query := url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}
-	if r.Cloud != "" && r.Cloud != secure { // the default
+	if r.Cloud != "" && r.Cloud != secure { // secure is the API's default
 		query.Set("cloud", r.Cloud)
 	}
 	if r.GPU.Count > 1 {
@@ -77,8 +77,8 @@ func (c *Checks) cpuStock(ctx context.Context, to diagnostics.Check, r Request) 
 	return list(ctx, c, to, url.Values{"include": {"AVAILABILITY"}, "product": {r.Product}}, c.client.FindCPUTypes)
 }
 
-// list reads a list of the catalog. After a failure none is asked for again: the checks
-// must not hold up a plan of a thousand objects.
+// list reads a list of the catalog. After a failure it reads no other, because the checks must
+// not delay a plan with a thousand objects.
 func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url.Values, find func(context.Context, url.Values) ([]T, error)) ([]T, bool) {
 	if c.failed.Load() {
 		return nil, false
@@ -95,14 +95,14 @@ func list[T any](ctx context.Context, c *Checks, to diagnostics.Check, query url
 	return entries, err == nil
 }
 
-// warnOnce says once in a run that checks are left out.
+// warnOnce reports once per run that checks are skipped.
 func (c *Checks) warnOnce(to diagnostics.Check, format string, args ...any) {
 	if !c.warned.Swap(true) {
 		to.Warn("", "The plan is not checked against the catalog", format, args...)
 	}
 }
 
-// report says what a check found, as its level wants it.
+// report reports a finding with the severity of its level.
 func (l Level) report(to diagnostics.Check, at path.Path, summary, format string, args ...any) {
 	switch l {
 	case Error:
@@ -112,7 +112,7 @@ func (l Level) report(to diagnostics.Check, at path.Path, summary, format string
 	}
 }
 
-// atMost is a level that is no more than a warning.
+// atMost reduces a level to at most another one.
 func (l Level) atMost(most Level) Level {
 	if l == Error {
 		return most

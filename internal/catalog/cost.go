@@ -14,18 +14,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Ceiling is the most that one object may cost in an hour.
+// Ceiling is the maximum cost of one object per hour.
 type Ceiling struct {
-	USD    *big.Rat // nil: no ceiling
-	Source string   // where it is set, for messages
+	USD    *big.Rat // nil: no limit
+	Source string   // where it is configured, for messages
 }
 
-// NewCeiling takes a configured number; null and unknown are no ceiling.
+// NewCeiling converts a configured number. Null and unknown numbers set no limit.
 func NewCeiling(n types.Number, source string) Ceiling {
 	if n.IsNull() || n.IsUnknown() {
 		return Ceiling{}
 	}
-	// The decimal that was written, of which a binary number is a neighbour.
+	// Use the decimal from the configuration; the binary number only approximates it.
 	usd, ok := new(big.Rat).SetString(n.ValueBigFloat().Text('f', -1))
 	if !ok {
 		return Ceiling{}
@@ -33,16 +33,16 @@ func NewCeiling(n types.Number, source string) Ceiling {
 	return Ceiling{usd, source}
 }
 
-// price is what one unit costs in an hour.
+// price is the cost of one unit per hour.
 type price struct {
-	of   string   // GPU type or CPU flavour, with its vCPUs
-	unit *big.Rat // of a GPU, or of a whole CPU configuration; nil: the catalog has none
-	text string   // how it comes about
+	of   string   // GPU type, or CPU flavor with its vCPUs
+	unit *big.Rat // of a GPU, or of a whole CPU configuration; nil: not in the catalog
+	text string   // how it is computed
 }
 
-// CheckCost refuses a new or changed object that may cost more in an hour than its
-// ceiling: own where it has one, else that of the provider. Of several GPU types or CPU
-// configurations the most expensive counts.
+// CheckCost reports a new or changed object that may cost more per hour than its limit: its
+// own, or else the provider's. If it may get one of several GPU types or CPU configurations,
+// the most expensive one counts.
 func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request, own types.Number) {
 	if c == nil || c.Cost == Off || own.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
 		return
@@ -104,7 +104,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 	}
 }
 
-// prices are those of all that the machine may get.
+// prices returns the prices of every type or configuration that a machine may get.
 func (c *Checks) prices(ctx context.Context, to diagnostics.Check, r Request) (prices []price, ok bool) {
 	switch {
 	case r.GPU != nil:
@@ -140,7 +140,7 @@ func (r Request) gpuPrice(t api.GPUType) price {
 		figure, of = t.Price.Community, "community"
 	}
 	if r.Product != Serverless && r.of(t.MaxCount) == 0 {
-		figure = "" // of a cloud that does not offer the type
+		figure = "" // the cloud doesn't offer the type
 	}
 	unit := amount(figure)
 	if unit == nil {
@@ -159,7 +159,7 @@ func (r Request) cpuPrice(cpu CPU, all []api.CPUType) price {
 		case r.Product == Serverless:
 			figure, of = t.Price.ServerlessPerVCPU, "serverless"
 		case r.cloud() == community:
-			figure = "" // the catalog has none
+			figure = "" // the catalog has no price
 		}
 		if one := amount(figure); one != nil {
 			p.unit = new(big.Rat).Mul(one, new(big.Rat).SetInt64(cpu.VCPUs))
@@ -169,7 +169,7 @@ func (r Request) cpuPrice(cpu CPU, all []api.CPUType) price {
 	return p
 }
 
-// amount is a price of the catalog; nil where there is none.
+// amount converts a price of the catalog. It returns nil without one.
 func amount(figure json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(figure.String())
 	if !ok {
@@ -178,7 +178,7 @@ func amount(figure json.Number) *big.Rat {
 	return r
 }
 
-// decimal writes an amount without needless zeros.
+// decimal formats an amount without trailing zeros.
 func decimal(r *big.Rat) string {
 	return strings.TrimSuffix(strings.TrimRight(r.FloatString(12), "0"), ".")
 }

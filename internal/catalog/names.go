@@ -11,13 +11,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 )
 
-// CheckNames finds the ids that the catalog does not have, and machines that are larger
-// than any. Management API v2 takes GPU types, pools and CPU flavours as its catalog
-// returns them, so that another one is an error. Data centers are an open list: the API
-// takes some that its catalog lacks, and another one is a warning. API v1 has no catalog;
-// what is documented of it are open lists, too.
+// CheckNames reports ids that the catalog lacks, and counts that exceed the largest machine.
+// Management API v2 accepts only the GPU types, pools and CPU flavors in its catalog, so an
+// unknown one has the configured level. Its catalog doesn't list every data center that the API
+// accepts, so an unknown one is at most a warning. API v1 has no catalog, and its documented
+// lists are incomplete, too.
 //
-// Refused tells whether it was an error.
+// refused reports whether there was an error.
 func (c *Checks) CheckNames(ctx context.Context, to diagnostics.Check, r Request) (refused bool) {
 	if c == nil || c.Names == Off {
 		return false
@@ -55,9 +55,9 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 	}
 }
 
-// CheckReplacingPlaces refuses unknown data centers for which an object is replaced: what
-// is deleted first would not come back, should the API refuse them. On API v1, and where
-// the catalog can't be read, CheckNames of the create that follows says what is known.
+// CheckReplacingPlaces checks the new data centers of an object that would be replaced: if the
+// API rejected them, the object would already be deleted. On API v1, or if the catalog can't be
+// read, only the CheckNames of the following create reports unknown names.
 func (c *Checks) CheckReplacingPlaces(ctx context.Context, to diagnostics.Check, refs []Ref) {
 	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return
@@ -79,7 +79,7 @@ func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 		c.undocumented(to, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		c.undocumented(to, "CPU flavour", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents name these
+		c.undocumented(to, "CPU flavour", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
 	}
 	c.undocumented(to, "data center", r.DataCenters, contract.DataCenterIDs)
 }
@@ -92,7 +92,7 @@ func (c *Checks) undocumented(to diagnostics.Check, title string, refs []Ref, kn
 	}
 }
 
-// unknown reports new ids that are not in the catalog.
+// unknown reports new ids that the catalog lacks.
 func (c *Checks) unknown(to diagnostics.Check, level Level, title string, refs []Ref, known []string) {
 	for _, ref := range refs {
 		if ref.New && !slices.Contains(known, ref.ID) {
@@ -101,7 +101,7 @@ func (c *Checks) unknown(to diagnostics.Check, level Level, title string, refs [
 	}
 }
 
-// suggestion ends a sentence with what may have been meant.
+// suggestion ends a sentence with similar names.
 func suggestion(id string, known []string) string {
 	if s := near.Suggest(id, known); s != "" {
 		return s
@@ -109,7 +109,7 @@ func suggestion(id string, known []string) string {
 	return "."
 }
 
-// checkGPUCount compares the GPUs of a pod or worker with those of the largest machine.
+// checkGPUCount compares a GPU count with the largest machine.
 func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUType) {
 	if !r.ComputeKnown || !r.Changes {
 		return
@@ -131,14 +131,14 @@ func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUTyp
 	}
 }
 
-// checkWorkerGPUs refuses more GPUs than a machine of any type has that will do, in
-// whichever cloud: of workers no cloud is chosen.
+// checkWorkerGPUs reports a GPU count that no machine of the selected types has in any cloud,
+// because workers don't choose a cloud.
 func (c *Checks) checkWorkerGPUs(to diagnostics.Check, r Request, types []api.GPUType) {
 	var most int64
 	for _, t := range types {
 		n := max(t.MaxCount.Secure, t.MaxCount.Community)
 		if n == 0 {
-			return // the catalog does not say
+			return // the catalog doesn't list the count
 		}
 		most = max(most, n)
 	}
@@ -175,7 +175,7 @@ func anyNew(refs []Ref) bool {
 	return slices.ContainsFunc(refs, func(r Ref) bool { return r.New })
 }
 
-// column are the ids that a list of the catalog has, without "".
+// column returns the non-empty ids of a catalog list.
 func column[T any](all []T, id func(T) string) (ids []string) {
 	for _, t := range all {
 		if s := id(t); s != "" {

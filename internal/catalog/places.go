@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// CheckPlaces refuses what can be nowhere: network volumes, data centers and compute that
-// share no data center. On API v1 nothing is known of where compute is.
+// CheckPlaces reports network volumes, data centers and compute without a common data center.
+// On API v1 the location of compute is unknown.
 func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Request) {
 	if c == nil || c.DataCenters == Off || !r.PlacesKnown || !r.Changes || len(r.DataCenters)+len(r.Volumes) == 0 {
 		return
@@ -38,8 +38,8 @@ func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Reques
 		strings.Join(ids, ", "), r.places(), strings.Join(offering, ", "))
 }
 
-// unknownPlace tells whether CheckNames has said of a data center that the catalog lacks
-// it: what the catalog offers there is not known, and of one slip one finding is enough.
+// unknownPlace reports whether the request has a data center that the catalog lacks. CheckNames
+// reports it already, and the catalog doesn't know what that data center offers.
 func (c *Checks) unknownPlace(ctx context.Context, to diagnostics.Check, r Request) bool {
 	if c.Names == Off || !anyNew(r.DataCenters) {
 		return false
@@ -48,8 +48,8 @@ func (c *Checks) unknownPlace(ctx context.Context, to diagnostics.Check, r Reque
 	return ok && slices.ContainsFunc(r.DataCenters, func(ref Ref) bool { return ref.New && !slices.Contains(column(all, dataCenterID), ref.ID) })
 }
 
-// CheckVolume refuses a network volume in a data center without its storage tier; "" is
-// the data center's own.
+// CheckVolume reports a network volume in a data center without its storage tier. An empty tier
+// means the data center's default.
 func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCenter, tier string) {
 	if c == nil || c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
 		return
@@ -59,7 +59,7 @@ func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCent
 		return
 	}
 	i := slices.IndexFunc(all, func(d api.DataCenter) bool { return d.ID == dataCenter })
-	if i < 0 { // CheckNames says so
+	if i < 0 { // CheckNames reports it
 		return
 	}
 	tiers := all[i].NetworkVolumeTypes
@@ -78,8 +78,8 @@ func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCent
 	}
 }
 
-// allowed are the data centers that volumes and configuration leave; none where neither
-// names one, or where they share none.
+// allowed returns the data centers that the volumes and the configuration allow. It is empty if
+// neither restricts them, or if they have none in common.
 func (r Request) allowed() (ids []string) {
 	for _, d := range r.DataCenters {
 		if len(r.Volumes) == 0 || slices.ContainsFunc(r.Volumes, func(v Volume) bool { return v.DataCenter == d.ID }) {
@@ -95,7 +95,7 @@ func (r Request) allowed() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// places says what the configuration allows.
+// places describes what the configuration allows.
 func (r Request) places() string {
 	var parts []string
 	if len(r.DataCenters) > 0 {
@@ -107,8 +107,8 @@ func (r Request) places() string {
 	return strings.Join(parts, " ")
 }
 
-// offering are the data centers that offer what the request asks for, in stock or not,
-// and what that is; nil where the catalog does not say of all of it where it is.
+// offering returns the data centers that offer the requested compute, in stock or not, and the
+// ids of that compute. It returns nil if the catalog doesn't know the location of all of it.
 func (c *Checks) offering(ctx context.Context, to diagnostics.Check, r Request) (places, ids []string) {
 	dataCenters, ok := c.dataCenters(ctx, to)
 	if !ok {

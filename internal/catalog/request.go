@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// Products whose stock and prices differ.
+// Products with different stock and prices.
 const (
 	Pod        = "POD"
 	Cluster    = "CLUSTER"
@@ -21,52 +21,51 @@ const (
 	community = "COMMUNITY"
 )
 
-// Request is what a planned object asks of a deployment. What the plan does not know yet
-// is left out.
+// Request describes what a planned object needs from a deployment. It omits unknown values.
 type Request struct {
 	Product     string
-	Cloud       string // SECURE where it is ""
-	GPU         *GPUs  // nil: none
-	CPU         []CPU  // any of these
-	DataCenters []Ref  // any of these; none: any
+	Cloud       string // "" means SECURE
+	GPU         *GPUs  // nil: no GPUs
+	CPU         []CPU  // one of these
+	DataCenters []Ref  // one of these; empty means any
 	Volumes     []Volume
 	VolumesAt   path.Path
-	Machines    int64  // that run at the most
-	MachinesIn  string // the attribute that says so; "" for one machine
+	Machines    int64  // maximum number of running machines
+	MachinesIn  string // attribute with that number; "" for one machine
 
-	ComputeKnown, PlacesKnown bool // else nothing but names is checked
-	Changes                   bool // of compute or places, or the object is new
+	ComputeKnown, PlacesKnown bool // if false, only names are checked
+	Changes                   bool // compute or places change, or the object is new
 }
 
 // Ref is an id in a configuration.
 type Ref struct {
 	ID  string
 	At  path.Path
-	New bool // the state lacks it
+	New bool // not in the state
 }
 
-// GPUs are those of a machine: of any of Types, or of any type of Pools but Excluded.
+// GPUs are the GPUs of a machine: one of Types, or one of the types in Pools except Excluded.
 type GPUs struct {
-	At       path.Path // of the attribute that chooses them
+	At       path.Path // the attribute that selects them
 	Types    []Ref
 	Pools    []Ref
 	Excluded []string
 	Count    int64
 	CountAt  path.Path
-	CountNew bool // the state has another one
+	CountNew bool // differs from the state
 }
 
-// CPU is a flavour and its vCPUs.
+// CPU is a flavor with its vCPUs.
 type CPU struct {
 	Ref
 	VCPUs   int64
 	VCPUsAt path.Path
 }
 
-// Volume is a network volume that machines mount: of several, any.
+// Volume is a network volume. A machine mounts one of the request's volumes.
 type Volume struct{ ID, DataCenter string }
 
-// choose returns the GPU types that will do, and the ids that the catalog lacks.
+// choose returns the selected GPU types, and the ids that the catalog lacks.
 func (g *GPUs) choose(all []api.GPUType) (types []api.GPUType, missing []string) {
 	pick := func(refs []Ref, key func(api.GPUType) string) {
 		for _, ref := range refs {
@@ -96,7 +95,7 @@ func cpuID(t api.CPUType) string   { return t.ID }
 
 func dataCenterID(d api.DataCenter) string { return d.ID }
 
-// computeAt is the attribute that chooses the machine.
+// computeAt returns the path of the attribute that selects the machine.
 func (r Request) computeAt() path.Path {
 	switch {
 	case r.GPU != nil:

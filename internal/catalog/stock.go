@@ -11,15 +11,15 @@ import (
 
 const noStock = "NONE"
 
-// offer is a GPU type or CPU flavour with its stock.
+// offer is a GPU type or CPU flavor with its stock.
 type offer struct {
 	id           string
-	availability string // of all data centers; "" where the answer lacks it
+	availability string // across all data centers; "" if the answer lacks it
 	dataCenters  []api.Availability
 }
 
-// CheckStock warns where nothing of what a new or changed object asks for is in stock, in
-// the data centers that it allows.
+// CheckStock warns if none of the types that a new or changed object accepts is in stock in its
+// allowed data centers.
 func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request) {
 	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
 		return
@@ -56,8 +56,8 @@ func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request
 		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.use(), where, effect)
 }
 
-// offers are the GPU types or CPU flavours that will do, with their stock; false where
-// the catalog lacks one.
+// offers returns the accepted GPU types or CPU flavors with their stock. ok is false if the
+// catalog lacks one.
 func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (offers []offer, ok bool) {
 	if r.GPU != nil {
 		all, ok := c.gpuStock(ctx, to, r)
@@ -81,8 +81,7 @@ func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (o
 	return offers, ok
 }
 
-// inStock tells whether there is stock in one of the data centers; in any where none is
-// named.
+// inStock reports whether one of the data centers has stock. An empty list means any.
 func (o offer) inStock(allowed []string) bool {
 	if len(allowed) == 0 {
 		return o.availability != noStock
@@ -90,7 +89,7 @@ func (o offer) inStock(allowed []string) bool {
 	return slices.ContainsFunc(o.dataCenters, func(d api.Availability) bool { return d.Availability != noStock && slices.Contains(allowed, d.ID) })
 }
 
-// use names for what, and in which cloud, stock and prices count.
+// use describes the product and cloud whose stock and prices count.
 func (r Request) use() string {
 	switch r.Product {
 	case Serverless:

@@ -1,5 +1,4 @@
-// Package diagnostics makes errors and warnings for the user of a kind, at the
-// attribute that they are about.
+// Package diagnostics reports errors and warnings to users at the attribute that caused them.
 package diagnostics
 
 import (
@@ -10,16 +9,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
-// Check takes the errors and warnings of a rule. Attributes are dotted paths.
+// Check collects the errors and warnings of a rule. Attributes are dotted paths.
 type Check struct{ Diagnostics *diag.Diagnostics }
 
-// Error refuses the value of an attribute.
+// Error reports an error at an attribute.
 func (c Check) Error(attribute, summary, format string, args ...any) {
 	c.ErrorAt(Path(attribute), summary, format, args...)
 }
 
-// Warn tells what the plan's reader should know; of the whole object where the
-// attribute is "".
+// Warn reports a warning at an attribute, or about the whole object if attribute is "".
 func (c Check) Warn(attribute, summary, format string, args ...any) {
 	if attribute == "" {
 		c.Diagnostics.AddWarning(summary, fmt.Sprintf(format, args...))
@@ -28,18 +26,18 @@ func (c Check) Warn(attribute, summary, format string, args ...any) {
 	c.WarnAt(Path(attribute), summary, format, args...)
 }
 
-// ErrorAt is Error at an element of a list or set, which a dotted path can't name.
+// ErrorAt is Error for an element of a list or set, which a dotted path can't express.
 func (c Check) ErrorAt(at path.Path, summary, format string, args ...any) {
 	c.Diagnostics.AddAttributeError(at, summary, named(Name(at), summary, fmt.Sprintf(format, args...)))
 }
 
-// WarnAt is Warn at an element of a list or set.
+// WarnAt is Warn for an element of a list or set.
 func (c Check) WarnAt(at path.Path, summary, format string, args ...any) {
 	c.Diagnostics.AddAttributeWarning(at, summary, named(Name(at), summary, fmt.Sprintf(format, args...)))
 }
 
-// named is a text that names its attribute: not every CLI can point into a
-// nested one.
+// named makes a text mention its attribute, because not every CLI shows the position of nested
+// attributes.
 func named(attribute, summary, text string) string {
 	if strings.Contains(summary+text, attribute) {
 		return text
@@ -47,14 +45,14 @@ func named(attribute, summary, text string) string {
 	return attribute + ": " + text
 }
 
-// Name is how messages name an attribute: "gpu.type_ids", "cpu[0].vcpu_count". An
-// element of a set has the set's.
+// Name formats a path for messages: "gpu.type_ids", "cpu[0].vcpu_count". An element of a set
+// gets the set's name.
 func Name(at path.Path) string {
 	name, _, _ := strings.Cut(at.String(), "[Value(")
 	return name
 }
 
-// Path turns "gpu.type_ids" into the framework's path.
+// Path converts "gpu.type_ids" to the framework's path.
 func Path(dotted string) path.Path {
 	names := strings.Split(dotted, ".")
 	p := path.Root(names[0])

@@ -14,32 +14,27 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// AttributeError is an error of a verb for which one attribute is to blame.
+// AttributeError is an error of an operation caused by one attribute.
 type AttributeError struct {
 	Attribute string // dotted
 	Err       error
 }
 
-// Error is the text of Err.
 func (e *AttributeError) Error() string { return e.Err.Error() }
 
-// Unwrap is Err.
 func (e *AttributeError) Unwrap() error { return e.Err }
 
-// Warning is a verb's success with a reservation.
+// Warning is returned by an operation that succeeded with a reservation.
 type Warning struct{ Err error }
 
-// Error is the text of Err.
 func (w *Warning) Error() string { return w.Err.Error() }
 
-// Unwrap is Err.
 func (w *Warning) Unwrap() error { return w.Err }
 
-// Run is one run of the provider, which reports a failure of the whole deployment
-// once.
+// Run is one run of the provider. It reports a failure of the whole deployment only once.
 type Run struct{ outageReported atomic.Bool }
 
-// Subject is the kind that a diagnostic is about.
+// Subject is the kind of object in a diagnostic.
 type Subject struct {
 	Title    string // in messages: "network volume"
 	TypeName string // of the resource: "gpucloud_network_volume"
@@ -48,14 +43,14 @@ type Subject struct {
 
 const notTried = "Not tried, for the same reason"
 
-// Report makes a diagnostic of what a verb returned, at the attribute that the
-// verb names, or the API ("$.workers.idleTimeout: …", RFC 9457 errors of
-// management API v2).
+// Report converts the error of an operation to a diagnostic, at the attribute that the
+// operation or the API names ("$.workers.idleTimeout: …", RFC 9457 errors of management API
+// v2).
 func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, about.Title, id))
 	switch {
 	case !r.alreadyReported(err):
-	case verb == "read": // the first error ends the run, and of equal warnings Terraform shows one
+	case verb == "read": // the first error ends the run, and Terraform merges equal warnings
 		diags.AddWarning(notTried, "The error about the deployment says why.")
 		return
 	default:
@@ -80,7 +75,7 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 	diags.AddError(summary, text)
 }
 
-// Fail reports at an attribute that a question to the API failed.
+// Fail reports a failed request to the API at an attribute.
 func (r *Run) Fail(c Check, attribute, summary string, err error) {
 	if r.alreadyReported(err) {
 		c.Diagnostics.AddError(notTried, "")
@@ -89,13 +84,13 @@ func (r *Run) Fail(c Check, attribute, summary string, err error) {
 	c.Error(attribute, summary, "%s", err)
 }
 
-// alreadyReported tells whether err is a failure of the whole deployment that an
-// earlier call has reported; it counts this one as reported.
+// alreadyReported reports whether err is a failure of the whole deployment that was reported
+// before. It marks err as reported.
 func (r *Run) alreadyReported(err error) bool {
 	return api.IsDeploymentWide(err) && r.outageReported.Swap(true)
 }
 
-// imports names the commands for the objects that an error is about.
+// imports lists import commands for the candidates in an error.
 func imports(typeName string, err error) string {
 	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {
 		return unresolved.Imports(typeName)

@@ -6,12 +6,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// MissingIDError is a state that does not say which object it stands for. The official
-// provider 1.x loses the id of an object in each update.
+// MissingIDError reports a state without the id of its object. The official provider 1.x loses
+// the id in each update.
 type MissingIDError struct {
 	Origin
-	ID   string // as the state has it
-	Name string // of the object; "" where the state has none
+	ID   string // from the state
+	Name string // of the object; "" if the state has none
 }
 
 func (e *MissingIDError) Error() string {

@@ -1,6 +1,6 @@
 // Package migrate knows the resource types of other providers for the same API that have a
-// counterpart here: for states that moved blocks bring over, and for the program that
-// writes those blocks. It knows facts of their schemas, and nothing of their code.
+// counterpart here: for moved blocks, and for the program that writes those blocks. It uses
+// facts from their schemas, not their code.
 package migrate
 
 import (
@@ -9,12 +9,10 @@ import (
 	"strings"
 )
 
-// Source is a provider in the form that its states have: what an attribute is called and
-// what its value means.
+// Source is a provider whose states have their own attribute names and meanings.
 type Source string
 
-// The sources. The official provider has one address for all of its releases, and its
-// schemas have version 0 in all of them.
+// The sources. The official provider has the same address and schema version 0 in all releases.
 const (
 	Official1     Source = "official 1.x"
 	Official2     Source = "official 2.0"
@@ -24,11 +22,11 @@ const (
 
 // Origin is a resource type of another provider.
 type Origin struct {
-	Provider string // namespace and name: the host of a registry does not matter
+	Provider string // namespace and name; any registry host matches
 	Type     string
-	Kind     string // here, without the provider's prefix
+	Kind     string // in this provider, without its prefix
 	Source   Source
-	Has      string // an attribute that its states have, null or not; "" where the type says it all
+	Has      string // attribute that distinguishes its states, null or not; "" if the type is enough
 	Single   string // id of the only object of an account
 }
 
@@ -73,8 +71,8 @@ type State struct {
 	Attributes
 }
 
-// read reads the state of a type as one of the kind. It is nil where the kind is not the
-// type's counterpart.
+// read parses the state of a type for a kind. It returns nil if the kind isn't the type's
+// counterpart.
 func read(kind, provider, typeName string, text []byte) (*State, error) {
 	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.Kind == kind && o.is(provider, typeName) }) {
 		return nil, nil
@@ -86,7 +84,7 @@ func read(kind, provider, typeName string, text []byte) (*State, error) {
 	return newState(provider, typeName, attributes)
 }
 
-// newState finds the origin of a state; nil where it has none.
+// newState determines the origin of a state. It returns nil if there is none.
 func newState(provider, typeName string, attributes Attributes) (*State, error) {
 	for _, o := range Origins {
 		if _, has := attributes[o.Has]; !o.is(provider, typeName) || o.Has != "" && !has {
@@ -101,8 +99,7 @@ func newState(provider, typeName string, attributes Attributes) (*State, error) 
 	return nil, nil
 }
 
-// is tells whether a type is of the origin's provider, whatever registry or mirror it came
-// from.
+// is reports whether a type belongs to the origin's provider, from any registry or mirror.
 func (o Origin) is(provider, typeName string) bool {
 	return o.Type == typeName && (provider == o.Provider || strings.HasSuffix(provider, "/"+o.Provider))
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// Table says for each source what a model takes over from its states, beside the id.
+// Table has a function for each source that reads a model's values, except the id, from a
+// state.
 type Table[M any] map[Source]func(ctx context.Context, from *State, m *M) error
 
-// Move makes the model of a moved block's source. It is nil with an error, and for what has
-// no counterpart in the kind, which the framework refuses.
+// Move makes the model of a moved block's source. It returns nil after an error, and for a type
+// without a counterpart, which the framework rejects.
 func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateRequest, resp *resource.MoveStateResponse) *M {
 	from, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
 	if from == nil && err == nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Usage is printed for wrong arguments.
+// Usage is printed after invalid arguments.
 const Usage = `Usage: terraform show -json | terraform-provider-gpucloud migrate [-import] > migrate.tf
 
 Writes a moved block for each resource of another provider that has a counterpart in this
@@ -27,10 +27,10 @@ Examples:
 Exit status: 0, 1 where the state can't be migrated, 2 where an argument is invalid.
 `
 
-// ErrUsage is of arguments that the program does not know.
+// ErrUsage means that the arguments are invalid.
 var ErrUsage = errors.New("invalid arguments")
 
-// Main is the program that users run.
+// Main is the migrate command.
 func Main(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -55,8 +55,8 @@ func Main(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// Blocks writes the blocks of a migration for the state that a document shows. With imports
-// there is no moved block.
+// Blocks returns the migration blocks for a state document. With imports, it writes import
+// instead of moved blocks.
 func Blocks(document []byte, imports bool) (string, error) {
 	instances, err := readDocument(document)
 	if err != nil {
@@ -81,11 +81,10 @@ type writer struct {
 	text      strings.Builder
 	imports   bool
 	removed   map[string]bool // by address in the configuration, without keys
-	commented bool            // in the line before
+	commented bool            // the previous line is a comment
 }
 
-// alternatives says what to use instead of types of the official provider that can't be
-// moved.
+// alternatives are replacements for types of the official provider that can't be moved.
 var alternatives = map[string]string{
 	"runpod_pod_action":      "the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod",
 	"runpod_endpoint_job":    "the action gpucloud_job_run, or the ephemeral resource gpucloud_job",
@@ -99,17 +98,17 @@ func isKnownProvider(provider string) bool {
 	return slices.ContainsFunc(Origins, func(o Origin) bool { return o.is(provider, o.Type) })
 }
 
-// withoutCounterpart says of a resource of another provider that it is not taken over.
+// withoutCounterpart explains that a resource isn't taken over.
 func (w *writer) withoutCounterpart(address string, i instance) {
 	if instead, ok := alternatives[i.typeName]; ok {
 		w.comment("%s can't be moved: use %s.", address, instead)
 	} else if isKnownProvider(i.provider) {
 		w.comment("%s has no counterpart: it stays with the old provider. Keep that provider, or run terraform state rm to leave the object unmanaged.", address)
 	}
-	w.commented = false // the next block is not about it
+	w.commented = false // the next block is about another resource
 }
 
-// tainted writes how to keep objects that the first plan would replace.
+// tainted explains how to keep objects that the first plan would replace.
 func (w *writer) tainted(instances []instance) {
 	for _, i := range instances {
 		if i.tainted {
@@ -119,7 +118,7 @@ func (w *writer) tainted(instances []instance) {
 	}
 }
 
-// deposed says what happens to objects that a failed replacement left.
+// deposed explains what happens to objects that a failed replacement left behind.
 func (w *writer) deposed(address string, instances []instance) {
 	for _, i := range instances {
 		if !i.deposed {
@@ -138,7 +137,7 @@ func (w *writer) deposed(address string, instances []instance) {
 	w.commented = false
 }
 
-// resource writes what the instances of a resource need.
+// resource writes the blocks for the instances of a resource.
 func (w *writer) resource(instances []instance) {
 	first := instances[0]
 	old := first.path(first.typeName)
@@ -151,7 +150,7 @@ func (w *writer) resource(instances []instance) {
 		return
 	}
 	var moved bool
-	var found []*State // of each instance, with a valid id or without
+	var found []*State // one per instance, even without a valid id
 	for _, i := range instances {
 		from, err := newState(i.provider, i.typeName, i.values)
 		if from == nil {
@@ -162,7 +161,7 @@ func (w *writer) resource(instances []instance) {
 		found = append(found, from)
 	}
 	typeName := "gpucloud_" + found[0].Kind
-	// A removed block names no instance: it would forget those that are moved, too.
+	// A removed block can't name an instance: it would also forget moved ones.
 	configured := withoutKeys(old)
 	forgotten := w.imports || !moved && configured == old
 	switch {

@@ -1,4 +1,4 @@
-// Package near finds what somebody may have meant by a word that does not exist.
+// Package near suggests similar words for an unknown word.
 package near
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// most is how many words a message names.
+// most limits the words in a message.
 const most = 5
 
-// Matches are the known words that are near a word, the nearest first.
+// Matches returns the known words that are similar to a word, the most similar first.
 func Matches(word string, known []string) []string {
 	matches := rank(word, known)
 	out := make([]string, 0, most)
@@ -25,8 +25,8 @@ func Matches(word string, known []string) []string {
 
 type match struct {
 	word     string
-	model    bool // has the number that the searched one has: "H100" is not H200
-	contains bool // all words of the searched one
+	model    bool // has the same model number: H100 isn't H200
+	contains bool // contains all words
 	distance int
 }
 
@@ -48,9 +48,9 @@ func rank(word string, known []string) (matches []match) {
 	return slices.Compact(matches)
 }
 
-// tier orders names of the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100", before
-// a slip of one character, that before names that contain the word, and those before names
-// that are spelled like it.
+// tier orders matches: first the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100"; then
+// names that differ by one character; then names that contain the word; then names with a
+// similar spelling.
 func (m match) tier() int {
 	switch {
 	case m.model:
@@ -63,8 +63,8 @@ func (m match) tier() int {
 	return 3
 }
 
-// withoutVendor is a word without its beginning, where that begins several known names,
-// as NVIDIA does: it tells none from another.
+// withoutVendor removes a prefix that several known names share, such as NVIDIA, because it
+// doesn't distinguish them.
 func withoutVendor(word string, known []string) string {
 	vendor, rest, ok := strings.Cut(word, " ")
 	rest = strings.TrimSpace(rest)
@@ -80,14 +80,14 @@ func withoutVendor(word string, known []string) string {
 	return rest
 }
 
-// hasModel tells whether all words are among those of a name, one with a digit among them.
+// hasModel reports whether a name contains all words, at least one of them with a digit.
 func hasModel(word, name string) bool {
 	words, names := strings.FieldsFunc(word, isBetween), strings.FieldsFunc(name, isBetween)
 	return strings.ContainsAny(word, "0123456789") && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(names, w) })
 }
 
-// isWordOf tells whether a word is one of a name's, such as L4 of "NVIDIA L4", or several
-// without what is between them, such as RTX4090.
+// isWordOf reports whether a word is part of a name, such as L4 of "NVIDIA L4", or several
+// parts without separators, such as RTX4090.
 func isWordOf(word, name string) bool {
 	words := strings.FieldsFunc(name, isBetween)
 	if slices.Contains(words, word) {
@@ -99,9 +99,8 @@ func isWordOf(word, name string) bool {
 
 func isBetween(r rune) bool { return r == ' ' || r == '-' || r == '_' }
 
-// Suggest is the end of an error about an unknown word: "; did you mean …?" with
-// the nearest known word, or several that are equally near or contain it, or nothing
-// where none is.
+// Suggest returns the end of an error about an unknown word: "; did you mean …?" with the most
+// similar words. It returns "" if there are none.
 func Suggest(word string, known []string) string {
 	var words []string
 	for i, matches := 0, rank(word, known); i < min(most, len(matches)); i++ {
@@ -120,7 +119,7 @@ func Suggest(word string, known []string) string {
 	return "; did you mean " + strings.Join(words[:last], ", ") + " or " + words[last] + "?"
 }
 
-// First are some of the known words, in their order, where none is near.
+// First returns the beginning of the known words, for a message without similar ones.
 func First(known []string) []string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(known)))
 	return sorted[:min(most, len(sorted))]

@@ -29,8 +29,8 @@ var command = sync.OnceValue(func() options {
 	return parse(arguments, os.Getenv)
 })
 
-// parse reads the arguments of a process, its program's name first, and the
-// variables that add to them.
+// parse parses the arguments of a process (the program's name first) and the variables that
+// extend them.
 func parse(arguments []string, env func(string) string) (o options) {
 	name := ""
 	for _, a := range arguments[min(1, len(arguments)):] {

@@ -10,30 +10,30 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// deploymentKey is that of a private state which has the address of the deployment at
-// which the object was seen last.
+// deploymentKey is the key in the private state for the address of the deployment where the
+// object was last seen.
 const deploymentKey = "deployment"
 
-// Private is an object's state that Terraform keeps and does not show.
+// Private is the private state of an object, which Terraform stores and doesn't show.
 type Private interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// GetKey reads a key of the private state, nil without it.
+// GetKey reads a key of the private state. It returns nil without the key.
 func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics) []byte {
 	text, failure := p.GetKey(ctx, key)
 	diags.Append(failure...)
 	return text
 }
 
-// WarnOfUnreadable says that a part of the private state is dropped.
+// WarnOfUnreadable warns that a part of the private state is dropped.
 func WarnOfUnreadable(diags *diag.Diagnostics, what string, err error) {
 	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("What the private part of the state has about %s can't be read: %s. It is dropped, as if the object were imported. "+
 		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", what, err))
 }
 
-// RecordDeployment notes where an object was seen.
+// RecordDeployment records the deployment where an object was seen.
 func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag.Diagnostics) {
 	address, err := json.Marshal(c.BaseURL())
 	if err != nil {
@@ -43,8 +43,8 @@ func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag
 	return p.SetKey(ctx, deploymentKey, address)
 }
 
-// WarnOfAnotherDeployment says of an object that is not there that it was seen at another
-// address: who has the variables of the wrong deployment would else forget it unawares.
+// WarnOfAnotherDeployment warns about a missing object that was last seen at another address:
+// with the variables of the wrong deployment, the state would silently forget it.
 func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
 	text := GetKey(ctx, p, deploymentKey, &diags)
 	var address string

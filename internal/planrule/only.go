@@ -15,32 +15,30 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Only says that an attribute can be expressed in one API version alone. A
-// configured value is an error in the plan of any other version, unless it is
-// one of Except: values that mean there what leaving the attribute out means.
-// There a change replaces the object, and a data source shows null.
+// Only marks an attribute that only one API version has. With any other version, a configured
+// value is an error, unless it is one of Except: values that have the same meaning as an
+// omitted attribute. There, a change replaces the object, and a data source shows null.
 type Only struct {
 	Version   api.Version
 	Attribute string // dotted: "gpu.pools"
 	Except    []string
-	// Ruled leaves to the kind what a change means on the other version, and what a
-	// data source shows there: the attribute is another one's there, or only a create
-	// has it.
+	// Ruled means that the kind itself handles the attribute on the other version, because it
+	// has another name there or only a create has it.
 	Ruled bool
 }
 
-// Beyond tells whether a version has nothing of the attribute.
+// Beyond reports whether a version lacks the attribute.
 func (o Only) Beyond(version api.Version) bool {
 	return version != "" && version != o.Version && !o.Ruled
 }
 
-// CheckVersion refuses an attribute that the version in use can't express.
+// CheckVersion rejects an attribute that the version can't express.
 func (p *Plan[M]) CheckVersion(ctx context.Context, o Only) {
 	o.Check(ctx, p.Check, p.Version, p.req.Config)
 }
 
-// Check refuses an attribute of a configuration that a version can't express; ""
-// is a version that is not known yet.
+// Check rejects a configured attribute that the version can't express. An empty version is
+// unknown.
 func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
 	var v attr.Value
 	config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)
@@ -59,7 +57,7 @@ func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Versio
 		what, o.Version, string(o.Version))
 }
 
-// excepts tells whether a value is one of Except.
+// excepts reports whether a value is one of Except.
 func (o Only) excepts(v attr.Value) bool {
 	if s, ok := v.(types.String); ok {
 		return slices.Contains(o.Except, s.ValueString())
@@ -67,8 +65,8 @@ func (o Only) excepts(v attr.Value) bool {
 	return v != nil && slices.Contains(o.Except, v.String())
 }
 
-// Unreachable are the attributes that the plan changes and the version in use can't:
-// an update would say that it did, and the object would stay as it is.
+// Unreachable returns the attributes that the plan changes and the version can't change: an
+// update would report success without changing them.
 func (p *Plan[M]) Unreachable(ctx context.Context, only []Only) (attributes []string) {
 	for _, o := range only {
 		if !o.Beyond(p.Version) || !p.Changes(ctx, o.Attribute) {
@@ -83,9 +81,8 @@ func (p *Plan[M]) Unreachable(ctx context.Context, only []Only) (attributes []st
 	return attributes
 }
 
-// ReplaceUnreachable makes a change that the version in use can't reach replace the
-// object, unless the plan is refused, and warns of it. Loss, which may be nil, is what a
-// deletion loses.
+// ReplaceUnreachable makes such a change replace the object and warns about it, unless the plan
+// has errors. loss describes the data that a deletion destroys; it may be nil.
 func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []Only, title string, id func(*M) *types.String, loss func(*M) string) {
 	if p.Diagnostics.HasError() {
 		return

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parentArguments asks for the arguments of the parent: their number in four bytes, then the
-// path of the executable, ended by zero bytes, then the arguments, each ended by one.
+// parentArguments reads the arguments of the parent: their count in four bytes, then the path
+// of the executable, padded with zero bytes, then the arguments, each with a trailing zero
+// byte.
 func parentArguments() (arguments []string, err error) {
 	raw, err := unix.SysctlRaw("kern.procargs2", os.Getppid())
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package planrule is what the plan rule of a kind can ask about a change, and
-// what it can do to the plan.
+// Package planrule gives the plan rules of kinds access to a change and lets them edit the
+// plan.
 package planrule
 
 import (
@@ -20,17 +20,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Plan is a change that Terraform is about to propose. A rule reads Config and
-// State and changes Plan.
+// Plan is a planned change. A rule reads Config and State and edits Plan.
 type Plan[M any] struct {
 	diagnostics.Check
-	API                 *api.Client     // nil while the provider's settings are unknown
-	Version             api.Version     // "" while they are
-	Templates           *sync.Map       // the changes of templates that this run plans, by id
-	Catalog             *catalog.Checks // nil while they are
+	API                 *api.Client     // nil if the provider's settings are unknown
+	Version             api.Version     // "" if the provider's settings are unknown
+	Templates           *sync.Map       // this run's planned changes of templates, by id
+	Catalog             *catalog.Checks // nil if the provider's settings are unknown
 	Config, State, Plan *M              // State is nil for a create
-	// Created tells whether this provider created the object. The state of any other,
-	// imported or moved, has settings that no configuration asked for.
+	// Created reports whether this provider created the object. The state of an imported or
+	// moved object contains settings that no configuration requested.
 	Created bool
 
 	run  *diagnostics.Run
@@ -62,23 +61,22 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 	return p
 }
 
-// SeenKey is that of a private state which tells whether a read has found the object.
-// NotSeen is its value for one that was moved from another provider, until then. MadeKey
-// is that of the time of the create: RFC 3339, in quotes.
+// Keys of the private state. SeenKey records whether a read has found the object: it is NotSeen
+// for a moved object until then. MadeKey is the time of the create: RFC 3339, in quotes.
 const (
 	MadeKey = "made"
 	SeenKey = "seen"
 	NotSeen = "false"
 )
 
-// Fail refuses the plan because a question to the API failed. A failure of the
-// whole deployment is reported once in a run.
+// Fail reports that a request to the API failed. A failure of the whole deployment is reported
+// once per run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
 }
 
-// ErrorInPlace refuses a change that only a new object can have. If the CLI has
-// -replace, this may become one, and the error is a warning: an update refuses the change.
+// ErrorInPlace rejects an in-place change. If the CLI has -replace, the change may become a
+// replacement, so it is only a warning: an update rejects it.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 	if Replaces() {
 		p.Warn(attribute, summary, format, args...)
@@ -87,18 +85,18 @@ func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 	p.Error(attribute, summary, format, args...)
 }
 
-// Updates tells whether the object is changed in place or replaced.
+// Updates reports whether the object is changed in place or replaced.
 func (p *Plan[M]) Updates(ctx context.Context) bool {
 	return p.State != nil && !p.planned(ctx).Raw.Equal(p.req.State.Raw)
 }
 
-// Replace makes the change of an attribute replace the object.
+// Replace makes a change of the attribute replace the object.
 func (p *Plan[M]) Replace(attribute string) {
 	p.resp.RequiresReplace.Append(diagnostics.Path(attribute))
 }
 
-// Changes tells whether an attribute's planned value differs from the state's,
-// or may differ because it is unknown. It is false for a create.
+// Changes reports whether an attribute's planned value differs from the state's, or may differ
+// because it is unknown. It is false for a create.
 func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 	if p.State == nil {
 		return false
@@ -107,14 +105,14 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 	return before == nil || after == nil || !after.Equal(before)
 }
 
-// Values are an attribute's value in the state and in the plan so far.
+// Values returns an attribute's values in the state and in the current plan.
 func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after attr.Value) {
 	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
 	return before, p.value(ctx, attribute)
 }
 
-// value is an attribute's value in the plan so far, as the framework returns it: a member of
-// an object that is null or unknown is null.
+// value returns an attribute's value in the current plan, like the framework: a member of a
+// null or unknown object is null.
 func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	root, nested, isNested := strings.Cut(attribute, ".")
 	switch m := member(p.Plan, root).(type) {
@@ -139,14 +137,13 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 		if kind == nil {
 			return nil
 		}
-		v, _ = kind.ValueFromTerraform(ctx, tftypes.NewValue(kind.TerraformType(ctx), nil)) // null fits each type
+		v, _ = kind.ValueFromTerraform(ctx, tftypes.NewValue(kind.TerraformType(ctx), nil)) // null is valid for each type
 	}
 	return v
 }
 
-// member returns the value of a model's attribute, nil if the model doesn't have it. To
-// convert a whole model takes the framework a hundred times as long, and a rule asks for
-// many attributes.
+// member returns the value of a model's attribute, or nil if the model lacks it. It avoids
+// converting the whole model with the framework, which takes a hundred times as long.
 func member(model any, attribute string) any {
 	m := reflect.ValueOf(model).Elem()
 	for _, f := range reflect.VisibleFields(m.Type()) {
@@ -157,8 +154,8 @@ func member(model any, attribute string) any {
 	return nil
 }
 
-// StaysEmpty tells whether an attribute that the state has empty is left out, or
-// the other way round: null, "" and [] are one.
+// StaysEmpty reports whether an attribute is empty in both the state and the plan: null, "" and
+// [] are equal.
 func (p *Plan[M]) StaysEmpty(ctx context.Context, attribute string) bool {
 	before, after := p.Values(ctx, attribute)
 	return empty(before) && empty(after)
@@ -174,9 +171,9 @@ func empty(v attr.Value) bool {
 	return v == nil || v.IsNull()
 }
 
-// Omitted decides an optional attribute that the configuration omits, and that no update
-// can clear: an object that this provider did not create keeps what it has, because the
-// server may have chosen it.
+// Omitted handles an optional attribute that the configuration omits and no update can clear:
+// an object that this provider didn't create keeps its value, because the server may have
+// chosen it.
 func Omitted[M any, V attr.Value](p *Plan[M], of func(*M) *V) {
 	switch {
 	case !(*of(p.Config)).IsNull():
@@ -187,9 +184,9 @@ func Omitted[M any, V attr.Value](p *Plan[M], of func(*M) *V) {
 	}
 }
 
-// SettleUnknowns decides what an update leaves unknown, once the rules have decided the
-// rest: the volatile attributes, which the server may change with any update, and nothing
-// of a plan that changes nothing else. The framework decides before the rules.
+// SettleUnknowns decides which values an update leaves unknown, after all rules: the volatile
+// attributes, which the server may change with any update, or none if nothing else changes. The
+// framework decides this before the rules.
 func (p *Plan[M]) SettleUnknowns(volatile []string) {
 	if p.State == nil || p.Diagnostics.HasError() {
 		return
@@ -218,7 +215,7 @@ func (p *Plan[M]) SettleUnknowns(volatile []string) {
 	}
 }
 
-// dotted is a path of attributes alone; "" for an element's.
+// dotted formats a path that consists only of attributes. For an element's path it returns "".
 func dotted(at *tftypes.AttributePath) string {
 	var names []string
 	for _, step := range at.Steps() {
@@ -231,7 +228,7 @@ func dotted(at *tftypes.AttributePath) string {
 	return strings.Join(names, ".")
 }
 
-// Known tells whether all of these planned attributes are known in full.
+// Known reports whether all these planned attributes are fully known.
 func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 	for _, a := range attributes {
 		v := p.value(ctx, a)
@@ -245,7 +242,7 @@ func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 	return true
 }
 
-// planned is the plan as the rules have it so far.
+// planned returns the current plan.
 func (p *Plan[M]) planned(ctx context.Context) tfsdk.Plan {
 	plan := p.resp.Plan
 	plan.Set(ctx, p.Plan)

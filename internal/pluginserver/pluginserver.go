@@ -17,13 +17,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// New serves a provider. It refuses a number with a fraction where a whole one
-// is expected: the framework would call it an error of the provider, and not
-// say which number it means.
+// New serves a provider. It rejects fractions where a whole number is expected: the framework
+// would report an error of the provider without naming the number.
 func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
-		panic("the framework's server lacks a part of the protocol") // a mistake of this program, which every test finds
+		panic("the framework's server lacks a part of the protocol") // a programming error, which every test finds
 	}
 	s := &server{protocol: inner, schemas: map[string]content{}, dataSchemas: map[string]content{}}
 	ctx := context.Background()
@@ -51,8 +50,8 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 	return s
 }
 
-// protocol is all that the framework serves: what is left out here, Terraform
-// would not see.
+// protocol lists everything that the framework serves. Terraform can't use a part that is
+// missing here.
 type protocol interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ListResourceServer
@@ -83,7 +82,7 @@ func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ValidateResourceConfig, req)
 }
 
-// PlanResourceChange sees what was unknown when it was validated.
+// PlanResourceChange also checks values that were unknown during validation.
 func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: diags, PlannedState: req.PriorState}, nil
@@ -98,7 +97,7 @@ func (s *server) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.
 	return guard(ctx, s, dataSchema(req.TypeName), s.protocol.ValidateDataResourceConfig, req)
 }
 
-// ReadDataSource sees what was unknown when it was validated.
+// ReadDataSource also checks values that were unknown during validation.
 func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.ReadDataSourceResponse{Diagnostics: diags}, nil
@@ -106,8 +105,7 @@ func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSour
 	return guard(ctx, s, dataSchema(req.TypeName), s.protocol.ReadDataSource, req)
 }
 
-// fractions refuses the numbers of a configuration that are not whole where its
-// schema wants them so.
+// fractions reports the numbers of a configuration that must be whole and aren't.
 func fractions(ctx context.Context, schema content, config *tfprotov6.DynamicValue) (diags []*tfprotov6.Diagnostic) {
 	if schema == nil || config == nil {
 		return nil

@@ -10,11 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Each call that has a configuration or a state gets a redact.Set with its secrets, and
-// no diagnostic leaves the server before it has passed through that set: also those of
-// the framework.
+// Each call with a configuration or a state gets a redact.Set with its secrets. Every
+// diagnostic, including the framework's, passes through that set before it leaves the server.
 
-// guard makes a call with a set.
+// guard makes a call with a redact.Set.
 func guard[Q, R any](ctx context.Context, s *server, schema func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema, call func(context.Context, Q) (R, error), req Q) (R, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return s.secretsOf(schema, req) })
@@ -33,7 +32,7 @@ func redactDiagnostics(secrets *redact.Set, diags []*tfprotov6.Diagnostic) {
 	}
 }
 
-// secretsOf finds the secrets in the configurations and states of a request.
+// secretsOf returns the secrets in the configurations and states of a request.
 func (s *server) secretsOf(schema func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema, req any) (out []string) {
 	all, err := s.all()
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *server) secretsOf(schema func(*tfprotov6.GetProviderSchemaResponse) *tf
 			continue
 		}
 		object, err := value.Unmarshal(ty)
-		if err != nil { // a value of another type, which has no secrets
+		if err != nil { // a value of another type contains no secrets
 			continue
 		}
 		_ = tftypes.Walk(object, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
@@ -113,7 +112,7 @@ func (s *server) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResou
 	return guard(withState(ctx, req.SourceState), s, resourceSchema(req.TargetTypeName), s.protocol.MoveResourceState, req)
 }
 
-// withState returns a context with a set that has the secrets of a state in JSON.
+// withState returns a context whose set has the secrets of a state in JSON.
 func withState(ctx context.Context, state *tfprotov6.RawState) context.Context {
 	ctx, secrets := redact.NewContext(ctx)
 	if state != nil {
@@ -150,7 +149,7 @@ func (s *server) PlanAction(ctx context.Context, req *tfprotov6.PlanActionReques
 	return guard(ctx, s, actionSchema(req.ActionType), s.protocol.PlanAction, req)
 }
 
-// InvokeAction also redacts what the action reports while it runs.
+// InvokeAction also redacts the progress messages of the action.
 func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	secrets.AddLater(func() []string { return s.secretsOf(actionSchema(req.ActionType), req) })

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	minLong  = 8 // characters of a secret that is redacted anywhere, also inside a word
-	minToken = 4 // of one that is redacted as a word of its own; shorter ones only where a value stands
+	minLong  = 8 // length from which a secret is redacted anywhere, even inside a word
+	minToken = 4 // length from which a secret is redacted as a word; shorter ones only in the position of a value
 	minLeaf  = 16
 )
 
-// ordinary are values that many environments have and that are no secrets: to redact
-// them would spoil logs.
+// ordinary are common environment values that aren't secrets. Redacting them would make logs
+// unreadable.
 var ordinary = map[string]bool{
 	"true": true, "false": true, "yes": true, "none": true, "null": true, "auto": true, "trace": true, "debug": true, "info": true,
 	"warn": true, "warning": true, "error": true, "fatal": true, "prod": true, "cuda": true, "default": true, "enabled": true,
 }
 
-// isOrdinary tells whether a value is no secret. Nor is the address of a host, which
-// errors about requests have to name.
+// isOrdinary reports whether a value isn't a secret. The address of a host isn't one either,
+// because errors about requests contain it.
 func isOrdinary(value string) bool {
 	u, err := url.Parse(value)
 	address := err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
 	return address || ordinary[strings.ToLower(value)]
 }
 
-// parts are a secret and what of it may be shown alone: the lines of a key, the texts of
+// parts returns a secret and its parts that may appear alone: the lines of a key, the texts of
 // a JSON document, and the password of a URL.
 func parts(secret string) []string {
 	out := []string{secret}
@@ -58,8 +58,8 @@ func parts(secret string) []string {
 	return out
 }
 
-// words are the arguments of a command that may be secrets by themselves: neither
-// options nor names of files or images.
+// words returns the arguments of a command that may be secrets: no options, file names or
+// images.
 func words(command string) (out []string) {
 	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'=,;`, r) }) {
 		if len(word) >= minLong && !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "/.") {
@@ -69,7 +69,7 @@ func words(command string) (out []string) {
 	return out
 }
 
-// spellings lists the ways in which a text may spell a secret.
+// spellings returns the forms in which a text may contain a secret.
 func spellings(secret string) []string {
 	if !strings.ContainsFunc(secret, isSpelledOtherwise) {
 		return []string{secret}
@@ -78,7 +78,7 @@ func spellings(secret string) []string {
 	var plain strings.Builder // JSON without the escapes for HTML
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(secret) // a string can always be encoded
+	_ = e.Encode(secret) // can't fail: a string
 	all := []string{
 		secret,
 		unquoted(string(quoted)),
@@ -100,15 +100,15 @@ func spellings(secret string) []string {
 	return out
 }
 
-// isSpelledOtherwise reports whether an encoding below may change a character.
+// isSpelledOtherwise reports whether one of the encodings may change a character.
 func isSpelledOtherwise(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
 func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// maskWhole redacts secrets wherever they stand. It isn't a strings.Replacer, which needs
-// time quadratic in the length of a secret of one repeated character.
+// maskWhole redacts secrets anywhere in a text. It isn't a strings.Replacer, which takes
+// quadratic time for a secret that repeats one character.
 func maskWhole(text string, secrets []string) string {
 	for _, secret := range secrets {
 		text = strings.ReplaceAll(text, secret, Redacted)
@@ -116,7 +116,7 @@ func maskWhole(text string, secrets []string) string {
 	return text
 }
 
-// maskToken redacts a short secret where it stands by itself.
+// maskToken redacts a short secret that stands alone.
 func maskToken(text, token string) string {
 	for from := 0; ; {
 		i := strings.Index(text[from:], token)
@@ -134,8 +134,8 @@ func maskToken(text, token string) string {
 	}
 }
 
-// standsAlone tells whether a short secret between two texts is a value, and not a part
-// of a word, an ordinary word or the name of a JSON member.
+// standsAlone reports whether a short secret between two texts is a value, not a part of a
+// word, an ordinary word or the name of a JSON member.
 func standsAlone(before, after string, length int) bool {
 	left, _ := utf8.DecodeLastRuneInString(before)
 	right, _ := utf8.DecodeRuneInString(strings.TrimPrefix(after, `\`))

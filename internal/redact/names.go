@@ -8,24 +8,24 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// secretNames are the attributes of configurations, and the members of requests and
-// answers, whose values may be secrets: in lower case, without underscores.
+// secretNames are the attributes and members whose values may be secrets, in lower case and
+// without underscores.
 var secretNames = map[string]bool{
 	"env": true, "envwo": true, "password": true, "passwordwo": true, "apikey": true, "webhook": true, "headers": true,
 	"accessid": true, "accesssecret": true, "value": true, "valuewo": true,
 	"args": true, "dockerargs": true, "dockerstartcmd": true, "dockerentrypoint": true, "entrypoint": true, "cmd": true,
 }
 
-// payloadNames are members with the data of users, which no log has.
+// payloadNames are members with users' data, which logs omit.
 var payloadNames = map[string]bool{"input": true, "output": true, "error": true, "stream": true, "line": true, "reason": true}
 
 func canonical(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// IsSecret tells whether the values of an attribute or member may be secrets.
+// IsSecret reports whether the values of an attribute or member may be secrets.
 func IsSecret(name string) bool { return secretNames[canonical(name)] }
 
-// Values returns the secrets in the value of an attribute or member. In a start command,
-// these are the words that may be secrets by themselves, in each form of quoting.
+// Values returns the secrets in the value of an attribute or member. For a start command, these
+// are the words that may be secrets, in each form of quoting.
 func Values(name, text string) []string {
 	switch canonical(name) {
 	case "args", "dockerargs":
@@ -39,7 +39,7 @@ func Values(name, text string) []string {
 	return []string{text}
 }
 
-// secretsIn finds the secrets of a JSON document.
+// secretsIn returns the secrets in a JSON document.
 func secretsIn(document []byte) (out []string) {
 	var root any
 	if json.Unmarshal(document, &root) != nil {
@@ -66,7 +66,7 @@ func secretsIn(document []byte) (out []string) {
 	return out
 }
 
-// walk visits the texts in a decoded document.
+// walk calls visit for each text in a decoded document.
 func walk(v any, visit func(string)) {
 	switch v := v.(type) {
 	case string:
@@ -84,8 +84,8 @@ func walk(v any, visit func(string)) {
 
 const maxBody = 16 << 10 // characters of a body in a log
 
-// Body is the body of a request or an answer for a log: without the values of secret
-// members and of payloads. A body that isn't JSON becomes "[not JSON]".
+// Body formats the body of a request or answer for a log, without the values of secret members
+// and payloads. A body that isn't JSON becomes "[not JSON]".
 func (s *Set) Body(body []byte) string {
 	if len(body) == 0 {
 		return ""
@@ -99,7 +99,7 @@ func (s *Set) Body(body []byte) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(hidden(root, false)) // what was decoded can be encoded
+	_ = encoder.Encode(hidden(root, false)) // can't fail: it was decoded from JSON
 	return s.Text(out.String(), maxBody)
 }
 

@@ -14,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// Redacted stands for a secret.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// Set holds secrets. It may be used by several goroutines at once; a nil Set is empty.
+// Set holds secrets. It is safe for concurrent use. A nil Set is empty.
 type Set struct {
 	mu      sync.Mutex
 	sources []func() []string // not evaluated yet
@@ -28,7 +28,7 @@ type Set struct {
 
 type contextKey struct{}
 
-// NewContext returns a context with a set, its own if it has one.
+// NewContext returns a context with a set. It keeps an existing one.
 func NewContext(ctx context.Context) (context.Context, *Set) {
 	if s := FromContext(ctx); s != nil {
 		return ctx, s
@@ -37,7 +37,7 @@ func NewContext(ctx context.Context) (context.Context, *Set) {
 	return context.WithValue(ctx, contextKey{}, s), s
 }
 
-// FromContext is the context's set, nil without one.
+// FromContext returns the context's set, or nil.
 func FromContext(ctx context.Context) *Set {
 	s, _ := ctx.Value(contextKey{}).(*Set)
 	return s
@@ -46,7 +46,7 @@ func FromContext(ctx context.Context) *Set {
 // Add adds secrets.
 func (s *Set) Add(values ...string) { s.AddLater(func() []string { return values }) }
 
-// AddJSON adds what a request or an answer has of environments and credentials.
+// AddJSON adds the environments and credentials in a request or answer.
 func (s *Set) AddJSON(document []byte) {
 	s.AddLater(func() []string { return secretsIn(document) })
 }
@@ -88,7 +88,7 @@ func (s *Set) compiled() (whole, tokens []string) {
 	return s.whole, s.tokens
 }
 
-// longestFirst orders spellings: one may contain another.
+// longestFirst sorts spellings, because one may contain another.
 func longestFirst(spellings map[string]bool) []string {
 	out := make([]string, 0, len(spellings))
 	for spelling := range spellings {
@@ -116,8 +116,8 @@ func (s *Set) learn(secret string) {
 	}
 }
 
-// Text makes foreign text fit for a message: without secrets, one line of printable
-// characters, at most limit of them.
+// Text cleans text from elsewhere for a message: one line of printable characters without
+// secrets, at most limit characters.
 func (s *Set) Text(text string, limit int) string {
 	runes := []rune(strings.Join(strings.Fields(s.mask(printable(text))), " "))
 	if len(runes) > limit {
@@ -126,16 +126,16 @@ func (s *Set) Text(text string, limit int) string {
 	return string(runes)
 }
 
-// Line makes a line of a log fit for a terminal and the state. It keeps blanks.
+// Line cleans a line of a log for a terminal and the state. It keeps white space.
 func (s *Set) Line(text string) string {
 	return strings.TrimRightFunc(strings.ReplaceAll(s.Lines(text), "\n", " "), unicode.IsSpace)
 }
 
-// Lines is Line of a text of several lines.
+// Lines is Line for a text with several lines.
 func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printable(text))) }
 
-// Message is the last check of a text of the provider's own: it takes out escapes and
-// the secrets that no ordinary text contains.
+// Message cleans a text of the provider itself: it removes escape sequences and those secrets
+// that no ordinary text contains.
 func (s *Set) Message(text string) string {
 	whole, _ := s.compiled()
 	return maskWhole(printable(text), whole)
@@ -157,8 +157,8 @@ var (
 	escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\a\x1b\u009c]*(?:\a|\x1b\\\\|\u009c)?|\x1b[ -/]*[0-~]?")
 )
 
-// printable takes out what a terminal would obey and what a reader can't see, before
-// secrets are looked for: either may stand inside one.
+// printable removes control sequences and invisible characters. This happens before the search
+// for secrets, because they may be inside one.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

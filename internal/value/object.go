@@ -13,13 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Misspelt ends what is said of an object without attributes. Terraform converts an object to
-// the type of its attribute and drops what that type lacks, so that no provider ever sees
-// a misspelt name.
+// Misspelt ends a message about an object without attributes. Terraform drops unknown
+// attributes during conversion, so a provider never sees a misspelled name.
 const Misspelt = "Terraform drops a misspelt attribute of an object before the provider sees it: check the names."
 
-// NotEmpty warns of an object without any attribute, where each of them may be left out. It
-// may be meant so: a module that hands variables on has such an object where all are null.
+// NotEmpty warns about an object without attributes. This may be intended: a module that passes
+// variables on has such an object if all are null.
 var NotEmpty = []validator.Object{notEmpty{}}
 
 type notEmpty struct{}

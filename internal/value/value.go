@@ -1,6 +1,6 @@
-// Package value converts between Terraform's values and Go's. Its Keep
-// functions hold the rule against perpetual diffs: where the server's answer
-// means what the state already says, the state's form stays.
+// Package value converts between Terraform's values and Go's. Its Keep functions prevent
+// perpetual diffs: if the server's answer has the same meaning as the state, the state's form
+// is kept.
 package value
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// Number is a number of an answer with all its digits; null where there is none.
+// Number converts a number of an answer with all its digits. Without one it returns null.
 func Number(text json.Number) types.Number {
-	// As precise as Terraform's own numbers.
+	// Terraform's own precision.
 	n, _, err := big.ParseFloat(string(text), 10, 512, big.ToNearestEven)
 	if err != nil {
 		return types.NumberNull()
@@ -48,7 +48,7 @@ func StringMap(m types.Map) map[string]string {
 	return out
 }
 
-// KeepString is got, or prior where both are empty (null and "" are one).
+// KeepString returns got, or prior if both are empty. Null and "" are equivalent.
 func KeepString(prior types.String, got string) types.String {
 	switch {
 	case got != "":
@@ -59,7 +59,7 @@ func KeepString(prior types.String, got string) types.String {
 	return types.StringNull()
 }
 
-// KeepInt is got, or prior where both are zero (null and 0 are one).
+// KeepInt returns got, or prior if both are zero. Null and 0 are equivalent.
 func KeepInt(prior types.Int64, got int64) types.Int64 {
 	switch {
 	case got != 0:
@@ -70,12 +70,12 @@ func KeepInt(prior types.Int64, got int64) types.Int64 {
 	return types.Int64Null()
 }
 
-// StringSet is a set of these strings.
+// StringSet returns a set of strings.
 func StringSet(values []string) types.Set {
 	return types.SetValueMust(types.StringType, elements(values))
 }
 
-// KeepSet is got, or prior where both are empty (null and [] are one).
+// KeepSet returns got, or prior if both are empty. Null and [] are equivalent.
 func KeepSet(prior types.Set, got []string) types.Set {
 	switch {
 	case len(got) > 0:
@@ -86,7 +86,7 @@ func KeepSet(prior types.Set, got []string) types.Set {
 	return types.SetNull(types.StringType)
 }
 
-// KeepList is got, or prior where both are empty (null and [] are one).
+// KeepList returns got, or prior if both are empty. Null and [] are equivalent.
 func KeepList(prior types.List, got []string) types.List {
 	switch {
 	case len(got) > 0:
@@ -97,7 +97,7 @@ func KeepList(prior types.List, got []string) types.List {
 	return types.ListNull(types.StringType)
 }
 
-// KeepMap is got, or prior where both are empty (null and {} are one).
+// KeepMap returns got, or prior if both are empty. Null and {} are equivalent.
 func KeepMap(prior types.Map, got map[string]string) types.Map {
 	switch {
 	case len(got) > 0:
@@ -120,7 +120,7 @@ func elements(values []string) []attr.Value {
 	return out
 }
 
-// As decodes a nested attribute; nil when it is null or unknown.
+// As decodes a nested attribute. If it is null or unknown, As returns nil.
 func As[T any](ctx context.Context, o types.Object) (*T, error) {
 	if o.IsNull() || o.IsUnknown() {
 		return nil, nil
@@ -129,7 +129,7 @@ func As[T any](ctx context.Context, o types.Object) (*T, error) {
 	return out, Err(o.As(ctx, out, basetypes.ObjectAsOptions{}))
 }
 
-// Object encodes v as the value of a nested attribute; null when v is nil.
+// Object encodes v as the value of a nested attribute. A nil v becomes null.
 func Object[T any](ctx context.Context, a schema.Attribute, v *T) (types.Object, error) {
 	members := a.GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
 	if v == nil {
@@ -139,7 +139,7 @@ func Object[T any](ctx context.Context, a schema.Attribute, v *T) (types.Object,
 	return o, Err(diags)
 }
 
-// Err is the first of diags as an error.
+// Err returns the first error in diags.
 func Err(diags diag.Diagnostics) error {
 	if !diags.HasError() {
 		return nil
