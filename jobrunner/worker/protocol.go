@@ -185,8 +185,8 @@ func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, h := range w.jobs {
-		if h.revoked && !h.lost && h.posts == 0 && h.results == 0 && h.toldAt.IsZero() {
-			h.toldAt = w.pool.clock.Now()
+		if h.revoked && !h.lost && h.posts == 0 && h.results == 0 && h.stopSentAt.IsZero() {
+			h.stopSentAt = w.pool.clock.Now()
 			ids = append(ids, id)
 		}
 	}
@@ -292,7 +292,7 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, name
 			h.missingSince = now
 		}
 		switch {
-		case !h.toldAt.IsZero() && (requests || now.Sub(h.toldAt) >= settleTime):
+		case !h.stopSentAt.IsZero() && (requests || now.Sub(h.stopSentAt) >= settleTime):
 			stoppedJobs = append(stoppedJobs, h)
 		case now.Sub(h.missingSince) >= missGrace, requests && now.Sub(h.takenAt) >= settleTime:
 			lost = append(lost, h)

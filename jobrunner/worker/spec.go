@@ -25,7 +25,7 @@ func (w *worker) spec(ctx context.Context, program run.Program) (_ *run.Spec, er
 	case w.settings.Balanced && program.Start == nil:
 		return nil, fmt.Errorf("the image %s runs jobs, and workers behind a load balancer serve HTTP: choose another image", w.settings.Image)
 	case program.Start != nil && c.URL == "":
-		return nil, errors.New("workers that are processes need the deployment's URL, which it was not told")
+		return nil, errors.New("workers that are processes need the deployment's URL, which isn't configured")
 	case w.settings.Balanced && program.OwnAddress:
 		s.Port = httpPort(s.Container)
 	case w.settings.Balanced:

@@ -63,7 +63,7 @@ type held struct {
 	missingSince time.Time // when a ping first left it out
 	lost         bool      // the worker lost it, and may get it again: Stops doesn't name it
 	revoked      bool      // it was taken from the worker
-	toldAt       time.Time // when the worker was told to stop it
+	stopSentAt   time.Time // when the worker was told to stop it
 	posts        int       // open posts about it, any of which may end it
 	results      int       // results of it that are being recorded
 	endLogged    bool      // its end was logged
