@@ -1,8 +1,7 @@
-// Package containers gives tests real container engines and a private
-// registry: a Docker daemon with its data in a temporary folder, Podman with
-// its storage there and in a mount namespace of its own, Debian's registry on
-// loopback, and one image that has Python. Each is started once for a test
-// binary, and ends with it, however that ends.
+// Package containers gives tests real container engines and a private registry: a Docker daemon
+// with its data in a temporary folder, Podman with its storage there and its own mount
+// namespace, Debian's registry on loopback, and an image with Python. Each is started once per
+// test binary and ends with it, even if the binary is killed.
 package containers
 
 import (
@@ -32,10 +31,10 @@ type Engine struct {
 	Env  []string // NAME=value; every process that uses the engine needs these variables
 }
 
-// errMissing is wrapped by errors about a program that is not installed, or may not run.
+// errMissing is wrapped by errors about a program that isn't installed or can't run.
 var errMissing = errors.New("containers are not tested")
 
-// Docker returns the engine of this test binary's own daemon.
+// Docker returns this test binary's own Docker daemon.
 func Docker(t testing.TB) *Engine {
 	t.Helper()
 	return startOrSkip(t, docker)
@@ -70,8 +69,8 @@ func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	})
 }
 
-// startOrSkip starts a program, or skips the test where one is missing. In CI, where
-// the variable CI is set, the test fails instead.
+// startOrSkip starts a program, or skips the test if a program is missing. In CI (with the
+// variable CI), the test fails instead.
 func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	t.Helper()
 	result, err := start()
@@ -84,8 +83,8 @@ func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	return result
 }
 
-// requirePrograms returns an error where an engine can't run: without root, or without
-// one of its programs.
+// requirePrograms returns an error if an engine can't run: without root, or without one of its
+// programs.
 func requirePrograms(names ...string) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: only root may start %s", errMissing, names[0])
@@ -119,17 +118,16 @@ func (e *Engine) run(stdin io.Reader, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Containers returns the ids of containers with a label, NAME=VALUE, whether they run
-// or not.
+// Containers returns the ids of the running and stopped containers with a label, NAME=VALUE.
 func (e *Engine) Containers(t testing.TB, label string) []string {
 	t.Helper()
 	return strings.Fields(e.Output(t, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+label))
 }
 
-var supervisorInputs []io.Closer // are kept open until this process ends: see supervise
+var supervisorInputs []io.Closer // stay open until this process ends: see supervise
 
-// supervise runs a script of sh in a folder, as sh -c does, and returns its input, which
-// ends when the test binary ends: then the script has to end all that it started.
+// supervise runs a shell script in a folder and returns its input. The input is closed when the
+// test binary ends; the script must then end everything that it started.
 func supervise(dir, script string, args ...string) (stdin io.Writer, err error) {
 	c := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...) //nolint:noctx,gosec // it outlives the test that starts it
 	c.Dir = dir
@@ -146,7 +144,7 @@ func supervise(dir, script string, args ...string) (stdin io.Writer, err error) 
 
 var supervisorsLock sync.Mutex
 
-// await calls try until it returns no error, for startTimeout at most.
+// await calls try until it returns no error, at most for startTimeout.
 func await(try func() error, logs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -161,7 +159,7 @@ func await(try func() error, logs ...string) error {
 			err = fmt.Errorf("the daemon did not start within %s: %w", startTimeout, err)
 			for _, log := range logs {
 				text, _ := os.ReadFile(log)                                                             //nolint:gosec // of a daemon for tests
-				err = fmt.Errorf("%w\n%s:\n%s", err, filepath.Base(log), text[max(0, len(text)-8000):]) // why it failed comes last
+				err = fmt.Errorf("%w\n%s:\n%s", err, filepath.Base(log), text[max(0, len(text)-8000):]) // the end of the log has the cause
 			}
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// runDocker runs a daemon that changes nothing of the machine's network. Its
-// shutdown ends all containers.
+// runDocker runs a daemon that doesn't change the machine's network. When it ends, it ends all
+// containers.
 const runDocker = `dockerd --iptables=false --bridge=none --host-gateway-ip=127.0.0.1 --exec-opt native.cgroupdriver=cgroupfs --storage-driver=vfs --shutdown-timeout=1 \
   --data-root "$PWD/data" --exec-root "$PWD/exec" --pidfile "$PWD/pid" --config-file "$PWD/daemon.json" -H "unix://$PWD/socket" >log 2>&1 </dev/null &
 read -r _
@@ -44,8 +44,8 @@ func startDocker() (*Engine, error) {
 	return e, nil
 }
 
-// Network makes a network of the engine's, which ends with the test. Where the
-// machine can't have one the test is skipped.
+// Network creates a network that is removed after the test. If the machine doesn't support it,
+// the test is skipped.
 func (e *Engine) Network(t testing.TB) (name string) {
 	t.Helper()
 	name = "gpucloud-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))

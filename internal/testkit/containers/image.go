@@ -21,9 +21,8 @@ import (
 	"testing"
 )
 
-// Build gives the engine an image with Python and files, by their paths, which
-// runs cmd. It needs no network: the image has this machine's Python, and is
-// made once for each machine and Python.
+// Build builds an image with Python and the given files, by path, which runs cmd. It needs no
+// network: the image contains this machine's Python, and is cached for each machine and Python.
 func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
 	base, err := pythonTar()
@@ -43,13 +42,13 @@ func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without its end, the first archive goes on with the second.
+	// Without the end marker, the second archive continues the first.
 	if _, err := e.run(io.MultiReader(own, system), "import", "--change", "CMD "+string(words), "-", name); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// archive is a tar without its end.
+// archive returns a tar without an end marker.
 func archive(files map[string]string) (io.Reader, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -68,7 +67,7 @@ func archive(files map[string]string) (io.Reader, error) {
 //go:embed testdata/python.py
 var makePython []byte
 
-// pythonTar is the cached file system of the image with Python.
+// pythonTar returns the cached file system of the image with Python.
 var pythonTar = sync.OnceValues(func() (string, error) {
 	python, err := findPython()
 	if err != nil {
@@ -104,7 +103,7 @@ var pythonTar = sync.OnceValues(func() (string, error) {
 	return file, os.Rename(out.Name(), file)
 })
 
-// findPython prefers the system's: that of a version manager brings more along.
+// findPython prefers the system's Python, because that of a version manager has more files.
 func findPython() (string, error) {
 	if found, err := filepath.EvalSymlinks("/usr/bin/python3"); err == nil {
 		return found, nil

@@ -24,23 +24,23 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// Kubernetes is a cluster of one node, or two: real API server, scheduler, kubelets and
-// containers. It has no controllers, so that nobody makes other Pods, a new node keeps
-// its taint node.kubernetes.io/not-ready, and one whose kubelet is gone stays ready.
+// Kubernetes is a cluster of one or two nodes: real API server, scheduler, kubelets and
+// containers. It has no controllers: nobody creates other Pods, a new node keeps its taint
+// node.kubernetes.io/not-ready, and a node stays ready after its kubelet has ended.
 type Kubernetes struct {
-	Kubeconfig string // a file; its user may do everything in the namespace default
+	Kubeconfig string // path of the file; its user has all rights in the namespace default
 	Namespace  string
 	url        string
 	dir        string
-	network    int       // its number: see kubernetes.sh
-	input      io.Writer // of its supervisor
-	nodes      int       // that it has
+	network    int       // number of its network: see kubernetes.sh
+	input      io.Writer // input of its supervisor
+	nodes      int       // number of nodes
 }
 
 var kubernetes = sync.OnceValues(startKubernetes)
 
-// StartKubernetes returns the cluster of this test binary. Where its programs are absent,
-// since `make kubernetes` has not built them, the test is skipped.
+// StartKubernetes returns the cluster of this test binary. If its programs are missing because
+// `make kubernetes` hasn't built them, the test is skipped.
 func StartKubernetes(t testing.TB) *Kubernetes {
 	t.Helper()
 	if os.Getenv("KUBERNETES_APART") != "" {
@@ -67,8 +67,8 @@ func StartKubernetes(t testing.TB) *Kubernetes {
 	return startOrSkip(t, kubernetes)
 }
 
-// clusterRequired reports whether a make target asks for what only a cluster can run:
-// without one it fails.
+// clusterRequired reports whether a make target runs tests of the cluster: then they fail
+// without one.
 func clusterRequired() bool {
 	return os.Getenv("KUBERNETES_ROUNDS") != "" || os.Getenv("KUBERNETES_CONFORMANCE") != ""
 }
@@ -108,7 +108,7 @@ func startKubernetes() (*Kubernetes, error) {
 	return k, k.awaitNode(1)
 }
 
-// freePorts are ports of loopback on which nobody listens now.
+// freePorts returns ports of loopback that are free now.
 func freePorts(n int) (ports []string, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
@@ -121,7 +121,7 @@ func freePorts(n int) (ports []string, err error) {
 	return ports, nil
 }
 
-// pause is the program that keeps the namespaces of a Pod.
+// pause is the program that keeps a Pod's namespaces alive.
 const pause = `package main
 
 import ("os"; "os/signal"; "syscall")

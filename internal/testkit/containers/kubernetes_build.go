@@ -19,14 +19,14 @@ const (
 
 var kubernetesPrograms = []string{"kube-apiserver", "kube-scheduler", "kubelet"}
 
-// kubernetesFolder has the programs, in the user's cache.
+// kubernetesFolder returns the folder of the programs, in the user's cache.
 func kubernetesFolder() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "gpucloud", "kubernetes-"+kubernetesVersion), err
 }
 
-// BuildKubernetes compiles the programs of a cluster from their modules into the user's
-// cache, some minutes. What is there already is kept. It returns their folder.
+// BuildKubernetes compiles the programs of a cluster into the user's cache, which takes some
+// minutes, and returns their folder. It keeps existing programs.
 func BuildKubernetes(ctx context.Context) (folder string, err error) {
 	if folder, err = kubernetesFolder(); err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 		_, err := os.Stat(filepath.Join(folder, program))
 		return err == nil
 	})
-	if len(absent) == 0 { // without a look at the sources, which may be out of reach
+	if len(absent) == 0 { // the sources aren't needed, and may be unreachable
 		return folder, nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -60,9 +60,9 @@ func BuildKubernetes(ctx context.Context) (folder string, err error) {
 	return folder, nil
 }
 
-// writeKubernetesModule makes a module that requires Kubernetes. Its own go.mod replaces
-// the modules that are made of its tree by folders that its archive lacks: here they are
-// required in the versions of their release.
+// writeKubernetesModule writes a module that requires Kubernetes. The go.mod of Kubernetes
+// replaces modules with folders that its archive lacks. Here they are required in the versions
+// of the same release.
 func writeKubernetesModule(ctx context.Context, work string) error {
 	if err := writeFile(work, "go.mod", "module build\n", 0o600); err != nil {
 		return err
@@ -91,7 +91,7 @@ func writeKubernetesModule(ctx context.Context, work string) error {
 	return err
 }
 
-// ofRelease changes a go.mod of Kubernetes into that of a module beside it.
+// ofRelease converts a go.mod of Kubernetes to one for a module that requires it.
 func ofRelease(mod string) string {
 	_, minor, _ := strings.Cut(kubernetesVersion, ".")
 	var out strings.Builder

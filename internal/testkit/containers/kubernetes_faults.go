@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// Programs of a cluster that a test kills.
+// Programs of a cluster that a test can kill.
 const (
 	APIServer = "apiserver"
 	Kubelet   = "kubelet1" // of node-1
 )
 
-// Kill ends a program with kill -9. Containers go on without a kubelet.
+// Kill ends a program with kill -9. Without a kubelet, containers continue.
 func (k *Kubernetes) Kill(t testing.TB, program string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(k.dir, program+".pid"))
@@ -36,7 +36,7 @@ func (k *Kubernetes) Kill(t testing.TB, program string) {
 	}
 }
 
-// Begin starts a program anew that was killed, and waits until it answers.
+// Begin restarts a killed program and waits until it answers.
 func (k *Kubernetes) Begin(t testing.TB, program string) {
 	t.Helper()
 	url := k.url + "/readyz"

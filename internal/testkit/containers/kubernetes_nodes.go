@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// address is that of a node.
+// address returns the address of a node.
 func (k *Kubernetes) address(node int) string { return fmt.Sprintf("198.19.%d.%d", k.network, node) }
 
-// freeNetwork is the number of a network that no other cluster of this machine has.
+// freeNetwork returns the number of a network that no other cluster of this machine uses.
 func freeNetwork() (int, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -42,7 +42,7 @@ func (k *Kubernetes) allNodes() (all []int) {
 	return all
 }
 
-// AddNode adds node-2, if it is not there. It has the images that are built from now on.
+// AddNode adds node-2, unless it exists. It has only images that are built afterwards.
 func (k *Kubernetes) AddNode(t testing.TB) {
 	t.Helper()
 	if k.nodes == 2 {
@@ -81,7 +81,7 @@ func (k *Kubernetes) awaitNode(number int) error {
 
 func nodeName(number int) string { return "node-" + strconv.Itoa(number) }
 
-// GPUs gives a node GPUs to allocate, as a device plugin and GPU feature discovery do.
+// GPUs makes GPUs allocatable on a node, as a device plugin and GPU feature discovery do.
 func (k *Kubernetes) GPUs(t testing.TB, node, count int, product string) {
 	t.Helper()
 	n, path := strconv.Itoa(count), "/api/v1/nodes/"+nodeName(node)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// StorageClass is that of claims for which the cluster has volumes.
+// StorageClass is the class of claims for which the cluster has volumes.
 const StorageClass = "folders"
 
-// claim is what is looked at of a PersistentVolumeClaim.
+// claim has the relevant members of a PersistentVolumeClaim.
 type claim struct {
 	Metadata struct {
 		Name, UID         string
@@ -25,8 +25,8 @@ type claim struct {
 	}
 }
 
-// Provision binds claims to folders until the test ends, and lets those go that are
-// deleted: the work of controllers, which the cluster does not have.
+// Provision binds claims to folders, and releases deleted ones, until the test ends. It
+// replaces the controllers, which the cluster doesn't have.
 func (k *Kubernetes) Provision(t testing.TB) {
 	t.Helper()
 	class := `{"metadata": {"name": "` + StorageClass + `"}, "provisioner": "example.org/folders", "allowVolumeExpansion": true}`
@@ -37,9 +37,9 @@ func (k *Kubernetes) Provision(t testing.TB) {
 	t.Cleanup(func() { close(stop); <-done })
 	go func() {
 		defer close(done)
-		for told := ""; ; {
-			if err := k.bindClaims(); err != nil && err.Error() != told { // a claim may have changed meanwhile
-				told = err.Error()
+		for reported := ""; ; {
+			if err := k.bindClaims(); err != nil && err.Error() != reported { // a claim may have changed meanwhile
+				reported = err.Error()
 				t.Log("binding claims:", err)
 			}
 			select {
@@ -76,7 +76,7 @@ func (k *Kubernetes) bindClaims() error {
 	return nil
 }
 
-// bind makes the volume of a claim.
+// bind creates the volume of a claim.
 func (k *Kubernetes) bind(c claim, path string) error {
 	name := "folder-" + c.Metadata.UID
 	dir := k.folder(c)
@@ -105,7 +105,7 @@ func (k *Kubernetes) folder(c claim) string {
 	return filepath.Join(k.dir, "volumes", c.Metadata.Name, c.Metadata.UID)
 }
 
-// ClaimFolder is the folder that a claim is bound to; "": there is no such claim.
+// ClaimFolder returns the folder that a claim is bound to, or "" if there is no such claim.
 func (k *Kubernetes) ClaimFolder(t testing.TB, name string) string {
 	t.Helper()
 	if c := k.findClaim(t, name); c != nil {
@@ -114,7 +114,7 @@ func (k *Kubernetes) ClaimFolder(t testing.TB, name string) string {
 	return ""
 }
 
-// ClaimSize is the size that a claim asks for; "": there is none.
+// ClaimSize returns the size that a claim requests, or "" if there is no such claim.
 func (k *Kubernetes) ClaimSize(t testing.TB, name string) string {
 	t.Helper()
 	if c := k.findClaim(t, name); c != nil {

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// Registry is a private registry, on loopback and without TLS.
+// Registry is a private registry on loopback, without TLS.
 type Registry struct{ Address string } // host:port
 
-// Username and Password are the login to the registry.
+// Username and Password are the credentials of the registry.
 const (
 	Username = "robot"
 	Password = "planted-registry-password"
@@ -85,9 +85,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// Push stores an image of the engine in the registry under a name, which it
-// answers with the registry's address. The engine keeps it under its old name
-// alone.
+// Push stores an image of the engine in the registry and returns its name there. The engine has
+// it only under its old name.
 func (r *Registry) Push(t testing.TB, e *Engine, image, name string) (pushed string) {
 	t.Helper()
 	pushed = r.Address + "/" + name

@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// buildCLIs builds the releases of Terraform and OpenTofu that the acceptance tests run on into
-// the user's cache.
+// buildCLIs builds the releases of Terraform and OpenTofu for the acceptance tests into the
+// user's cache.
 func buildCLIs(ctx context.Context) error {
 	for _, r := range tfcli.Releases {
 		path, err := r.Path()
@@ -36,9 +36,9 @@ func buildCLIs(ctx context.Context) error {
 	return nil
 }
 
-// printPath prints where a release is. It prints nothing but a line on the standard error if
-// the release is absent, so that a caller can skip what needs it. Without a name it prints the
-// CLI that the tests use.
+// printPath prints the path of a release, or without a name that of the CLI that the tests use.
+// If the release is absent, it prints only a line to standard error, so that a caller can skip
+// its work.
 func printPath(ctx context.Context, name string) error {
 	if name == "" {
 		path, err := tfcli.Find(ctx)

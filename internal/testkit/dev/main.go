@@ -1,4 +1,4 @@
-// Command dev has what the Makefile needs beside Go's own tools.
+// Command dev has the Makefile's own commands.
 package main
 
 import (

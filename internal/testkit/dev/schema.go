@@ -12,9 +12,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// printSchema prints what the provider has in the form of `terraform providers schema -json`,
-// from which the documentation is generated: also what the Terraform on this machine is too
-// old for.
+// printSchema prints the provider's schemas in the form of `terraform providers schema -json`,
+// from which the documentation is generated. It includes features that this machine's Terraform
+// doesn't support.
 func printSchema(ctx context.Context) error {
 	document, err := describe(ctx, provider.Server("docs"))
 	if err != nil {
@@ -122,7 +122,7 @@ func identity(s *tfprotov6.ResourceIdentitySchema) object {
 	return object{"version": s.Version, "attributes": out}
 }
 
-// typeName is a type as Terraform's JSON has it.
+// typeName formats a type as in Terraform's JSON.
 func typeName(t tftypes.Type) any {
 	switch t := t.(type) {
 	case tftypes.List:

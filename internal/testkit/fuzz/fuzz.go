@@ -26,17 +26,17 @@ const (
 	variationsShort = 100
 )
 
-// What a property may cost for one input, with all that it does itself. The bounds find
-// amplification by orders of magnitude, not by a factor.
+// Limits for one input of a property, including its own work. They find amplification by orders
+// of magnitude, not by a factor.
 const (
 	maxTime              = 20 * time.Second
 	maxBytes             = 64 << 20
 	maxBytesPerInputByte = 10_000
 )
 
-// Run checks a property, a func(*testing.T, …) with the arguments of the seeds.
-// An input for which it fails, panics, takes long or allocates out of proportion
-// is shown as a file for testdata/fuzz.
+// Run checks a property, a func(*testing.T, …) with the arguments of the seeds. If it fails,
+// panics, takes too long or allocates too much for an input, the input is printed as a file for
+// testdata/fuzz.
 func Run(f *testing.F, property any, seeds ...Seed) {
 	f.Helper()
 	for _, seed := range seeds {
@@ -54,7 +54,7 @@ func Run(f *testing.F, property any, seeds ...Seed) {
 	f.Fuzz(expectBounded(property))
 }
 
-// expectBounded is the property with its costs bounded.
+// expectBounded wraps a property with limits of its costs.
 func expectBounded(property any) any {
 	p := reflect.ValueOf(property)
 	return reflect.MakeFunc(p.Type(), func(args []reflect.Value) []reflect.Value {
@@ -96,10 +96,10 @@ func target(t *testing.T) string {
 	return name
 }
 
-// Vary makes n variations of seeds, the same ones for each name.
+// Vary returns n variations of seeds, always the same for a name.
 func Vary(name string, seeds []Seed, n int) (all []Seed) {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(name)) // a hash takes all
+	_, _ = hash.Write([]byte(name)) // a hash accepts all writes
 	v := varier{rand.New(rand.NewPCG(hash.Sum64(), 1))}
 	for range n {
 		base, other := seeds[v.IntN(len(seeds))], seeds[v.IntN(len(seeds))]

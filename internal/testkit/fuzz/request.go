@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Request is a request as a server has it, or nil where net/http itself refuses
-// such a one.
+// Request parses a request as a server does. It returns nil if net/http rejects the request.
 func Request(t *testing.T, authorization, method, target, body string) *http.Request {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tokens are what decoders stumble over.
+// tokens are texts that decoders often mishandle.
 var tokens = []string{
 	"", "null", "true", "0", "-0", "-1", "1e5", "1.5", "1e999", "9223372036854775808", `""`, `"\ud800"`, `"\u0000"`, "{}", "[]", "[[[[", "{\"a\":", ",", ":", `"`, `\`, `,"a":1`,
 	"\x00", "\n", "\r\n", "\t", " ", "\xff", "\xc3\x28", "\u2028", "\u202e", "\ufeff", "\x1b[2J", "😀",
@@ -18,7 +18,7 @@ var numbers = []int{0, 1, -1, 2, 7, 99, 100, 1000, 1 << 31, -1 << 31, 1<<63 - 1,
 
 type varier struct{ *rand.Rand }
 
-// value varies an argument; other is the same one of another seed.
+// value varies an argument. other is the same argument of another seed.
 func (v varier) value(of, other any) any {
 	switch of := of.(type) {
 	case string:
@@ -38,26 +38,26 @@ func (v varier) value(of, other any) any {
 func (v varier) text(s, other string) string {
 	from, to := v.span(len(s))
 	switch v.IntN(9) {
-	case 0: // a token in the place of a part
+	case 0: // replace a part with a token
 		return s[:from] + v.token() + s[to:]
-	case 1: // or between two
+	case 1: // insert a token
 		return s[:from] + v.token() + s[from:]
-	case 2: // a part is missing
+	case 2: // remove a part
 		return s[:from] + s[to:]
-	case 3: // or there often
+	case 3: // repeat a part
 		return s[:to] + strings.Repeat(s[from:to], v.IntN(20)) + s[to:]
-	case 4: // or from another seed
+	case 4: // insert a part of another seed
 		begin, end := v.span(len(other))
 		return s[:from] + other[begin:end] + s[to:]
-	case 5: // it is cut short
+	case 5: // truncate
 		return s[:from]
-	case 6: // a byte is another
+	case 6: // change a byte
 		if from < len(s) {
 			return s[:from] + string([]byte{byte(v.IntN(256))}) + s[from+1:]
 		}
-	case 7: // two parts change places
+	case 7: // swap two parts
 		return s[to:] + s[from:to] + s[:from]
-	case 8: // what stands between two quotes or braces is something else
+	case 8: // replace the text between two quotes or braces
 		if i, j := v.between(s); i < j {
 			return s[:i] + v.token() + s[j:]
 		}
@@ -72,7 +72,7 @@ func (v varier) span(length int) (from, to int) {
 	return from, from + v.IntN(min(length-from, 40)+1)
 }
 
-// between is a place after one of JSON's marks, up to the next one.
+// between returns the range from one of JSON's delimiters to the next.
 func (v varier) between(s string) (from, to int) {
 	const marks = `":,[]{}/?&=`
 	at := v.IntN(len(s) + 1)
@@ -88,7 +88,7 @@ func (v varier) between(s string) (from, to int) {
 	return from, from + j
 }
 
-// encode writes arguments as Go's engine keeps them.
+// encode formats arguments as Go's fuzzing engine does.
 func encode(args []reflect.Value) string {
 	var b strings.Builder
 	b.WriteString("go test fuzz v1\n")

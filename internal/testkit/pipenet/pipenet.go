@@ -1,6 +1,5 @@
-// Package pipenet is a network in memory: real HTTP between a real server and
-// a real client, without a socket, so that both can live in a bubble of
-// testing/synctest, where time is virtual.
+// Package pipenet is a network in memory: real HTTP without sockets, for a server and client in
+// a bubble of testing/synctest, where time is virtual.
 package pipenet
 
 import (
@@ -10,19 +9,19 @@ import (
 	"sync"
 )
 
-// Listener accepts what Dial connects.
+// Listener accepts connections from Dial.
 type Listener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// Listen makes a network with one listener.
+// Listen creates a network with one listener.
 func Listen() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Transport reaches the listener under every address.
+// Transport returns a transport that reaches the listener under every address.
 func (l *Listener) Transport() *http.Transport { return &http.Transport{DialContext: l.Dial} }
 
 // Dial connects to the listener.
@@ -48,11 +47,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener; connections stay.
+// Close closes the listener. Connections stay open.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr is no address that anything could be reached at.
+// Addr returns a placeholder.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package pty runs programs on a terminal, as a person does.
+// Package pty runs programs on a terminal.
 package pty
 
 import (
@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start starts a command on a terminal of its own. What it prints is read from the
-// terminal, whose end is EIO once the command and its children have ended.
+// Start starts a command on its own terminal. Its output is read from the terminal, which
+// returns EIO after the command and its children have ended.
 func Start(cmd *exec.Cmd, columns, rows int) (terminal *os.File, err error) {
 	terminal, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func Start(cmd *exec.Cmd, columns, rows int) (terminal *os.File, err error) {
 	return terminal, cmd.Start()
 }
 
-// Output runs a command to its end, and returns what it printed on its terminal.
+// Output runs a command and returns its output on the terminal.
 func Output(cmd *exec.Cmd) (printed []byte, err error) {
 	terminal, err := Start(cmd, 100, 30)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package python tells tests whether handlers in Python run here.
+// Package python tells tests whether this machine can run handlers in Python.
 package python
 
 import (
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Need skips the test where there is no python3 of at least 3.10, which the
-// stand-in for the worker SDK runs on. In CI the test fails.
+// Need skips the test without a python3 of at least 3.10, which the stand-in for the worker SDK
+// requires. In CI the test fails instead.
 func Need(t testing.TB) {
 	t.Helper()
 	if exec.CommandContext(t.Context(), "python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() == nil {

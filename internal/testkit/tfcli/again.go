@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// SkipAgain skips a test that has had every CLI, or drives none, where the
-// tests are only repeated with another CLI as the default (make test-tofu,
-// which sets TFCLI_AGAIN).
+// SkipAgain skips a test if the tests are repeated with another CLI as the default (make
+// test-tofu sets TFCLI_AGAIN) and the repetition tests nothing new: the test uses every CLI or
+// none.
 func SkipAgain(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TFCLI_AGAIN") != "" {

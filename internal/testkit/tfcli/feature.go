@@ -7,14 +7,14 @@ import (
 // Feature is a part of the plugin protocol that not every CLI has.
 type Feature struct {
 	name      string
-	terraform string // the first release of each with it; "" for none
+	terraform string // first release with it; "" for none
 	openTofu  string
 }
 
 func (f Feature) String() string { return f.name }
 
-// The releases were tried from Terraform 1.10.5 and OpenTofu 1.10.7 on; what
-// is older than they are is by the products' own word.
+// Releases from Terraform 1.10.5 and OpenTofu 1.10.7 on were tried. Older ones are as
+// documented by the products.
 var (
 	WriteOnly         = Feature{"write-only attributes", "1.11", "1.11"}
 	EphemeralResource = Feature{"ephemeral resources", "1.10", "1.11"}
@@ -25,7 +25,7 @@ var (
 	Actions           = Feature{"actions", "1.14", ""}
 )
 
-// Has says whether a CLI has a feature.
+// Has reports whether a CLI has a feature.
 func (c CLI) Has(f Feature) bool {
 	since := f.terraform
 	if c.Name == OpenTofu {

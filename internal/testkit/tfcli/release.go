@@ -30,8 +30,7 @@ type Release struct {
 	main    string // the package of its main function
 }
 
-// Releases are what the acceptance tests run on beside the CLI of
-// this machine.
+// Releases are the CLIs for the acceptance tests, in addition to this machine's own.
 var Releases = []Release{
 	{Name: OpenTofu, Version: "1.12.6", module: "github.com/opentofu/opentofu", main: "./cmd/tofu"},
 	{Name: Terraform, Version: "1.15.9", module: "github.com/hashicorp/terraform", main: "."},
@@ -39,7 +38,7 @@ var Releases = []Release{
 
 func (r Release) String() string { return productName(r.Name) + " " + r.Version }
 
-// Missing returns the releases that none of the CLIs stands for.
+// Missing returns the releases that none of the CLIs covers.
 func Missing(present []CLI) (missing []Release) {
 	for _, r := range Releases {
 		if !slices.ContainsFunc(present, r.isCoveredBy) {
@@ -49,8 +48,7 @@ func Missing(present []CLI) (missing []Release) {
 	return missing
 }
 
-// Find returns a CLI on this machine that stands for the release, and
-// whether there is one. It fetches nothing.
+// Find returns a CLI on this machine that covers the release. It downloads nothing.
 func (r Release) Find(ctx context.Context) (CLI, bool) {
 	for _, path := range installedPaths() {
 		if c, err := Inspect(ctx, path); err == nil && r.isCoveredBy(c) {
@@ -60,26 +58,25 @@ func (r Release) Find(ctx context.Context) (CLI, bool) {
 	return CLI{}, false
 }
 
-// isCoveredBy accepts the same product in at least the same minor version.
+// isCoveredBy accepts the same product with at least the same minor version.
 func (r Release) isCoveredBy(c CLI) bool {
 	want := version.Must(version.NewVersion(r.Version)).Segments()
 	have := c.Version.Segments()
 	return c.Name == r.Name && slices.Compare(have[:2], want[:2]) >= 0
 }
 
-// Absent is the line that a test prints which is skipped for a release.
+// Absent returns the message of a test that is skipped because the release is absent.
 func (r Release) Absent() string {
 	return r.String() + " is absent: run `make clis` to build it, which needs a network once; skipped"
 }
 
-// Path is where Build puts the program.
+// Path returns the path where Build puts the program.
 func (r Release) Path() (string, error) {
 	dir, err := cacheDir()
 	return filepath.Join(dir, "clis", r.Name+"-"+r.Version, executable(r.Name)), err
 }
 
-// Build compiles the release into the user's cache. Path holds nothing until
-// the program is complete.
+// Build compiles the release into the user's cache. The file appears only when it is complete.
 func (r Release) Build(ctx context.Context) error {
 	path, err := r.Path()
 	if err != nil {
@@ -118,8 +115,8 @@ func (r Release) Build(ctx context.Context) error {
 
 const workPrefix = ".build-"
 
-// removeStaleBuilds removes what a killed build left. A build that is younger
-// may still run.
+// removeStaleBuilds removes files of killed builds. It keeps recent ones, which may still be in
+// progress.
 func removeStaleBuilds(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, workPrefix+"*"))
 	for _, path := range left {
@@ -129,7 +126,7 @@ func removeStaleBuilds(dir string) {
 	}
 }
 
-// download returns the folder of the module in the module cache.
+// download returns the release's folder in the module cache.
 func (r Release) download(ctx context.Context, dir string) (string, error) {
 	out, err := gobuild.Tool(ctx, dir, "mod", "download", "-json", r.module+"@v"+r.Version)
 	var module struct{ Dir, Error string }
@@ -139,9 +136,9 @@ func (r Release) download(ctx context.Context, dir string) (string, error) {
 	return module.Dir, err
 }
 
-// dropAbsentModules takes nested modules out of a module that names them by
-// replace directives: they are not in its archive. For Terraform these are the
-// back ends for remote state, which no test of ours uses.
+// dropAbsentModules removes nested modules that a module replaces by folders, because its
+// archive lacks them. In Terraform these are the backends for remote state, which our tests
+// don't use.
 func dropAbsentModules(ctx context.Context, tree string) error {
 	out, err := gobuild.Tool(ctx, tree, "mod", "edit", "-json")
 	if err != nil {
@@ -179,8 +176,8 @@ func dropAbsentModules(ctx context.Context, tree string) error {
 	})
 }
 
-// dropImports removes the imports of absent packages from a file, and each
-// line that uses one: the table of back ends has one line for each.
+// dropImports removes the imports of absent packages from a file, and each line that uses one:
+// the table of backends has a line for each.
 func dropImports(path string, absent map[string]bool) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -188,7 +185,7 @@ func dropImports(path string, absent map[string]bool) error {
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
 	if err != nil {
-		return nil //nolint:nilerr // test data may hold invalid Go; the build judges the rest
+		return nil //nolint:nilerr // test data may contain invalid Go; the build reports other errors
 	}
 	var unwanted []string
 	for _, i := range file.Imports {

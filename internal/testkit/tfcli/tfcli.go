@@ -1,5 +1,5 @@
-// Package tfcli finds the Terraform, or OpenTofu, that tests and the
-// quickstart drive, and builds releases that the machine lacks.
+// Package tfcli finds the Terraform or OpenTofu for tests and the quickstart, and builds
+// missing releases.
 package tfcli
 
 import (
@@ -25,19 +25,18 @@ const (
 	OpenTofu  = "tofu"
 )
 
-// wanted are the releases to fetch where the machine has none.
+// wanted are the releases to download if the machine has none.
 const wanted = ">= 1.11.0, < 2.0.0"
 
-// Find returns the path of terraform or tofu: the one that
-// TF_ACC_TERRAFORM_PATH names, else one on PATH, else one that `make clis`
-// built, else one fetched into the user's cache.
+// Find returns the path of terraform or tofu: from TF_ACC_TERRAFORM_PATH, else from PATH, else
+// built by `make clis`, else downloaded into the user's cache.
 func Find(ctx context.Context) (string, error) {
 	if path := os.Getenv("TF_ACC_TERRAFORM_PATH"); path != "" {
 		found, err := exec.LookPath(path)
 		if err != nil {
 			return "", fmt.Errorf("TF_ACC_TERRAFORM_PATH names no program: %w", err)
 		}
-		return filepath.Abs(found) // tests run it in folders of their own
+		return filepath.Abs(found) // tests run it in other folders
 	}
 	if paths := installedPaths(); len(paths) > 0 {
 		return paths[0], nil
@@ -85,7 +84,7 @@ func productName(name string) string {
 	return "Terraform"
 }
 
-// Inspect asks a CLI what it is.
+// Inspect asks a CLI for its name and version.
 func Inspect(ctx context.Context, path string) (CLI, error) {
 	cmd := exec.CommandContext(ctx, path, "version")
 	cmd.Dir = os.TempDir()
@@ -110,7 +109,7 @@ func Inspect(ctx context.Context, path string) (CLI, error) {
 	return CLI{}, fmt.Errorf("%s is neither Terraform nor OpenTofu: its version command prints %q", path, out)
 }
 
-// Default is Find, inspected.
+// Default returns the inspected result of Find.
 func Default(ctx context.Context) (CLI, error) {
 	path, err := Find(ctx)
 	if err != nil {
@@ -119,8 +118,7 @@ func Default(ctx context.Context) (CLI, error) {
 	return Inspect(ctx, path)
 }
 
-// All returns every CLI on this machine, the default first, and
-// one of each version.
+// All returns one CLI of this machine for each version, the default first.
 func All(ctx context.Context) ([]CLI, error) {
 	first, err := Default(ctx)
 	if err != nil {

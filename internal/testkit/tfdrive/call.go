@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// FunctionError is what a function refused. Argument is the position of the
-// argument to blame, or -1.
+// FunctionError is the error of a function. Argument is the position of the invalid argument,
+// or -1.
 type FunctionError struct {
 	Argument int
 	Text     string
@@ -47,7 +47,7 @@ func (d *Provider) Call(name string, arguments ...any) (any, error) {
 	return plain(d.unpack(resp.Result, signature.Return.Type)), nil
 }
 
-// Open opens an ephemeral resource, after it has validated its configuration.
+// Open validates the configuration of an ephemeral resource and opens it.
 func (d *Provider) Open(typeName string, config map[string]any) (State, Diagnostics) {
 	d.t.Helper()
 	schema := d.schema.EphemeralResourceSchemas[typeName]

@@ -1,7 +1,6 @@
-// Package tfdrive drives a provider over the plugin protocol without a
-// Terraform: hundreds of plans take the time of one through the CLI. It does
-// for a provider what Terraform's core does around one resource: validate,
-// propose, plan, apply, read, import.
+// Package tfdrive drives a provider over the plugin protocol without Terraform. Hundreds of
+// plans take as long as one through the CLI. It performs the steps of Terraform's core around
+// one resource: validate, propose, plan, apply, read, import.
 package tfdrive
 
 import (
@@ -33,11 +32,11 @@ type Provider struct {
 	server tfprotov6.ProviderServer
 	*schemas
 	block *tfprotov6.DynamicValue // the provider block
-	// Configured holds what configuring the provider said.
+	// Configured holds the diagnostics of configuring the provider.
 	Configured Diagnostics
 }
 
-// schemas are those of a type of provider. Each of its servers has the same.
+// schemas are the schemas of a provider type. All its servers share them.
 type schemas struct {
 	schema     *tfprotov6.GetProviderSchemaResponse
 	types, ids map[string]tftypes.Type // of resources and identities
@@ -50,8 +49,8 @@ var Unknown = unknown{}
 
 type unknown struct{}
 
-// Start serves the provider and configures it with a provider block. It skips the test
-// where tfcli.SkipAgain does: no CLI is in it.
+// Start serves the provider and configures it with a provider block. It skips the test if
+// tfcli.SkipAgain does, because no CLI is involved.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
 	tfcli.SkipAgain(t)
@@ -90,8 +89,8 @@ func (d *Provider) schemasOf(p provider.Provider) *schemas {
 	return s
 }
 
-// Walk configures the provider anew, as Terraform does before it refreshes and
-// plans, and again before it applies.
+// Walk configures the provider again, as Terraform does before a refresh and plan, and before
+// an apply.
 func (d *Provider) Walk() *Provider {
 	d.t.Helper()
 	configured, err := d.server.ConfigureProvider(d.ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
@@ -100,37 +99,35 @@ func (d *Provider) Walk() *Provider {
 	return d
 }
 
-// Stop asks the provider to end what it does, as Terraform does when it is
-// interrupted.
+// Stop interrupts the provider, as Terraform does when it is interrupted.
 func (d *Provider) Stop() {
 	_, _ = d.server.StopProvider(d.ctx, &tfprotov6.StopProviderRequest{}) // it never fails
 }
 
-// LogTo writes all that the provider and its framework log from now on, one JSON object
-// a line.
+// LogTo writes the log of the provider and its framework from now on, one JSON object per line.
 func (d *Provider) LogTo(w io.Writer) *Provider {
 	d.ctx = tflogtest.RootLogger(tfsdklogtest.RootLogger(d.ctx, w), w)
 	return d
 }
 
-// Types lists the resource types.
+// Types returns the resource types.
 func (d *Provider) Types() []string { return slices.Sorted(maps.Keys(d.schema.ResourceSchemas)) }
 
-// Schema is the schema of a resource type.
+// Schema returns the schema of a resource type.
 func (d *Provider) Schema(typeName string) *tfprotov6.Schema {
 	return d.schema.ResourceSchemas[typeName]
 }
 
-// DataTypes lists the types of data sources.
+// DataTypes returns the types of data sources.
 func (d *Provider) DataTypes() []string { return slices.Sorted(maps.Keys(d.schema.DataSourceSchemas)) }
 
-// DataSchema is the schema of a data source's type.
+// DataSchema returns the schema of a data source's type.
 func (d *Provider) DataSchema(typeName string) *tfprotov6.Schema {
 	return d.schema.DataSourceSchemas[typeName]
 }
 
-// Data validates the configuration of a data source and reads it, as Terraform does
-// in a plan. Where it is not wholly known, nothing is read before the apply.
+// Data validates the configuration of a data source and reads it, as Terraform does during a
+// plan. If the configuration isn't fully known, it reads nothing.
 func (d *Provider) Data(typeName string, config map[string]any) (State, Diagnostics) {
 	d.t.Helper()
 	schema := d.DataSchema(typeName)
@@ -156,7 +153,7 @@ func (d *Provider) Data(typeName string, config map[string]any) (State, Diagnost
 	return out, diags
 }
 
-// State is an object's state; nil Value before it exists.
+// State is an object's state. Value is nil before the object exists.
 type State struct {
 	Type     string
 	Value    tftypes.Value
@@ -164,11 +161,11 @@ type State struct {
 	identity *tfprotov6.ResourceIdentityData
 }
 
-// Exists tells whether the state holds an object.
+// Exists reports whether the state contains an object.
 func (s State) Exists() bool { return s.Value.Type() != nil && !s.Value.IsNull() }
 
-// Get returns an attribute as Go data: nil, Unknown, string, bool, float64,
-// []any or map[string]any. Path is dotted.
+// Get returns an attribute by its dotted path as Go data: nil, Unknown, string, bool, float64,
+// []any or map[string]any.
 func (s State) Get(path string) any {
 	if !s.Exists() {
 		return nil
@@ -184,10 +181,10 @@ func (s State) Get(path string) any {
 	return at
 }
 
-// All is the whole state as Go data.
+// All returns the whole state as Go data.
 func (s State) All() any { return plain(s.Value) }
 
-// Identity returns an attribute of the identity; nil where it has none.
+// Identity returns an attribute of the identity, or nil without an identity.
 func (d *Provider) Identity(s State, attribute string) any {
 	d.t.Helper()
 	if s.identity == nil || s.identity.IdentityData == nil {
@@ -197,7 +194,7 @@ func (d *Provider) Identity(s State, attribute string) any {
 	return members[attribute]
 }
 
-// Holds tells whether a text is anywhere in the state, its private part included.
+// Holds reports whether a text occurs in the state, including its private part.
 func (s State) Holds(text string) bool {
 	return bytes.Contains(s.private, []byte(text)) || s.Value.Type() != nil && strings.Contains(s.Value.String(), text)
 }
@@ -212,8 +209,8 @@ type Planned struct {
 	prior       State
 }
 
-// Plan validates a configuration and plans it over a prior state. A change
-// that replaces is planned a second time as a create, as Terraform does.
+// Plan validates a configuration and plans it over a prior state. Like Terraform, it plans a
+// replacement a second time as a create.
 func (d *Provider) Plan(typeName string, prior State, config map[string]any) Planned {
 	d.t.Helper()
 	schema := d.Schema(typeName)
@@ -272,8 +269,8 @@ func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, b
 	}
 }
 
-// Resolve plans a change again, as Terraform does before it applies it, with what
-// the configuration has by then.
+// Resolve plans a change again with the values that the configuration has by then, as Terraform
+// does before it applies it.
 func (d *Provider) Resolve(p Planned, config map[string]any) Planned {
 	d.t.Helper()
 	again := d.Plan(p.Type, p.prior, config)
@@ -283,9 +280,8 @@ func (d *Provider) Resolve(p Planned, config map[string]any) Planned {
 	return again
 }
 
-// Apply carries out a planned change. What the provider returns is checked
-// against the plan as Terraform checks it: a known planned value must come out
-// as it was planned.
+// Apply applies a planned change. Like Terraform, it checks the result: known planned values
+// must not change.
 func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 	d.t.Helper()
 	ty := d.types[p.Type]
@@ -316,7 +312,7 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 	return state, diags
 }
 
-// Read refreshes a state; it no longer exists where the object is gone.
+// Read refreshes a state. If the object is gone, so is the state.
 func (d *Provider) Read(s State) (State, Diagnostics) {
 	d.t.Helper()
 	resp, err := d.server.ReadResource(d.ctx, &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private, CurrentIdentity: s.identity})
@@ -328,7 +324,7 @@ func (d *Provider) Read(s State) (State, Diagnostics) {
 	return out, resp.Diagnostics
 }
 
-// Destroy plans and applies the end of an object.
+// Destroy plans and applies the deletion of an object.
 func (d *Provider) Destroy(s State) Diagnostics {
 	d.t.Helper()
 	ty := d.types[s.Type]
@@ -347,13 +343,13 @@ func (d *Provider) Destroy(s State) Diagnostics {
 	return append(planned.Diagnostics, resp.Diagnostics...)
 }
 
-// Import brings an object into a state by its id or name, and reads it.
+// Import imports an object by its id or name, and reads it.
 func (d *Provider) Import(typeName, id string) (State, Diagnostics) {
 	d.t.Helper()
 	return d.imported(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
 }
 
-// ImportIdentity brings an object into a state by its identity, and reads it.
+// ImportIdentity imports an object by its identity, and reads it.
 func (d *Provider) ImportIdentity(typeName string, identity map[string]any) (State, Diagnostics) {
 	d.t.Helper()
 	packed := d.pack(d.value(d.ids[typeName], identity))
@@ -371,8 +367,8 @@ func (d *Provider) imported(req *tfprotov6.ImportResourceStateRequest) (State, D
 	return d.Read(State{Type: req.TypeName, Value: d.unpack(got.State, d.types[req.TypeName]), private: got.Private, identity: got.Identity})
 }
 
-// Move moves the state of another provider's resource, as a moved block does. The state
-// is as a state file has it.
+// Move moves the state of another provider's resource, as a moved block does. The state has the
+// form of a state file.
 func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byte) (State, Diagnostics) {
 	d.t.Helper()
 	resp, err := d.server.MoveResourceState(d.ctx, &tfprotov6.MoveResourceStateRequest{
@@ -385,13 +381,13 @@ func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byt
 	return State{Type: typeName, Value: d.unpack(resp.TargetState, d.types[typeName]), private: resp.TargetPrivate, identity: resp.TargetIdentity}, resp.Diagnostics
 }
 
-// Listed is an object that a list block finds.
+// Listed is a result of a list block.
 type Listed struct {
 	State
-	Name string // to show
+	Name string // for display
 }
 
-// List finds the objects of a type, with their attributes.
+// List returns the objects of a type with their attributes.
 func (d *Provider) List(typeName string, config map[string]any) (found []Listed, diags Diagnostics) {
 	d.t.Helper()
 	schema, ok := d.schema.ListResourceSchemas[typeName]
@@ -437,10 +433,10 @@ func (d *Provider) unpack(v *tfprotov6.DynamicValue, ty tftypes.Type) tftypes.Va
 	return out
 }
 
-// Diagnostics are what the provider said.
+// Diagnostics are the diagnostics of the provider.
 type Diagnostics []*tfprotov6.Diagnostic
 
-// Err is the errors among them, each as "path: summary: detail"; nil without.
+// Err returns the errors, each as "path: summary: detail", or nil.
 func (ds Diagnostics) Err() error {
 	if text := ds.text(tfprotov6.DiagnosticSeverityError); text != "" {
 		return fmt.Errorf("%s", text)
@@ -448,7 +444,7 @@ func (ds Diagnostics) Err() error {
 	return nil
 }
 
-// Warnings is the warnings among them.
+// Warnings returns the warnings.
 func (ds Diagnostics) Warnings() string { return ds.text(tfprotov6.DiagnosticSeverityWarning) }
 
 func (ds Diagnostics) text(severity tfprotov6.DiagnosticSeverity) string {

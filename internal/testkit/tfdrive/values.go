@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// value makes a Terraform value of Go data.
+// value converts Go data to a Terraform value.
 func (d *Provider) value(ty tftypes.Type, v any) tftypes.Value {
 	d.t.Helper()
 	if v == nil {
@@ -54,7 +54,7 @@ func (d *Provider) elements(ty tftypes.Type, v any) []tftypes.Value {
 	return out
 }
 
-// plain makes Go data of a Terraform value.
+// plain converts a Terraform value to Go data.
 func plain(v tftypes.Value) any {
 	switch {
 	case v.IsNull():
@@ -107,8 +107,8 @@ func compare(a, b string) int {
 	return 0
 }
 
-// propose merges configuration and prior state as Terraform does: what is not
-// configured and the provider computes keeps its prior value.
+// propose merges configuration and prior state as Terraform does: a computed value that isn't
+// configured keeps its prior value.
 func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Value) tftypes.Value {
 	if config.IsNull() || !config.IsKnown() {
 		return config
@@ -135,7 +135,7 @@ func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Valu
 	return tftypes.NewValue(config.Type(), out)
 }
 
-// inconsistent says where an applied value is not what was planned.
+// inconsistent describes where an applied value differs from the planned one.
 func inconsistent(at string, planned, got any) string {
 	if planned == Unknown {
 		if got == Unknown {
