@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// Running pods of a cluster are billed to the cluster, with its network, and not as pods.
+// Running pods of a cluster are billed to the cluster and not as pods.
 func TestBillingOfClusters(t *testing.T) {
 	machine := filepath.Join(t.TempDir(), "gpus.yaml")
 	if err := os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600); err != nil {

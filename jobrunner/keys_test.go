@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// as sends a request with a key and returns the status.
+// as sends a request with a key and returns the status and the content type.
 func (d *deployment) as(key, method, path, body string) (int, string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))

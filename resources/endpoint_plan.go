@@ -174,9 +174,9 @@ func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
 	}
 }
 
-// planCompute: the compute family is fixed at create, and API v2 selects GPUs by pool. refused
-// is true if unknown ids were reported before.
-func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) {
+// planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks
+// that API v2 can select the GPUs, which it does by pool. reported is true if unknown ids were already reported.
+func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool) {
 	if p.State != nil {
 		replaced := ""
 		for attribute, changes := range map[string]bool{
@@ -190,7 +190,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) 
 			}
 		}
 		if replaced != "" {
-			p.Warn(replaced, "The endpoint will be replaced", "Whether an endpoint is a queue and which compute its workers have is fixed. The apply deletes endpoint %s with its queue, "+
+			p.Warn(replaced, "The endpoint will be replaced", "An endpoint can't change its type, or switch between GPUs and CPUs. The apply deletes endpoint %s with its queue, "+
 				"jobs and results, and creates a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}
@@ -212,7 +212,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) 
 	ids := value.Strings(gpu.TypeIDs)
 	_, _, err = p.API.SelectGPUs(ctx, ids)
 	switch {
-	case isSelectionError(err) && refused:
+	case isSelectionError(err) && reported:
 	case isSelectionError(err):
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
@@ -223,7 +223,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) 
 }
 
 // planExclusions rejects excluded types that aren't in the pools, and exclusions that leave no
-// type. If the catalog lacks a pool, which may be newer, nothing is checked.
+// type. If the catalog lacks one of the pools, which may be newer, it checks nothing.
 func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excluded []string) {
 	if len(excluded) == 0 {
 		return
@@ -261,8 +261,9 @@ func isSelectionError(err error) bool {
 	return errors.As(err, &s)
 }
 
-// planFromTemplate plans the update that applies the template (again): this run changes the
-// template, or it has changed since the last update, or somebody changed the endpoint's copy.
+// planFromTemplate plans an update that applies the template again if this run changes the
+// template, if the template has changed since the last update, or if somebody changed the
+// endpoint's copy.
 func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	p.Plan.FromTemplate = types.ObjectUnknown(fromTemplateTypes)
 	switch {
@@ -278,7 +279,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		switch {
 		case planned != nil:
 			desired = planned
-		case desired != nil && p.State.Private.Linked: // a link doesn't carry CUDA versions
+		case desired != nil && p.State.Private.Linked: // an endpoint that follows its template doesn't take over CUDA versions
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate

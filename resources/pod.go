@@ -111,8 +111,8 @@ var Pod = &kit.Kind[pod]{
 	},
 }
 
-// finishPod does the steps that a create can't: it stops the pod, then locks it. The pod exists
-// even if an error is returned, which names the remaining step.
+// finishPod does the steps that a create can't: it stops the pod, then locks it. Even with an
+// error, the pod exists; the error names the step that remains.
 func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod) (got api.Pod, err error) {
 	got = made
 	if plan.DesiredState.ValueString() == api.PodExited {
@@ -132,8 +132,8 @@ func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod
 	return got, nil
 }
 
-// applyPod changes, starts and stops a pod. It removes a lock first, because a locked pod can't
-// be stopped.
+// applyPod changes, starts and stops a pod. It stops an unlocked pod before the update, which
+// may lock it, and a locked pod after the update, which may unlock it.
 func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want api.Pod) (got api.Pod, err error) {
 	reach := func() error {
 		if plan.DesiredState.IsNull() {
@@ -154,7 +154,8 @@ func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want a
 	return got, reach()
 }
 
-// podOnly: see planrule.Only. Ruled by podFixed: only a create sets them.
+// podOnly lists the attributes of one API version. podFixed handles those that only a create
+// sets.
 var podOnly = []planrule.Only{
 	{Version: api.V1, Attribute: "interruptible", Except: []string{"false"}, Ruled: true},
 	{Version: api.V1, Attribute: "support_public_ip", Ruled: true},

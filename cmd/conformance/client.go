@@ -40,7 +40,7 @@ func (*clients) Help() string {
 		"  conformance client --api-version v1 --report junit=report.xml -- tofu apply -auto-approve\n\n" +
 		"The command is run once for each scenario, against a jobrunner of its own, behind a proxy that injects faults. " +
 		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
-		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
+		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO also contains the scenario's id.\n\n" +
 		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
 		"The copy has no Terraform state (*.tfstate). These are not copied, but linked: .git, node_modules and virtual environments, files above 1 MiB, " +
 		"other file systems, and everything beyond 1000 files or 32 MiB. Neighbours of the directory are linked next to the copy. " +

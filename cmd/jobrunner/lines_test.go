@@ -38,7 +38,7 @@ func TestLines(t *testing.T) {
 		l.Close()
 		fmt.Fprintln(l, 3)
 		if got := strings.Join(to.writes, "|"); got != "0\n|1\n2\n|3\n" {
-			t.Errorf("got writes %q, expected the lines of one interval in one write, and a line after the end at once", got)
+			t.Errorf("got writes %q, expected the lines that arrived during a write in one write, and a line after the end at once", got)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestLinesAreBounded(t *testing.T) {
 		})
 		synctest.Wait()
 		if written > 10 {
-			t.Errorf("%d lines were accepted without a write, expected about a quarter of 20", written)
+			t.Errorf("%d lines were accepted without a write, expected about 5", written)
 		}
 		close(to.tokens)
 		writers.Wait()

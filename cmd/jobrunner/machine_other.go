@@ -2,5 +2,5 @@
 
 package main
 
-// clockState is unknown on this system.
+// clockState returns that the clock's state is unknown on this system.
 func clockState() (known, synchronized bool) { return false, false }

@@ -177,8 +177,12 @@ func TestPodIsAProcess(t *testing.T) {
 	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
 	p := h.awaitPodStatus(id, "RUNNING")
 	h.until("its start", func() bool { return len(h.recordedStarts(id)) == 1 })
+	h.until("the utilization of its GPUs", func() bool { // is sampled after the start
+		p = h.podNow(id)
+		return p.Runtime != nil && len(p.Runtime.GPUs) == 2 && p.Runtime.GPUs[0].Util >= 50
+	})
 	words := strings.Fields(h.recordedStarts(id)[0])
-	if len(words) != 3 || words[1] != "red" || strings.Count(words[2], "GPU-") != 2 || p.CUDAVersion == nil || len(p.Runtime.GPUs) != 2 || p.Runtime.GPUs[0].Util < 50 || p.Reason != nil || p.StartedAt == nil {
+	if len(words) != 3 || words[1] != "red" || strings.Count(words[2], "GPU-") != 2 || p.CUDAVersion == nil || p.Reason != nil || p.StartedAt == nil {
 		t.Errorf("%q %+v", words, p)
 	}
 	if events := h.podLog(id, "?source=container", "begins red one two three", nil); len(events) != 2 {

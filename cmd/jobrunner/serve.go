@@ -136,7 +136,7 @@ func (s *serve) Run() (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	var greeting sync.WaitGroup
-	greeting.Go(func() { // waits until the engines are probed
+	greeting.Go(func() { // waits until the container engines are probed
 		s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Engines)
 	})
 	defer greeting.Wait()

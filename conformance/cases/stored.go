@@ -100,7 +100,7 @@ func judgeCreation(s *objects) {
 	s.expectShown("after the creation", s.create(s.values()))
 }
 
-// judgeSingleMembers judges a creation with each member and the required members.
+// judgeSingleMembers judges one creation per member: that member and the required ones.
 func judgeSingleMembers(s *objects) {
 	for _, f := range s.fields {
 		value, known := s.placeholders.resolve(f.otherValue)

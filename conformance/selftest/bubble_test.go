@@ -39,7 +39,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 	})
 }
 
-// If target and suite share a bubble of virtual time, no clock is advanced.
+// If target and suite share a bubble of virtual time, the suite only sleeps and doesn't advance the target's clock.
 func TestInVirtualTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, target conformance.Target) {
 		target.Local = true

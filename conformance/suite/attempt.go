@@ -13,7 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Attempt is testCase run of a case.
+// Attempt is one run of a case.
 type Attempt struct {
 	Outcome
 	Started  time.Time // by the target's clock

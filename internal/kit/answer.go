@@ -112,7 +112,7 @@ func (d difference) text(s schema.Schema) string {
 	if d.secret(s) {
 		return "another " + d.attribute + " than was sent"
 	}
-	return fmt.Sprintf("%s = %s for %s", d.attribute, shown(d.got), shown(d.want))
+	return fmt.Sprintf("%s = %s instead of %s", d.attribute, shown(d.got), shown(d.want))
 }
 
 // secretNames are attributes that may contain secrets although they aren't sensitive.

@@ -18,7 +18,7 @@ func parentArguments() (arguments []string, err error) {
 		return nil, err
 	}
 	if len(raw) < 4 {
-		return nil, errors.New("the system names no executable of the parent process")
+		return nil, errors.New("the system returned too few bytes of the parent's arguments")
 	}
 	_, rest, _ := bytes.Cut(raw[4:], []byte{0})
 	rest = bytes.TrimLeft(rest, "\x00")

@@ -97,7 +97,7 @@ func (s *Source) reread(data []byte, err error) {
 	s.log.Info("the catalog changed", "file", s.name, "catalog", loaded.catalog.describe())
 }
 
-// set loads a catalog file.
+// set replaces the loaded catalog.
 func (s *Source) set(loaded *schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Source) set(loaded *schedule) {
 	s.announce()
 }
 
-// announce signals a change, and waits for the next one. It is called with s locked.
+// announce signals a change and schedules the signal for the next one. It is called with s locked.
 func (s *Source) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})

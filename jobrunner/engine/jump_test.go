@@ -136,7 +136,7 @@ func TestClockJumpsBackward(t *testing.T) {
 
 		short = j.submit(time.Minute)
 		j.Close()
-		j.open() // by the time of day, which is two hours earlier
+		j.open() // the restarted engine reads the time of day, which is now two hours earlier
 		j.pass(30 * time.Second)
 		j.is(short, engine.InQueue)
 		j.pass(31 * time.Second)

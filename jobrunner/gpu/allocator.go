@@ -15,7 +15,7 @@ import (
 //
 // Requests that wait for devices in use are queued. Devices that would satisfy the first request of
 // the queue are reserved for it. If too few are free, the free devices of its best type that the
-// machine has enough of are reserved. Later requests get the rest. So small requests don't starve a
+// machine has enough of are reserved. Later requests get the rest. This way, small requests don't starve a
 // request for many GPUs, at the price that its reserved devices are idle until enough are released.
 type Allocator struct {
 	inventory Inventory

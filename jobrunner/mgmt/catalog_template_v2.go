@@ -18,7 +18,7 @@ func readCatalogTemplatesQuery(c *call) (source string, err error) {
 }
 
 // listCatalogTemplates lists the official templates, which this program ships, or the public templates
-// of users. None is verified. Only the owner sees a template's registry auth.
+// of users. None is verified. The list omits each template's registry auth, which only its owner may see.
 func (s *server) listCatalogTemplates(c *call) (any, error) {
 	source, err := readCatalogTemplatesQuery(c)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 		ON CONFLICT (owner, seconds) DO UPDATE SET began = excluded.began, n = excluded.n`
 )
 
-// SharedQuotas counts requests for all deployments that share a database.
+// SharedQuotas counts requests for all nodes of a deployment in their common database.
 type SharedQuotas struct {
 	db    *sqldb.DB
 	clock *clock.Clock

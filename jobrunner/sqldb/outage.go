@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// outageEnd is how long no call may fail before an outage counts as over. While a server
+// outageEnd is an outage is over after this long without a failed call. While a server
 // starts or a disk is nearly full, some calls succeed between failing ones.
 const outageEnd = time.Second
 

@@ -63,7 +63,7 @@ var errAlone = errors.New("the write needs a transaction of its own")
 
 // commitTogether runs a batch in one transaction. If the batch changed nothing, each write
 // gets errAlone, so that a write that fails or waits for a lock doesn't affect the others.
-// If the reply to the commit is lost, each write gets its error.
+// If the reply to the commit is lost, each write gets the commit's error.
 func (p *postgres) commitTogether(batch []*write) {
 	ran := false
 	_, err := p.transact(context.Background(), func(tx *Tx) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Cluster is a set of identical pods with ranks and a shared network. Only its name can
-// change, which need not be unique.
+// Cluster is a set of identical pods with ranks and a shared network. Only its name,
+// which need not be unique, can change.
 type Cluster struct {
 	Head
 

@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 )
 
-// Container configures a container. Templates, endpoints and pods have one. An endpoint's
-// Container is a copy of a template's, or follows it.
+// Container configures a container. Templates, endpoints and pods have one. An endpoint has
+// its own, a copy of its template's, or one that follows later changes of the template.
 type Container struct {
 	Image      string            `json:"image"`
 	Entrypoint []string          `json:"entrypoint,omitempty"` // only in old documents; now part of Args

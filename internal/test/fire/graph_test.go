@@ -74,7 +74,7 @@ func (c *core) startOnce() *process {
 		p.mu.Lock()
 		p.done = true
 		p.mu.Unlock()
-		if p.Provider != nil { // nil while it is configured
+		if p.Provider != nil { // nil until tfdrive.Start has configured it
 			p.Stop()
 		}
 	}})

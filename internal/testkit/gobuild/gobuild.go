@@ -22,15 +22,13 @@ import (
 // `make test-all` have built, once for all packages.
 const Built = "GPUCLOUD_TEST_PROGRAMS"
 
-// Programs builds packages into a directory, relative to the test's own. A program in the
-// folder Built is taken from there. One that another package's tests had linked is not
-// linked again.
+// Programs builds packages, whose paths are relative to the test's directory, into dir. It
+// takes programs from the folder Built if they are there, and doesn't link again what the tests
+// of another package have linked.
 //
-// It also looks at the sources: `go test` keeps the result of a test that passed
-// until something changes that the test itself imports or opens, and what the
-// compiler opens for it does not count. A test of a program would stay green
-// although the program was changed. For the same reason it is called in a test,
-// and not in TestMain: what that opens does not count either.
+// It also opens the sources: `go test` caches a pass until a file changes that the test
+// imports or opens, and doesn't count files that only the compiler opened. Call it in a test:
+// files that TestMain opens don't count either.
 func Programs(ctx context.Context, dir string, packages ...string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -61,7 +59,7 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 			}
 			continue
 		}
-		file, err := os.Open(line) // noted by go test; of a directory, with the times of its files
+		file, err := os.Open(line) // go test notes this; for a directory, with the times of its files
 		if err == nil {
 			err = file.Close()
 		}
@@ -70,8 +68,8 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 	return errors.Join(problems...)
 }
 
-// locate makes paths of packages absolute, and returns the folder of their module: the
-// tests of internal/test/system are in another one.
+// locate makes paths of packages absolute, and returns the folder of their module, because the
+// tests of internal/test/system are in another module.
 func locate(packages []string) (root string, err error) {
 	root = "."
 	for i, pkg := range packages {
@@ -127,7 +125,8 @@ func takeBuilt(dir, pkg string) error {
 	return errors.Join(err, to.Close())
 }
 
-// program builds one. The go command keeps what it links for `go run`, not for `go build`.
+// program builds one program. It uses `go run` if it can: the go command caches what it links
+// for that, not for `go build`.
 func program(ctx context.Context, root, dir, pkg string) error {
 	args := []string{"-C", root, "build", "-o", dir + string(filepath.Separator), pkg}
 	if copier, err := exec.LookPath("cp"); err == nil && runtime.GOOS != "windows" {

@@ -79,7 +79,7 @@ func WithConfig(file string) testcontainers.CustomizeRequestOption {
 	}
 }
 
-// WithSimulatedGPUs gives workers simulated GPUs: a preset such as h200x8.
+// WithSimulatedGPUs gives workers the simulated GPUs of a preset, such as h200x8.
 func WithSimulatedGPUs(preset string) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithCmdArgs("--simulate-gpus=" + preset)
 }

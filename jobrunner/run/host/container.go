@@ -83,7 +83,7 @@ func (e *Executor) createContainer(ctx context.Context, engine *containerEngine,
 	if err != nil {
 		return nil, err
 	}
-	if s.Deployment() == "" { // the next run removes it
+	if s.Deployment() == "" { // the next start of the jobrunner removes it
 		if err := e.register.Note(engine.path); err != nil {
 			return nil, err
 		}

@@ -106,7 +106,7 @@ func FuzzOutput(f *testing.F) {
 	)
 }
 
-// codeVariables ignores case, and a template can't set a variable that a loader, shell or interpreter
+// runsCode ignores case, and a template can't set a variable that a loader, shell or interpreter
 // reads.
 func FuzzTemplateEnv(f *testing.F) {
 	known := regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|BASH_.*|ENV|PATH|HOME|IFS|PYTHON(PATH|HOME|STARTUP|INSPECT)|PERL5(OPT|LIB)|RUBY(OPT|LIB)|NODE_(OPTIONS|PATH)|JAVA_TOOL_OPTIONS|GIT_.*)$`)

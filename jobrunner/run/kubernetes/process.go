@@ -203,7 +203,7 @@ func (p *process) removeLater(err error) {
 	}()
 }
 
-// clear removes the objects. If ctx ends, the error is the last one.
+// clear removes the objects. If ctx ends, the error is that of the last attempt, or that the node doesn't answer.
 func (p *process) clear(ctx context.Context) error {
 	if err := p.delete(ctx, shortestGrace); err != nil {
 		return err
