@@ -76,7 +76,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		Attributes: map[string]schema.Attribute{
 			"service": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "`runpod` selects RunPod's addresses and reads the key from `RUNPOD_API_KEY`. `base_url` and `queue_url` override single addresses. Environment variable: `GPUCLOUD_SERVICE`.",
+				MarkdownDescription: "`runpod` selects RunPod's addresses and reads the key from `RUNPOD_API_KEY`. `base_url` and `queue_url` override one address each. Environment variable: `GPUCLOUD_SERVICE`.",
 				Validators:          []validator.String{stringvalidator.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
 			},
 			"base_url": schema.StringAttribute{
