@@ -52,7 +52,7 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 	}
 }
 
-// sample are the clauses that short tests judge remotely. They cover each API, webhooks,
+// sample are the clauses that short tests judge, locally and remotely. They cover each API, webhooks,
 // waits, and cases for test deployments.
 const sample = "JOB,OPS,WEB,AUT,V,R,VER"
 

@@ -57,8 +57,8 @@ func TestInVirtualTime(t *testing.T) {
 	})
 }
 
-// A process defers a case that waits for half an hour. Another process, with only the saved
-// state, judges it.
+// Cases that wait for half an hour are deferred. A second run, which has only the saved state,
+// judges them.
 func TestDeferredCases(t *testing.T) {
 	for _, wait := range []time.Duration{28 * time.Minute, 10 * time.Hour} {
 		inBubble(t, func(t *testing.T, target conformance.Target) {

@@ -90,31 +90,31 @@ func (j *jumping) is(id string, want engine.State) engine.Job {
 // If a machine has slept, running jobs continue, and the time of the sleep doesn't count.
 func TestClockJumpsForward(t *testing.T) {
 	jumps(t, func(t *testing.T, j *jumping) {
-		waits, runs := j.submit(time.Hour), j.submit(time.Hour)
+		running, queued := j.submit(time.Hour), j.submit(time.Hour)
 		first := j.take()
-		if first.ID != waits {
+		if first.ID != running {
 			t.Fatal("taken in another order")
 		}
 		j.jump(2 * time.Hour)
 		j.pass(time.Minute)
-		j.is(waits, engine.InProgress)
+		j.is(running, engine.InProgress)
 		second := j.take() // hasn't expired either
 		for _, job := range []engine.Taken{first, second} {
 			if got, err := j.Report(t.Context(), job.Ref, engine.Done([]byte("1"))); err != nil || got != engine.Accepted {
 				t.Errorf("a result after the jump: %v, %v", got, err)
 			}
 		}
-		if job := j.is(waits, engine.Completed); job.Execution != time.Minute || job.Delay != 0 {
+		if job := j.is(running, engine.Completed); job.Execution != time.Minute || job.Delay != 0 {
 			t.Errorf("it waited %s and ran %s", job.Delay, job.Execution)
 		}
-		if job := j.is(runs, engine.Completed); job.Execution != 0 || job.Delay != time.Minute {
+		if job := j.is(queued, engine.Completed); job.Execution != 0 || job.Delay != time.Minute {
 			t.Errorf("it waited %s and ran %s", job.Delay, job.Execution)
 		}
 		j.jump(2 * time.Hour)
 		j.pass(29 * time.Minute)
-		j.is(runs, engine.Completed) // the retention doesn't count the sleep either
+		j.is(queued, engine.Completed) // the retention doesn't count the sleep either
 		j.pass(time.Minute)
-		j.is(runs, "")
+		j.is(queued, "")
 	})
 }
 

@@ -237,7 +237,7 @@ func (m *batchModel) advance(r *rapid.T) {
 	}
 }
 
-// restart restarts the engine, which requeues running requests once.
+// restart restarts the engine, which requeues the requests that ran.
 func (m *batchModel) restart(*rapid.T) {
 	m.env.Settle()
 	m.env.Restart()
