@@ -262,7 +262,7 @@ func TestClientThatDoesNothing(t *testing.T) {
 	}
 }
 
-// Every form with clauses names those that were not judged, with the reason, and counts
+// Every form with clauses lists the clauses without a verdict, with the reason, and counts
 // none of them as kept.
 func TestClientClausesThatAreNotJudged(t *testing.T) {
 	cmd := client(t, "get /v2/templates")
@@ -296,7 +296,7 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
 		t.Errorf("JSON names %v, JUnit %v", report.NotJudged, junit.Skipped)
 	}
-	if want := fmt.Sprintf("conformant as far as it was judged: %d of 11 clauses", 11-len(report.NotJudged)); !strings.HasPrefix(lastLine(output), want) {
+	if want := fmt.Sprintf("conformant in the judged clauses: %d of 11 clauses", 11-len(report.NotJudged)); !strings.HasPrefix(lastLine(output), want) {
 		t.Errorf("it ends with %q, not %q", lastLine(output), want)
 	}
 	_, end, _ := strings.Cut(output, "Not judged, so not counted as kept:")
@@ -383,7 +383,7 @@ func TestClientIsTerraform(t *testing.T) {
 				t.Errorf("%q is not in\n%s", want, output)
 			}
 		}
-		if lastLine(output) != "conformant as far as it was judged: 7 of 11 clauses" || strings.Contains(output, "\x1b") {
+		if lastLine(output) != "conformant in the judged clauses: 7 of 11 clauses" || strings.Contains(output, "\x1b") {
 			t.Error(output)
 		}
 		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {

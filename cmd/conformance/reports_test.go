@@ -104,7 +104,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	}
 }
 
-// diff shows the changes between two runs, and its exit code is that of a gate.
+// diff shows the changes between two runs. It exits with 1 if something is worse, so that CI can stop.
 func TestDiff(t *testing.T) {
 	var broken atomic.Bool
 	url := serve(t, func(h http.Handler) http.Handler {

@@ -52,7 +52,7 @@ func (*run) Help() string {
 		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --profile jobs --report html=report.html\n" +
 		"  conformance run --local --select 'JOB-*,!JOB-17' --json report.json\n\n" +
 		"Clauses that were not judged are listed at the end with the reason, and don't count as kept. " +
-		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is not kept, or the list of known deviations is stale; 2 an option is invalid; " +
+		"Exit codes: 0 conformant in the judged clauses; 1 a MUST is not kept, or the list of known deviations is stale; 2 an option is invalid; " +
 		"3 inconclusive, or nothing was judged; 4 an object that the run created was not deleted; 130 interrupted."
 }
 

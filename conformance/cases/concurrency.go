@@ -62,7 +62,7 @@ var concurrencyCases = []suite.Case{
 		ID: "RAT-17", Level: suite.Must, Source: "Limits, Rate limits, /requests",
 		Statement: "More than 2 concurrent requests of /requests return 429.",
 		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second, Run: func(c *suite.C) {
-			// A list that is longer than a connection's buffers keeps its request open if nobody reads it.
+			// If nobody reads the response, the request stays open: the list exceeds the connection's buffers.
 			var last *suite.Job
 			for range 16 {
 				last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
@@ -139,7 +139,7 @@ func expectHeld(c *suite.C, n, limit int) {
 	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 after %d requests", n)
 }
 
-// countOpen sends more requests than the limit and counts those that stay in flight.
+// countOpen sends more requests than the limit and returns the number that stay in flight.
 // answered says that one succeeded, so that requests can't be held open.
 func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, answered bool) {
 	var open []*suite.Pending

@@ -27,7 +27,7 @@ const (
 )
 
 // contractOperation is a method and a path. {id} is the id of an object of the kind, and
-// {worker} that of an endpoint's worker.
+// {worker} is a worker's id.
 type contractOperation struct {
 	api    api
 	method string

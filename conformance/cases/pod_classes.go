@@ -118,7 +118,7 @@ func kindOf(name, version string) kind {
 }
 
 // judgeUnsentMembers updates each member of the table by itself, and expects that all
-// others keep their values, even those that the description doesn't have.
+// others keep their values. It also compares members that the description lacks.
 func judgeUnsentMembers(name string) func(*suite.C) {
 	return func(c *suite.C) {
 		s := newObjects(c, kindOf(name, "v2"))

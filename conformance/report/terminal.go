@@ -94,7 +94,7 @@ func (r *Report) scope() string {
 	}
 	judged, partly := r.Judged(), len(r.PartlyJudged)
 	if judged < len(r.Results) || partly > 0 {
-		text += fmt.Sprintf(" as far as it was judged: %d of %d clauses", judged, len(r.Results))
+		text += fmt.Sprintf(" in the judged clauses: %d of %d clauses", judged, len(r.Results))
 	}
 	if partly > 0 {
 		text += fmt.Sprintf(", %d of them partly", partly)

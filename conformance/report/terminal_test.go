@@ -25,7 +25,7 @@ func TestConclusion(t *testing.T) {
 		verdicts []report.Verdict
 	}{
 		"conformant": {0, nil, []report.Verdict{report.Pass, report.Observed}},
-		"conformant as far as it was judged: 1 of 3 clauses":                   {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
+		"conformant in the judged clauses: 1 of 3 clauses":                     {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
 		"conformant but for known deviations (1); 1 weaker clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
 		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
 		"not conformant: the client fails without faults":               {1, []string{"it failed"}, []report.Verdict{report.Pass}},
