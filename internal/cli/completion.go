@@ -1,4 +1,4 @@
-// Package cli has what the command lines share: completion in shells, and what a terminal shows.
+// Package cli is shared code of the command lines: shell completion, progress and colours.
 package cli
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CompletionCommands are to be embedded in a program's commands.
+// CompletionCommands adds shell completion to a program that embeds it in its commands.
 type CompletionCommands struct {
 	Completion script     `cmd:"" help:"Print the script that completes this program's command lines in a shell."`
 	Complete   candidates `cmd:"" name:"__complete" hidden:"" passthrough:""`
@@ -22,7 +22,7 @@ type script struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help says where the script goes.
+// Help shows how to load the script.
 func (script) Help() string {
 	program := filepath.Base(os.Args[0])
 	return strings.ReplaceAll(`Examples:
@@ -31,7 +31,8 @@ func (script) Help() string {
   NAME completion fish | source     # in ~/.config/fish/config.fish`, "NAME", program)
 }
 
-// scripts pass the words up to the cursor, and fall back to the names of files.
+// scripts pass the words up to the cursor to the program. Without candidates, the shell completes
+// file names.
 var scripts = map[string]string{
 	"bash": `_NAME() {
   local IFS=$'\n'
@@ -60,13 +61,13 @@ type candidates struct {
 	Words []string `arg:"" optional:""`
 }
 
-// Run prints what the last word can become, a line each.
+// Run prints the candidates for the last word, one per line.
 func (c *candidates) Run(ctx *kong.Context) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
-	for _, candidate := range of(ctx.Model.Node, words) {
+	for _, candidate := range complete(ctx.Model.Node, words) {
 		if _, err := fmt.Println(candidate); err != nil {
 			return err
 		}
@@ -74,18 +75,18 @@ func (c *candidates) Run(ctx *kong.Context) error {
 	return nil
 }
 
-// of returns what the last word can become: commands, flags, or the values of a flag
-// or argument. It has none where the name of a file may come.
-func of(node *kong.Node, words []string) (found []string) {
+// complete returns the commands, flags, or values of a flag or argument that start with the last
+// word. For a value that can be a file name it returns none.
+func complete(node *kong.Node, words []string) (found []string) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	var awaited *kong.Value // the flag whose value comes next
+	var awaited *kong.Value // value of the preceding flag
 	arguments := 0
 	for _, word := range before {
 		switch {
-		case awaited != nil && word == "=": // bash breaks --flag=value there
+		case awaited != nil && word == "=": // bash splits --flag=value there
 		case awaited != nil:
 			awaited = nil
 		case strings.HasPrefix(word, "-"):
@@ -133,7 +134,7 @@ func commandOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// flags are those of a command and of the commands above it.
+// flags returns the flags of a command and of its parents.
 func flags(node *kong.Node) (all []*kong.Flag) {
 	for _, group := range node.AllFlags(true) {
 		all = append(all, group...)

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
-// program is the test's binary where the shells start it.
+// program is what the test binary runs when a shell starts it.
 type program struct {
 	Debug bool `help:"A flag of all commands."`
 	Serve struct {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	ctx.FatalIfErrorf(ctx.Run())
 }
 
-// shells print what a line completes to, as a user's shell would, a line each.
+// shells are scripts that print a line's completions, one per line.
 var shells = map[string]struct{ program, script string }{
 	"bash": {"bash", `source <(tool completion bash)
 COMP_LINE=$1; read -ra COMP_WORDS <<<"$1"; [[ $1 == *' ' ]] && COMP_WORDS+=("")
@@ -90,7 +90,7 @@ func TestShells(t *testing.T) {
 				"tool nothing -":              "--debug --help",
 			} {
 				if shell.program == "bash" && strings.Contains(line, "=") {
-					line, want = strings.Replace(line, "=", " = ", 1), strings.ReplaceAll(want, "--limits=", "") // readline breaks words there
+					line, want = strings.Replace(line, "=", " = ", 1), strings.ReplaceAll(want, "--limits=", "") // readline splits words there
 				}
 				cmd := exec.CommandContext(t.Context(), path, "-c", shell.script, line)
 				if shell.program != "fish" {

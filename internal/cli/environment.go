@@ -7,8 +7,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// EmptyIsUnset unsets the empty variables GPUCLOUD_* before flags read them: kong takes an empty
-// variable for a value, but the provider and scripts take it for none.
+// EmptyIsUnset unsets empty variables GPUCLOUD_* before flags read them. kong would use an empty
+// variable as a value, but the provider and scripts treat it as unset.
 func EmptyIsUnset() kong.Option {
 	return kong.WithBeforeReset(func() error {
 		for _, variable := range os.Environ() {

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// IsTerminal reports whether somebody looks at a file.
+// IsTerminal reports whether a file is a terminal, outside of CI.
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("CI") == ""
 }
 
-// Colours reports whether an output supports colours, and its reader wants them
-// (NO_COLOR is empty).
+// Colours reports whether an output is a terminal with colours and NO_COLOR is empty.
 func Colours(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && IsTerminal(f) && os.Getenv("NO_COLOR") == "" && !dumb()
 }
 
-// dumb terminals understand no escape sequences.
+// dumb reports whether the terminal doesn't support escape sequences.
 func dumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// redrawInterval is the least time between two texts of a line.
+// redrawInterval is the shortest time between two texts of a line.
 const redrawInterval = 50 * time.Millisecond
 
-// Progress is a line of a terminal whose text changes. Elsewhere it prints nothing.
+// Progress is a line of a terminal whose text changes. If the output isn't a terminal, it prints
+// nothing.
 type Progress struct {
-	out io.Writer // nil: nobody looks
+	out io.Writer // nil: not a terminal
 
 	mu        sync.Mutex
 	lastDrawn time.Time
 	hasLine   bool
 }
 
-// NewProgress prepares the line.
+// NewProgress returns an empty line.
 func NewProgress(out *os.File) *Progress {
 	if !IsTerminal(out) || dumb() {
 		return &Progress{}
@@ -44,11 +44,11 @@ func NewProgress(out *os.File) *Progress {
 	return &Progress{out: out}
 }
 
-// Visible reports whether somebody looks.
+// Visible reports whether the output is a terminal.
 func (p *Progress) Visible() bool { return p.out != nil }
 
-// widest is as much as fits a line of a narrow terminal.
-const widest = 78
+// maxWidth is the number of characters that fit into a line of a narrow terminal.
+const maxWidth = 78
 
 // Show replaces the text, which has no line breaks.
 func (p *Progress) Show(format string, args ...any) {
@@ -59,8 +59,8 @@ func (p *Progress) Show(format string, args ...any) {
 	}
 	p.lastDrawn, p.hasLine = time.Now(), true
 	text := []rune(fmt.Sprintf(format, args...))
-	if len(text) > widest {
-		text = append(text[:widest-1], '…')
+	if len(text) > maxWidth {
+		text = append(text[:maxWidth-1], '…')
 	}
 	fmt.Fprintf(p.out, "\r\x1b[K%s", string(text))
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Attributes are those of a state. Its functions are lenient: what is absent, null or of
-// another type is nothing.
+// Attributes are the attributes of a state. The methods return the zero value for an attribute
+// that is absent, null or of another type.
 type Attributes map[string]any
 
 func decode(text []byte) (a Attributes, err error) {
@@ -21,24 +21,24 @@ func decode(text []byte) (a Attributes, err error) {
 		return nil, errors.New("null")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more behind it")
+		return nil, errors.New("more after its end")
 	}
 	return a, nil
 }
 
-// Text is a string.
+// Text returns a string.
 func (a Attributes) Text(name string) string {
 	s, _ := a[name].(string)
 	return s
 }
 
-// True tells whether an attribute is true.
+// True reports whether an attribute is true.
 func (a Attributes) True(name string) bool {
 	b, _ := a[name].(bool)
 	return b
 }
 
-// Int is a whole number, also one that is written with a fraction of 0.
+// Int returns a whole number. 5.0 is one, too.
 func (a Attributes) Int(name string) (whole int64, ok bool) {
 	n, ok := a[name].(json.Number)
 	if !ok {
@@ -49,7 +49,7 @@ func (a Attributes) Int(name string) (whole int64, ok bool) {
 	return whole, err == nil && float64(whole) == f
 }
 
-// Texts are the strings of a list or set.
+// Texts returns the strings of a list or set.
 func (a Attributes) Texts(name string) (out []string) {
 	list, _ := a[name].([]any)
 	for _, e := range list {
@@ -60,7 +60,7 @@ func (a Attributes) Texts(name string) (out []string) {
 	return out
 }
 
-// Map is a map of strings.
+// Map returns a map of strings.
 func (a Attributes) Map(name string) map[string]string {
 	members, _ := a[name].(map[string]any)
 	out := map[string]string{}
@@ -72,13 +72,13 @@ func (a Attributes) Map(name string) map[string]string {
 	return out
 }
 
-// Object is a nested object; nil where there is none.
+// Object returns a nested object, or nil.
 func (a Attributes) Object(name string) Attributes {
 	members, _ := a[name].(map[string]any)
 	return members
 }
 
-// Objects are the objects of a list.
+// Objects returns the objects of a list.
 func (a Attributes) Objects(name string) (out []Attributes) {
 	list, _ := a[name].([]any)
 	for _, e := range list {

@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 )
 
-// instance is a managed object of a state that Terraform or OpenTofu printed.
+// instance is a managed object of a state.
 type instance struct {
 	module   string // address with keys: module.a["x"].module.b; "" is the root
 	typeName string
@@ -22,11 +22,11 @@ type instance struct {
 	provider string
 	values   Attributes
 	tainted  bool
-	deposed  bool // what a failed create_before_destroy left
+	deposed  bool // left by a failed create_before_destroy
 }
 
-// readDocument reads what `terraform show -json` or `terraform state pull` printed. The
-// second needs no provider that can be started.
+// readDocument reads the output of `terraform show -json` or `terraform state pull`. The second
+// command works without the provider's program.
 func readDocument(text []byte) ([]instance, error) {
 	var document struct {
 		Values *struct {
@@ -65,7 +65,8 @@ func readDocument(text []byte) ([]instance, error) {
 	return instances, nil
 }
 
-// validAddress is what these programs print, and can't end a block.
+// validAddress matches the addresses that these commands print. Such an address can't end a block
+// early.
 var validAddress = regexp.MustCompile(`^(module\.` + identifier + `(` + key + `)?\.)*` + identifier + `\.` + identifier + `(` + key + `)?$`)
 
 const (
@@ -73,10 +74,10 @@ const (
 	key        = `\[(?:\d+|"(?:[^"\\\x00-\x1f]|\\.)*")\]`
 )
 
-// readable returns an error of the decoder in words for people.
+// readable rewrites an error of the JSON decoder for users.
 func readable(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("nothing, or only a part of it")
+		return errors.New("nothing, or an incomplete document")
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		at := ""
@@ -106,7 +107,7 @@ func utf8Text(text []byte) []byte {
 	return []byte(strings.TrimPrefix(string(utf16.Decode(units)), "\ufeff"))
 }
 
-// shownModule is a module as `show -json` prints it.
+// shownModule is a module in the output of `show -json`.
 type shownModule struct {
 	Address   string
 	Resources []struct {
@@ -132,10 +133,10 @@ func (m shownModule) instances(module string) (out []instance) {
 	return out
 }
 
-// pulledResources are those of a resource block, as a state file has them.
+// pulledResources are the objects of a resource block in a state file.
 type pulledResources struct {
 	Module, Mode, Type, Name string
-	Provider                 string // provider["registry.terraform.io/acme/cloud"], behind a module's address
+	Provider                 string // provider["registry.terraform.io/acme/cloud"], after a module's address
 	Instances                []struct {
 		Key        any `json:"index_key"`
 		Deposed    string
@@ -159,7 +160,7 @@ func pulled(resources []pulledResources) (out []instance) {
 	return out
 }
 
-// address is that of the object.
+// address returns the address of the object.
 func (i instance) address(typeName string) string {
 	switch key := i.key.(type) {
 	case json.Number:
@@ -170,7 +171,7 @@ func (i instance) address(typeName string) string {
 	return i.path(typeName)
 }
 
-// path is that of the resource in an instance of its module: what one moved block moves.
+// path returns the address of the object's resource, which one moved block moves.
 func (i instance) path(typeName string) string {
 	if i.module == "" {
 		return typeName + "." + i.name
@@ -182,7 +183,7 @@ var keys = regexp.MustCompile(key)
 
 func withoutKeys(address string) string { return keys.ReplaceAllString(address, "") }
 
-// quoted is a string of the configuration language.
+// quoted returns a string literal of the configuration language.
 func quoted(s string) string {
 	var out strings.Builder
 	for n, r := range s {

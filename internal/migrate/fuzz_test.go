@@ -12,8 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever is printed, it is refused, or the blocks are valid and nothing but blocks of a
-// migration.
+// Any input is rejected or converted to valid moved, import and removed blocks.
 func FuzzBlocks(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, document string, imports bool) {
 		written, err := migrate.Blocks([]byte(document), imports)
@@ -22,7 +21,7 @@ func FuzzBlocks(f *testing.F) {
 		}
 		for _, b := range parse(t, written) {
 			if b.Type != "moved" && b.Type != "import" && b.Type != "removed" || len(b.Labels) > 0 {
-				t.Errorf("a block %s %q is written:\n%s", b.Type, b.Labels, written)
+				t.Errorf("unexpected block %s %q:\n%s", b.Type, b.Labels, written)
 			}
 		}
 	},
@@ -32,7 +31,7 @@ func FuzzBlocks(f *testing.F) {
 	)
 }
 
-// A name and a key of any form are those of the block that is written.
+// The import block contains any name and key unchanged.
 func FuzzNames(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, name, key string) {
 		if name == "" {
@@ -49,7 +48,7 @@ func FuzzNames(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var read struct{ Name, Key string } // as JSON can hold them
+		var read struct{ Name, Key string } // after a round trip through JSON
 		text, _ := json.Marshal(map[string]string{"Name": name, "Key": key})
 		if err := json.Unmarshal(text, &read); err != nil {
 			t.Fatal(err)

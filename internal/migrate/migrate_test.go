@@ -17,10 +17,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-var update = flag.Bool("update", false, "write the expected blocks anew")
+var update = flag.Bool("update", false, "overwrite the expected blocks")
 
-// The recorded states of each source get the blocks beside them, as Terraform would format
-// them.
+// The recorded states of each source are converted to the blocks in the files beside them, which
+// terraform fmt leaves unchanged.
 func TestBlocks(t *testing.T) {
 	states, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(states) < 5 {
@@ -46,7 +46,7 @@ func TestBlocks(t *testing.T) {
 				t.Errorf("%s %v: got\n%s\nexpected %s: %v", file, args, out.String(), golden, err)
 			}
 			if strings.Contains(out.String(), "hunter2") {
-				t.Errorf("%s %v: a password is written", file, args)
+				t.Errorf("%s %v: the blocks contain a password", file, args)
 			}
 		}
 	}
@@ -61,8 +61,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// What `state pull` prints says the same as what `show -json` does; data sources are
-// left out, and deposed objects are reported.
+// A pulled state gets the same blocks as a shown one. Data sources are ignored; deposed objects
+// are reported.
 func TestStateFile(t *testing.T) {
 	const state = `{"version": 4, "terraform_version": "1.9.8", "resources": [
   {"module": "module.a[\"x.y[0]\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "module.a.provider[\"registry.terraform.io/runpod/runpod\"].eu", "instances": [
@@ -99,8 +99,8 @@ import {
 
 func TestInvalidInput(t *testing.T) {
 	for input, says := range map[string]string{
-		"":                                     "got nothing, or only a part of it",
-		`{"values":`:                           "got nothing, or only a part of it",
+		"":                                     "got nothing, or an incomplete document",
+		`{"values":`:                           "got nothing, or an incomplete document",
 		"[]":                                   "the array is unexpected",
 		`{"version":"four"}`:                   "the string in version is unexpected",
 		`{"version":4} {"version":4}`:          "got more after its end",
@@ -128,7 +128,7 @@ func TestInvalidInput(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if got, err := migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false); err != nil || got != "# The state has no resource that this provider could take over.\n" {
+	if got, err := migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false); err != nil || got != "# The state has no resource that this provider can take over.\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -196,9 +196,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A tainted or deposed object would be deleted by the first apply after the move, and a type
-// without a counterpart stays with its provider: in both forms of a state, the blocks say so.
-func TestWhatWouldBeLost(t *testing.T) {
+// Comments in the blocks warn of objects that the first apply would delete (tainted, deposed) and
+// of types without a counterpart.
+func TestWarnings(t *testing.T) {
 	const pulled = `{"version": 4, "resources": [
   {"mode": "managed", "type": "runpod_network_volume", "name": "v", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [
     {"index_key": "a", "status": "tainted", "attributes": {"id": "v1"}}, {"index_key": "a", "deposed": "1a2b3c4d", "attributes": {"id": "v0"}}]},
@@ -217,7 +217,7 @@ func TestWhatWouldBeLost(t *testing.T) {
 			got, err := migrate.Blocks([]byte(state), imports)
 			for _, text := range texts {
 				if err != nil || !strings.Contains(got, text) {
-					t.Errorf("%s, imports %v: %v\n%s\nwant %q in it", name, imports, err, got, text)
+					t.Errorf("%s, imports %v: %v\n%s\nexpected to contain %q", name, imports, err, got, text)
 				}
 			}
 			if strings.Contains(got, "untaint") == imports || strings.Count(got, "gpucloud_network_volume.v") != 1 {

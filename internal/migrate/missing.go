@@ -17,14 +17,14 @@ type MissingIDError struct {
 func (e *MissingIDError) Error() string {
 	what := "no id (version 1 of its provider loses the id in an update)"
 	if e.ID != "" {
-		what = fmt.Sprintf("the id %q (expected letters, digits, - and _ only)", e.ID)
+		what = fmt.Sprintf("the id %q (expected only letters, digits, - and _)", e.ID)
 	}
 	by := "its id, which the API's list shows"
 	if e.Name != "" {
-		by = fmt.Sprintf("its id or its name, %q, where only one has it", e.Name)
+		by = fmt.Sprintf("its id, or by its name %q if the name is unique", e.Name)
 	}
-	return fmt.Sprintf("The state of the %s has %s, so that it does not say which %s it stands for. Nothing was changed. "+
-		"Remove the moved block, take the old resource out of the state with `terraform state rm` (or tofu), and import the object by %s: "+
+	return fmt.Sprintf("The state of the %s has %s, so the %s can't be found. Nothing was changed. "+
+		"Remove the moved block, remove the old resource from the state with `terraform state rm` (or `tofu state rm`), and import the object by %s: "+
 		"see the import section of gpucloud_%s in the documentation.", e.Type, what, e.Kind, by, e.Kind)
 }
 

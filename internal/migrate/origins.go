@@ -1,6 +1,6 @@
-// Package migrate knows the resource types of other providers for the same API that have a
-// counterpart here: for moved blocks, and for the program that writes those blocks. It uses
-// facts from their schemas, not their code.
+// Package migrate migrates states of other providers for the same API: it moves their state to
+// the corresponding resource types, and writes moved and import blocks. It uses facts from their
+// schemas, not their code.
 package migrate
 
 import (
@@ -26,8 +26,8 @@ type Origin struct {
 	Type     string
 	Kind     string // in this provider, without its prefix
 	Source   Source
-	Has      string // attribute that distinguishes its states, null or not; "" if the type is enough
-	Single   string // id of the only object of an account
+	Has      string // attribute that only this source's states have, even if null; "" if the type is unique
+	Single   string // id of the object if an account has exactly one; else ""
 }
 
 // Fork of the official 1.x, with its types and attributes.
@@ -84,7 +84,7 @@ func read(kind, provider, typeName string, text []byte) (*State, error) {
 	return newState(provider, typeName, attributes)
 }
 
-// newState determines the origin of a state. It returns nil if there is none.
+// newState determines the origin of a state. It returns nil if the type has no counterpart.
 func newState(provider, typeName string, attributes Attributes) (*State, error) {
 	for _, o := range Origins {
 		if _, has := attributes[o.Has]; !o.is(provider, typeName) || o.Has != "" && !has {

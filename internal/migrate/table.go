@@ -13,7 +13,7 @@ import (
 // state.
 type Table[M any] map[Source]func(ctx context.Context, from *State, m *M) error
 
-// Move makes the model of a moved block's source. It returns nil after an error, and for a type
+// Move returns the model of a moved block's source. It returns nil after an error, and for a type
 // without a counterpart, which the framework rejects.
 func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateRequest, resp *resource.MoveStateResponse) *M {
 	from, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
@@ -24,8 +24,8 @@ func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateR
 	if err == nil {
 		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root("id"), from.ID)...)
 		resp.Diagnostics.Append(resp.TargetState.Get(ctx, m)...)
-		if take := t[from.Source]; take != nil {
-			err = take(ctx, from, m)
+		if fill := t[from.Source]; fill != nil {
+			err = fill(ctx, from, m)
 		}
 	}
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 // Usage is printed after invalid arguments.
 const Usage = `Usage: terraform show -json | terraform-provider-gpucloud migrate [-import] > migrate.tf
 
-Writes a moved block for each resource of another provider that has a counterpart in this
-one, and an import block where a moved block can't do. Reads what "terraform show -json" or
-"terraform state pull" prints. Nothing is sent, and no secret is written.
+Reads the output of "terraform show -json" or "terraform state pull". Writes a moved block for
+each resource of another provider that has a counterpart in this one, or an import block if a
+moved block isn't possible. Sends nothing and writes no secret.
 
-  -import  write import and removed blocks for all, for releases before Terraform 1.8 and
+  -import  write import and removed blocks for all resources: for Terraform before 1.8, and
            for "terraform plan -generate-config-out=FILE", which writes the configuration
 
 Examples:
   terraform show -json | terraform-provider-gpucloud migrate > migrate.tf
   terraform state pull | terraform-provider-gpucloud migrate -import > migrate.tf
 
-Exit status: 0, 1 where the state can't be migrated, 2 where an argument is invalid.
+Exit status: 0 on success, 1 if the state can't be migrated, 2 if an argument is invalid.
 `
 
 // ErrUsage means that the arguments are invalid.
@@ -72,7 +72,7 @@ func Blocks(document []byte, imports bool) (string, error) {
 		w.resource(resources[path])
 	}
 	if w.text.Len() == 0 {
-		w.comment("The state has no resource that this provider could take over.")
+		w.comment("The state has no resource that this provider can take over.")
 	}
 	return strings.TrimPrefix(w.text.String(), "\n"), nil
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
-// Check fails for a command whose help has no example of it, and for an example that
-// the program refuses: a flag, value or argument that it does not have. Nor may an empty
-// variable change a flag of an example.
+// Check requires that each command's help has an example of the command, that the program
+// accepts each example, and that an empty environment variable changes no flag of an example.
 func Check(t *testing.T, newParser func() *kong.Kong) {
 	t.Helper()
 	program := newParser().Model.Name
 	t.Chdir(t.TempDir())
 	args := os.Args
-	os.Args = []string{program} // which help may name
+	os.Args = []string{program} // help texts may contain this name
 	defer func() { os.Args = args }()
 	visit(newParser().Model.Node, func(node *kong.Node) {
 		path := strings.TrimSpace(strings.TrimPrefix(node.FullPath(), program))
@@ -39,12 +38,12 @@ func Check(t *testing.T, newParser func() *kong.Kong) {
 			own = own || ctx.Command() == path || strings.HasPrefix(ctx.Command(), path+" ") || path == ""
 		}
 		if !own {
-			t.Errorf("%s --help has no example of it: %q", node.FullPath(), found)
+			t.Errorf("%s --help has no example of the command: %q", node.FullPath(), found)
 		}
 	})
 }
 
-// checkEmptyVariables fails if a flag's variable that is set but empty counts as a value.
+// checkEmptyVariables requires that an empty environment variable doesn't set its flag.
 func checkEmptyVariables(t *testing.T, want *kong.Context, parser *kong.Kong) {
 	t.Helper()
 	for _, flag := range want.Flags() {
@@ -74,10 +73,10 @@ func visit(node *kong.Node, f func(*kong.Node)) {
 	}
 }
 
-// ends are words of a shell that end a command's arguments.
-var ends = regexp.MustCompile(`^(\||\|\||&&|;|[0-9]?>>?.*|#.*)$`)
+// terminator matches words of a shell that end a command's arguments.
+var terminator = regexp.MustCompile(`^(\||\|\||&&|;|[0-9]?>>?.*|#.*)$`)
 
-// Examples returns the arguments of a program in the indented lines of a help's text.
+// Examples returns a program's arguments from each indented line of a help text that calls it.
 func Examples(program, text string) (found [][]string) {
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "  ") {
@@ -86,7 +85,7 @@ func Examples(program, text string) (found [][]string) {
 		line = regexp.MustCompile(`["<]?\$?\((`+program+` [^)]*)\)"?`).ReplaceAllString(line, " $1 ") // $(…) and <(…)
 		words, err := shellquote.Split(strings.TrimSpace(line))
 		if err != nil {
-			continue // a table, and no command
+			continue // a table
 		}
 		for len(words) > 0 && words[0] != program && strings.Contains(words[0], "=") { // variables
 			words = words[1:]
@@ -96,7 +95,7 @@ func Examples(program, text string) (found [][]string) {
 			continue
 		}
 		words = words[begins+1:]
-		if end := slices.IndexFunc(words, ends.MatchString); end >= 0 {
+		if end := slices.IndexFunc(words, terminator.MatchString); end >= 0 {
 			words = words[:end]
 		}
 		found = append(found, words)

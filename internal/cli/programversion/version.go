@@ -1,4 +1,4 @@
-// Package programversion is the text with which a program says which release it is.
+// Package programversion formats a program's version.
 package programversion
 
 import (
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// development is the version of a program that no release build has stamped.
+// development is the version of a build that isn't a release.
 const development = "dev"
 
-// Text says the version and, where the build has stamped it, the commit and the platform
-// that the program is built for: `jobrunner 1.2.3 (commit 0123abc, go1.26.0, linux/amd64)`.
+// Text returns the program's name and version. If the build has stamped a commit, it adds commit,
+// Go version and platform: `jobrunner 1.2.3 (commit 0123abc, go1.26.0, linux/amd64)`.
 func Text(program, version, commit string) string {
 	text := program + " " + version
 	if commit == "" {
@@ -20,8 +20,8 @@ func Text(program, version, commit string) string {
 	return text + " (commit " + commit + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }
 
-// Number is the stamped version, else the one that `go install module@version` was asked
-// for.
+// Number returns the stamped version, or else the version that `go install module@version`
+// installed.
 func Number(stamped string) string {
 	if stamped != development {
 		return stamped
@@ -32,8 +32,8 @@ func Number(stamped string) string {
 	return stamped
 }
 
-// installed is the release that the go command has fetched. A build from a working tree,
-// which go names after the last commit, remains a development build.
+// installed returns the release that the go command downloaded. For a build from a working tree,
+// whose version the go command derives from the last commit, it returns development.
 func installed(info *debug.BuildInfo) string {
 	release := strings.TrimPrefix(info.Main.Version, "v")
 	if info.Main.Sum == "" || release == "" {

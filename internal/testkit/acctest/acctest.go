@@ -1,7 +1,6 @@
-// Package acctest runs acceptance tests: a real Terraform, the provider served
-// to it over the plugin protocol, and a deployment. The deployment is a
-// jobrunner in this process; with TF_ACC and GPUCLOUD_BASE_URL set it is the
-// one that those variables name.
+// Package acctest runs acceptance tests: a real Terraform runs the provider over the plugin
+// protocol against a deployment. The deployment is a jobrunner in this process, or the remote
+// deployment at GPUCLOUD_BASE_URL if that variable and TF_ACC are set.
 package acctest
 
 import (
@@ -27,14 +26,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// Versions are both management APIs; most tests run on each. make test runs them on the
-// first alone.
+// Versions are the API versions that EachVersion uses: both, or only the first in make test.
 var Versions = []api.Version{api.V2, api.V1}
 
 const providerName = "gpucloud"
 
-// Main finds the Terraform that the package's tests drive, and runs them. Where a
-// Workspace has the test binary serve another provider, it is this one under that name.
+// Main runs a package's tests with the Terraform that tfcli.Default finds. If a CLI started the
+// test binary as a provider, Main serves the provider instead.
 func Main(m *testing.M) {
 	if IsProviderProcess() {
 		if err := provider.Serve("test", false); err != nil {
@@ -57,32 +55,31 @@ func Main(m *testing.M) {
 	if isSample() {
 		Versions = Versions[:1]
 	}
-	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
+	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // ignore the developer's own settings
 	code := m.Run()
 	RemoveBuilt()
 	os.Exit(code)
 }
 
-// Deployment is what a test talks to.
+// Deployment is a deployment under test.
 type Deployment struct {
 	URL    string
 	Key    string
 	Remote bool
 
-	suffix string // keeps the names of one test apart from those of others
+	suffix string // makes the names of a test's objects unique
 	writes atomic.Int64
 	mu     sync.Mutex
 	calls  map[string]int
 }
 
-// Deploy starts a jobrunner for the test, or names the remote deployment.
+// Deploy starts a jobrunner for the test, or returns the remote deployment.
 func Deploy(t *testing.T) *Deployment {
 	t.Helper()
 	return DeployWith(t, func(*jobrunner.Config) {})
 }
 
-// DeployWith is Deploy of a jobrunner with other settings, which a remote deployment
-// does not get.
+// DeployWith is Deploy with changed settings. A remote deployment keeps its own.
 func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
 	t.Helper()
 	suffix := "-" + strings.ToLower(rand.Text()[:8])
@@ -97,7 +94,7 @@ func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
 	return d
 }
 
-// count notes each request before next serves it.
+// count counts each request before next serves it.
 func (d *Deployment) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -110,12 +107,11 @@ func (d *Deployment) count(next http.Handler) http.Handler {
 	})
 }
 
-// Writes counts the requests so far that could change something. It stays 0
-// for a remote deployment.
+// Writes returns the number of requests so far other than GET, or 0 for a remote deployment.
 func (d *Deployment) Writes() int64 { return d.writes.Load() }
 
-// Calls are the requests that f causes, by method and path. There are none for a
-// remote deployment.
+// Calls returns the number of requests that f causes, by method and path. For a remote
+// deployment it is empty.
 func (d *Deployment) Calls(f func()) map[string]int {
 	d.mu.Lock()
 	clear(d.calls)
@@ -126,11 +122,10 @@ func (d *Deployment) Calls(f func()) map[string]int {
 	return maps.Clone(d.calls)
 }
 
-// Name makes a name for an object whose name must be unique in the deployment.
+// Name returns a name that is unique in the deployment.
 func (d *Deployment) Name(name string) string { return name + d.suffix }
 
-// Client speaks to the deployment beside Terraform: to look at what was made,
-// and to change it behind Terraform's back.
+// Client returns a client that reads and changes objects without Terraform.
 func (d *Deployment) Client(t *testing.T, v api.Version) *api.Client {
 	t.Helper()
 	c, err := api.New(api.Settings{BaseURL: d.URL, APIKey: d.Key, Version: v})
@@ -140,12 +135,12 @@ func (d *Deployment) Client(t *testing.T, v api.Version) *api.Client {
 	return c
 }
 
-// Block is the provider block that speaks a version to the deployment.
+// Block returns the provider block for the deployment and an API version.
 func (d *Deployment) Block(v api.Version) string {
 	return fmt.Sprintf("provider \"gpucloud\" {\n  base_url    = %q\n  api_key     = %q\n  api_version = %q\n}\n", d.URL, d.Key, string(v))
 }
 
-// Settings is the same block for the protocol driver.
+// Settings returns the same block for tfdrive.
 func (d *Deployment) Settings(v api.Version) map[string]any {
 	return map[string]any{"base_url": d.URL, "api_key": d.Key, "api_version": string(v)}
 }
@@ -161,16 +156,15 @@ func Run(t *testing.T, steps ...resource.TestStep) {
 	resource.UnitTest(t, resource.TestCase{ProtoV6ProviderFactories: Factories, Steps: steps})
 }
 
-// EachVersion runs a test on both management APIs, each on a deployment of its
-// own.
+// EachVersion runs a test with each of Versions, each with its own deployment.
 func EachVersion(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
 	t.Helper()
 	onVersions(t, Versions, test)
 }
 
-// EachVersionThroughTerraform is EachVersion of a test that calls Run. A short run has the
-// first version alone: a step through Terraform takes a thousand times as long as one over the
-// protocol driver, which has each version.
+// EachVersionThroughTerraform is EachVersion for tests that call Run. With -short, it uses only
+// the first version: a step through Terraform takes a thousand times as long as through tfdrive,
+// whose tests use each version.
 func EachVersionThroughTerraform(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
 	t.Helper()
 	versions := Versions

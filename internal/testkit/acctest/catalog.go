@@ -8,18 +8,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// DeployCatalog is Deploy of a jobrunner that offers what the text of a catalog file says.
+// DeployCatalog is Deploy with a catalog file of the given text. With a remote deployment, the
+// test is skipped.
 func DeployCatalog(t *testing.T, text string) *Deployment {
 	t.Helper()
 	file := CatalogFile(t, text)
 	d := DeployWith(t, func(c *jobrunner.Config) { c.Catalog = file })
 	if d.Remote {
-		t.Skip("the catalog is the test's own")
+		t.Skip("the test needs its own catalog")
 	}
 	return d
 }
 
-// CatalogFile writes a catalog file for the time of the test.
+// CatalogFile writes a catalog file and returns its path. It is removed after the test.
 func CatalogFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "catalog.yaml")

@@ -21,8 +21,8 @@ import (
 
 var allCLIs = sync.OnceValues(func() ([]tfcli.CLI, error) { return tfcli.All(context.Background()) })
 
-// EachCLI runs a test on every CLI of this machine, and skips each
-// release of tfcli.Releases that is absent. A short run has the first alone.
+// EachCLI runs a test with every CLI of this machine, and reports each absent release of
+// tfcli.Releases as skipped. With -short, it uses only the first CLI.
 func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
 	tfcli.SkipAgain(t)
@@ -47,8 +47,8 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 // isSample reports whether make test runs, which leaves combinations to .ci/run.
 func isSample() bool { return testing.Short() && os.Getenv("CI") == "" }
 
-// LeaveToCI skips a test of many commands of Terraform in `make test`, which has what it checks
-// in other tests, too. .ci/run and make test-all run it.
+// LeaveToCI skips a slow test in `make test`. others names the tests there that check the same.
+// .ci/run and make test-all run it.
 func LeaveToCI(t *testing.T, others string) {
 	t.Helper()
 	if isSample() {
@@ -56,22 +56,20 @@ func LeaveToCI(t *testing.T, others string) {
 	}
 }
 
-// Workspace is a folder with a configuration and a state, where a CLI
-// runs a provider as a process of its own.
+// Workspace is a folder with a configuration and a state. Its CLI runs providers as processes.
 type Workspace struct {
 	CLI tfcli.CLI
 	Dir string
 	t   testing.TB
 	env []string
 
-	bin    string   // folder of the providers' programs and the settings that name them
+	bin    string   // folder of the providers' programs and of the CLI's settings
 	served []string // as namespace/name
 }
 
-// builtProvider is the folder of the provider program, built once for the tests of a
-// package; RemoveBuilt removes it. It is built as for a release: the test binary itself, with
-// the race detector, needs three times the processor time for each command. What runs in
-// parallel in the provider has the race detector in Run and in the protocol driver.
+// builtProvider returns the folder of the provider program, which is built once per package.
+// RemoveBuilt removes it. The program has no race detector, with which each command would need
+// three times the processor time; tests with Run and tfdrive have it.
 var builtProvider = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "provider"); err != nil {
 		return "", err
@@ -82,7 +80,7 @@ var builtProvider = sync.OnceValues(func() (dir string, err error) {
 
 var providerBuilt atomic.Bool // builtProvider has a folder
 
-// RemoveBuilt removes the provider that workspaces use, at the end of a package's tests.
+// RemoveBuilt removes the provider program of the workspaces, after a package's tests.
 func RemoveBuilt() {
 	if providerBuilt.Load() {
 		if dir, _ := builtProvider(); dir != "" {
@@ -91,16 +89,15 @@ func RemoveBuilt() {
 	}
 }
 
-// Workspace makes an empty folder. The provider is that of this tree, and its
-// settings come from the environment.
+// Workspace creates an empty folder for this provider, whose settings come from the environment.
 func (d *Deployment) Workspace(t testing.TB, cli tfcli.CLI, v api.Version) *Workspace {
 	t.Helper()
 	return NewWorkspace(t, cli, providerName,
 		"GPUCLOUD_BASE_URL="+d.URL, "GPUCLOUD_API_KEY="+d.Key, "GPUCLOUD_API_VERSION="+string(v))
 }
 
-// NewWorkspace makes an empty folder for gpucloud/NAME: the provider of this tree, or
-// another one, which the test binary serves where IsProviderProcess.
+// NewWorkspace creates an empty folder for the provider gpucloud/NAME: this provider, or another
+// one that the test binary serves if IsProviderProcess.
 func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Workspace {
 	t.Helper()
 	w := &Workspace{CLI: cli, Dir: t.TempDir(), t: t, bin: t.TempDir()}
@@ -116,8 +113,8 @@ func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Work
 	return w
 }
 
-// program is the file that serves a provider: the provider of this tree, or the test
-// binary, which finds the name of another in its own.
+// program returns the path of a provider's program. Providers other than gpucloud/gpucloud are
+// served by the test binary.
 func program(source string) (string, error) {
 	if source != "gpucloud/"+providerName {
 		return os.Executable()
@@ -126,7 +123,7 @@ func program(source string) (string, error) {
 	return filepath.Join(dir, providerFile(providerName)), err
 }
 
-// Serve adds a provider.
+// Serve adds a provider to the workspace.
 func (w *Workspace) Serve(source string) {
 	w.t.Helper()
 	served, err := program(source)
@@ -151,7 +148,7 @@ func (w *Workspace) Serve(source string) {
 	w.Write("providers.tf", "terraform {\n  required_providers {\n"+required.String()+"  }\n}\n")
 }
 
-// Address is a provider's in a state.
+// Address returns the address of a provider in a state.
 func (w *Workspace) Address(source string) string {
 	host := "registry.terraform.io"
 	if w.CLI.Name == tfcli.OpenTofu {
@@ -160,7 +157,7 @@ func (w *Workspace) Address(source string) string {
 	return fmt.Sprintf("provider[%q]", host+"/"+source)
 }
 
-// At is the same folder with other variables of the environment.
+// At returns the same workspace with additional environment variables.
 func (w *Workspace) At(env ...string) *Workspace {
 	other := *w
 	other.env = append(slices.Clone(w.env), env...)
@@ -178,7 +175,7 @@ func (w *Workspace) Write(name, text string) {
 	}
 }
 
-// Run returns all that the command printed.
+// Run runs a command of the CLI and returns its output.
 func (w *Workspace) Run(args ...string) (string, error) {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), w.CLI.Path, append(args, "-no-color")...)
@@ -187,7 +184,7 @@ func (w *Workspace) Run(args ...string) (string, error) {
 	return string(out), err
 }
 
-// MustRun is Run of a command that has to succeed.
+// MustRun is Run for a command that must succeed.
 func (w *Workspace) MustRun(args ...string) string {
 	w.t.Helper()
 	out, err := w.Run(args...)
@@ -197,7 +194,7 @@ func (w *Workspace) MustRun(args ...string) string {
 	return out
 }
 
-// Shell runs a line of a shell, whose terraform is the workspace's CLI.
+// Shell runs a shell command. terraform is the workspace's CLI there.
 func (w *Workspace) Shell(line string) (string, error) {
 	w.t.Helper()
 	if err := os.Symlink(w.CLI.Path, filepath.Join(w.bin, "terraform")); err != nil && !os.IsExist(err) {
@@ -209,8 +206,7 @@ func (w *Workspace) Shell(line string) (string, error) {
 	return string(out), err
 }
 
-// IsProviderProcess says whether a CLI started this test binary as
-// the provider of a Workspace.
+// IsProviderProcess reports whether a CLI started this test binary as a provider.
 func IsProviderProcess() bool { return os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "" }
 
 func providerFile(name string) string {

@@ -16,7 +16,7 @@ read -r _
 docker -H "unix://$PWD/socket" network prune --force >/dev/null 2>&1
 kill $!
 wait
-umount "$PWD/exec/netns/default" # which the daemon leaves
+umount "$PWD/exec/netns/default" # left by the daemon
 rm -rf --one-file-system "$PWD"`
 
 func startDocker() (*Engine, error) {

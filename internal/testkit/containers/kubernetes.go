@@ -176,7 +176,7 @@ func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[st
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := io.ReadAll(io.MultiReader(own))
+	text, err := io.ReadAll(own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func (k *Kubernetes) Get(t testing.TB, path string, into any) {
 	}
 }
 
-// MakePod makes a Pod that never runs, for others to belong to.
+// MakePod creates a Pod that never runs, as an owner of other objects.
 func (k *Kubernetes) MakePod(t testing.TB, name string) {
 	t.Helper()
 	body := `{"metadata": {"name": "` + name + `"}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "localhost/pause:1"}]}}`
@@ -316,7 +316,7 @@ func (k *Kubernetes) NewGateway(t testing.TB) *Gateway {
 	return g
 }
 
-// Forward forwards what comes from now on to an address.
+// Forward sets the address that new connections are forwarded to.
 func (g *Gateway) Forward(address string) { g.target.Store(&address) }
 
 func forward(from net.Conn, target string) {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// podmanScript is the CLI. It runs where only version 1 of control
-// groups is seen, if the machine mixes both, which crun does not understand.
+// podmanScript is the CLI. If the machine mixes both versions of control groups, which crun
+// doesn't support, it hides version 2.
 const podmanScript = `#!/bin/sh
 export CONTAINERS_STORAGE_CONF=%[1]s/storage.conf CONTAINERS_CONF=%[1]s/containers.conf CONTAINERS_REGISTRIES_CONF=%[1]s/registries.conf
 exec unshare --mount sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh %[2]s --tmpdir %[1]s/tmp "$@"
@@ -49,7 +49,7 @@ func startPodman() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	private, err := registry() // whose address is in a file
+	private, err := registry() // its address goes into registries.conf
 	location := ""
 	if err == nil {
 		location = fmt.Sprintf(insecureRegistry, private.Address)

@@ -1,10 +1,8 @@
 package containers
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,9 +49,11 @@ func startRegistry() (*Registry, error) {
 		return nil, err
 	}
 	r := &Registry{}
-	if r.Address, err = freeAddress(); err != nil {
+	ports, err := freePorts(1)
+	if err != nil {
 		return nil, err
 	}
+	r.Address = "127.0.0.1:" + ports[0]
 	if err := writeFile(dir, "htpasswd", Username+":"+passwordHash+"\n", 0o600); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func startRegistry() (*Registry, error) {
 		return nil, err
 	}
 	err = await(func() error {
-		answer, err := http.Get("http://" + r.Address + "/v2/") //nolint:noctx // one that hangs would be a failure of the machine
+		answer, err := http.Get("http://" + r.Address + "/v2/") //nolint:noctx // on loopback
 		if err != nil {
 			return err
 		}
@@ -74,15 +74,6 @@ func startRegistry() (*Registry, error) {
 		return nil, fmt.Errorf("docker-registry: %w", err)
 	}
 	return r, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
 }
 
 // Push stores an image of the engine in the registry and returns its name there. The engine has

@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string) error {
 	case "cli":
 		return printPath(ctx, args[1])
 	case "kubernetes":
-		fmt.Println("Building what is absent of Kubernetes, some minutes ...")
+		fmt.Println("Building missing programs of Kubernetes, some minutes ...")
 		folder, err := containers.BuildKubernetes(ctx)
 		if err == nil {
 			fmt.Println("Kubernetes is present:", folder)

@@ -10,10 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// faulty has the targets below fail, in a process of their own.
+// faulty is the variable that makes FuzzFaulty fail in a child process.
 const faulty = "GPUCLOUD_TEST_FAULTY_PROPERTY"
 
-// A property that fails for what no seed is, but a variation of one.
+// FuzzFaulty fails for variations of its seeds, but not for the seeds.
 func FuzzFaulty(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text string, n int) {
 		switch os.Getenv(faulty) {
@@ -33,8 +33,7 @@ func FuzzFaulty(f *testing.F) {
 
 var kept []byte
 
-// The variations are enough to find a fault, and the report has the input that
-// is to be kept.
+// The variations suffice to find a fault, and the report contains the input as a file.
 func TestFaultsAreFound(t *testing.T) {
 	for fault, says := range map[string]string{
 		"fails": "it is too long", "panics": "index out of range", "allocates": "134", "": "ok",
@@ -54,21 +53,21 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// The same name has the same variations, and they are of many kinds.
-func TestVariationsAreTheSame(t *testing.T) {
+// A name always gets the same variations, and they differ from each other.
+func TestVariationsAreReproducible(t *testing.T) {
 	seeds := []fuzz.Seed{{"one", []byte("two"), true, 3, uint8(4)}, {"", []byte{}, false, 0, uint8(0)}}
 	first := fuzz.Vary("a", seeds, 500)
 	if !reflect.DeepEqual(first, fuzz.Vary("a", seeds, 500)) {
 		t.Error("they differ from run to run")
 	}
 	if reflect.DeepEqual(first, fuzz.Vary("b", seeds, 500)) {
-		t.Error("another target has the same ones")
+		t.Error("another name gets the same variations")
 	}
 	texts := map[string]bool{}
 	for _, s := range first {
 		texts[s[0].(string)] = true
 	}
 	if len(texts) < 50 {
-		t.Errorf("%d texts", len(texts))
+		t.Errorf("%d different texts, expected at least 50", len(texts))
 	}
 }

@@ -150,7 +150,6 @@ func Tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		// Why it failed comes last.
 		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 		return out, fmt.Errorf("go %s: %w: %s", args[0], err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	}

@@ -1,6 +1,7 @@
 package tfcli_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -27,15 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What Has says of each CLI on this machine is so: the feature works
-// exactly where it says yes.
+// A feature works with a CLI of this machine if and only if Has reports it.
 func TestFeatures(t *testing.T) {
 	const thing = "resource \"probe_thing\" \"one\" {}\n"
 	for _, c := range []struct {
 		feature tfcli.Feature
-		before  string // applied first
+		before  string // configuration that is applied first
 		config  string
-		file    string // of config; main.tf when left out
+		file    string // name of config's file; "" for main.tf
 		args    []string
 		want    string // in the output
 	}{
@@ -78,15 +78,11 @@ func TestFeatures(t *testing.T) {
 					w.Write("main.tf", c.before)
 					w.MustRun("apply", "-auto-approve")
 				}
-				file := c.file
-				if file == "" {
-					file = "main.tf"
-				}
-				w.Write(file, c.config)
+				w.Write(cmp.Or(c.file, "main.tf"), c.config)
 				out, err := w.Run(c.args...)
 				works := err == nil && strings.Contains(out, c.want)
 				if works != cli.Has(c.feature) {
-					t.Errorf("%s works: %t, and Has says %t: %v\n%s", c.feature, works, cli.Has(c.feature), err, out)
+					t.Errorf("%s works: %t, but Has reports %t: %v\n%s", c.feature, works, cli.Has(c.feature), err, out)
 				}
 			})
 		})

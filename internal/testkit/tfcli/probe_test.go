@@ -21,8 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// probe is a provider without a service, that has one of everything that the
-// plugin protocol knows.
+// probe is a provider without a service. It has one thing of each kind in the plugin protocol.
 type probe struct{}
 
 func (probe) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -139,7 +138,6 @@ func (ping) Invoke(_ context.Context, _ action.InvokeRequest, resp *action.Invok
 	resp.SendProgress(action.InvokeProgressEvent{Message: "ping answered"})
 }
 
-// answer is a function.
 type answer struct{}
 
 func (answer) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {

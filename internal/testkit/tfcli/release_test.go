@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"github.com/hashicorp/go-version"
 )
 
-// tool is a module as Terraform's is: it requires a nested module that a
-// replace directive names, and that its archive lacks.
+// tool is a module like Terraform's: it replaces a required module by a folder that its archive
+// lacks.
 var tool = map[string]string{
 	"go.mod": `module example.com/tool
 
@@ -55,8 +56,7 @@ func String() string {
 `,
 }
 
-// publish offers a module to the go command from a folder, and gives it empty
-// caches.
+// publish serves a module to the go command from a folder, and gives the command empty caches.
 func publish(t *testing.T, files map[string]string) Release {
 	t.Helper()
 	proxy := t.TempDir()
@@ -104,15 +104,15 @@ func publish(t *testing.T, files map[string]string) Release {
 	t.Setenv("GOMODCACHE", filepath.Join(cache, "mod"))
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
 	t.Setenv("GONOSUMDB", "example.com")
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData", "XDG_CONFIG_HOME", "AppData"} { // os.UserCacheDir and UserConfigDir ask for one of them
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData", "XDG_CONFIG_HOME", "AppData"} { // os.UserCacheDir and UserConfigDir read one of them
 		t.Setenv(name, cache)
 	}
 	quiet(t)
 	return Release{Name: "terraform", Version: "1.2.3", module: "example.com/tool", main: "."}
 }
 
-// quiet keeps go from starting a program of its own that outlives it, to count its
-// use in the user's folder: a test could not remove that folder.
+// quiet disables the go command's telemetry, whose background process would outlive the test and
+// write to its folder, so that the test couldn't remove it.
 func quiet(t *testing.T) {
 	t.Helper()
 	dir, err := os.UserConfigDir()
@@ -128,7 +128,7 @@ func quiet(t *testing.T) {
 	}
 }
 
-// leftovers are the files beside the program.
+// leftovers returns the files beside the program.
 func leftovers(t *testing.T, r Release) (left []string) {
 	t.Helper()
 	path, err := r.Path()
@@ -153,7 +153,7 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A build that was killed left this.
+	// This is left of a killed build.
 	stale := filepath.Join(filepath.Dir(path), workPrefix+"stale")
 	if err := os.MkdirAll(stale, 0o755); err != nil {
 		t.Fatal(err)
@@ -231,14 +231,8 @@ func TestMissing(t *testing.T) {
 		{[]CLI{cli("tofu", "1.15.0")}, []Release{terraform}},
 	} {
 		got := Missing(c.present)
-		if len(got) != len(c.want) {
-			t.Errorf("with %v, %v are missing, not %v", c.present, got, c.want)
-			continue
-		}
-		for i := range got {
-			if got[i] != c.want[i] {
-				t.Errorf("with %v, %v are missing, not %v", c.present, got, c.want)
-			}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("with %v, %v are missing, expected %v", c.present, got, c.want)
 		}
 	}
 }

@@ -25,8 +25,8 @@ const (
 	OpenTofu  = "tofu"
 )
 
-// wanted are the releases to download if the machine has none.
-const wanted = ">= 1.11.0, < 2.0.0"
+// downloadable limits the releases that are downloaded if the machine has none.
+const downloadable = ">= 1.11.0, < 2.0.0"
 
 // Find returns the path of terraform or tofu: from TF_ACC_TERRAFORM_PATH, else from PATH, else
 // built by `make clis`, else downloaded into the user's cache.
@@ -157,7 +157,7 @@ func fetch(ctx context.Context, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	constraints, err := version.NewConstraint(wanted)
+	constraints, err := version.NewConstraint(downloadable)
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -92,19 +93,9 @@ func plain(v tftypes.Value) any {
 		out = append(out, plain(e))
 	}
 	if v.Type().Is(tftypes.Set{}) {
-		slices.SortFunc(out, func(a, b any) int { return compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		slices.SortFunc(out, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	}
 	return out
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // propose merges configuration and prior state as Terraform does: a computed value that isn't
