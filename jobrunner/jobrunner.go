@@ -47,6 +47,9 @@ const MaxStateMemory = sqldb.MaxMemory
 type Config struct {
 	// DataDir is the folder of the state. If it is empty, the state is in memory until Close.
 	DataDir string
+	// NoSync acknowledges commits before they are flushed to disk. They survive a crash of
+	// the process, but not of the machine.
+	NoSync bool
 	// Engine is the URL of a PostgreSQL database for the state instead of the data folder.
 	// Several deployments may share it. The database imports the folder's added keys.
 	Engine string
@@ -157,7 +160,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		return nil, err
 	}
 	j := &Jobrunner{clock: new(clock.Clock), log: c.Logger, gpus: gpu.NewAllocator(c.GPUs)}
-	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine, Connections: c.EngineConnections, Memory: c.StateMemory, Logger: c.Logger}
+	stored := sqldb.Config{Dir: c.DataDir, NoSync: c.NoSync, URL: c.Engine, Connections: c.EngineConnections, Memory: c.StateMemory, Logger: c.Logger}
 	if c.AdminClock {
 		stored.Watch = j.clock.Work
 	}

@@ -289,6 +289,8 @@ func TestRefusals(t *testing.T) {
 		"reading --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(home, "none")},
 		"invalid --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(emptyKey(t), "api-key")},
 		"invalid --engine-connections":                {"--listen=127.0.0.1:0", "--engine-connections=2"},
+		"--ephemeral and --fsync=normal exclude":      {"--listen=127.0.0.1:0", "--ephemeral", "--fsync=normal"},
+		"--fsync must be one of":                      {"--fsync=off"},
 		"invalid --node-url":                          {"--listen=127.0.0.1:0", "--node-url=10.0.0.5:8420"},
 		"for tests on this machine":                   {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
 		"unknown flag --port":                         {"--port=1"},
@@ -327,8 +329,12 @@ func sample(n int) int {
 // After a kill -9 at a random moment under load, all acknowledged objects and jobs exist, and each
 // job completes.
 func TestSurvivesKills(t *testing.T) {
-	t.Parallel()
-	survives(t, sample(100), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"))
+	for _, fsync := range []string{"full", "normal"} {
+		t.Run(fsync, func(t *testing.T) {
+			t.Parallel()
+			survives(t, sample(50), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--fsync="+fsync)
+		})
+	}
 }
 
 // On PostgreSQL, running jobs wait until the dead process is noticed.
@@ -337,10 +343,10 @@ func TestSurvivesKillsOnPostgres(t *testing.T) {
 	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }
 
-func survives(t *testing.T, kills int, env []string) {
+func survives(t *testing.T, kills int, env []string, args ...string) {
 	t.Helper()
-	data := "--data=" + t.TempDir()
-	p := serve(t, env, data, "--limits=off")
+	args = append(args, "--data="+t.TempDir(), "--limits=off")
+	p := serve(t, env, args...)
 	endpoint, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "killed", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
 		Workers: api.Workers{Max: 8}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
@@ -353,7 +359,7 @@ func survives(t *testing.T, kills int, env []string) {
 		jobs := map[string]string{}
 		load(t, p, endpoint.ID, volumes, jobs)
 		maps.Copy(all, jobs)
-		p = serve(t, env, data, "--limits=off")
+		p = serve(t, env, args...)
 		c := p.client("k")
 		expectVolumes(t, c, volumes)
 		for id, output := range jobs {

@@ -27,6 +27,7 @@ type serve struct {
 	engineFlags       `embed:""`
 	EngineConnections int      `default:"24" help:"With --engine: maximum number of database connections, not counting one for notifications; at least 3."`
 	NodeURL           string   `name:"node-url" placeholder:"URL" env:"GPUCLOUD_NODE_URL" help:"With --engine: address at which the other jobrunners reach this one. Default: its listen address."`
+	Fsync             string   `default:"full" enum:"full,normal" help:"When a commit is flushed to disk: before it is acknowledged (full), or at the next checkpoint (normal), which is faster, survives kill -9, and may lose the latest commits when the machine loses power. With --engine, normal accepts a server with fsync or synchronous_commit off (full, normal)."`
 	Ephemeral         bool     `help:"Keep the state in memory. It is lost when the process ends."`
 	APIKeyFile        string   `name:"api-key-file" placeholder:"FILE" env:"GPUCLOUD_API_KEY_FILE" help:"File with the deployment's API key. Default: GPUCLOUD_API_KEY, or api-key in the data folder, which the first start creates."`
 	Keys              string   `placeholder:"DIR" help:"Folder of further keys, which 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine they are moved to the database."`
@@ -78,6 +79,9 @@ func (s *serve) Run() (err error) {
 	if s.Ephemeral && engine != "" {
 		return errors.New("--ephemeral and --engine exclude each other: choose one")
 	}
+	if s.Ephemeral && s.Fsync == "normal" {
+		return errors.New("--ephemeral and --fsync=normal exclude each other: a state in memory isn't flushed")
+	}
 	if err := s.checkNode(); err != nil {
 		return err
 	}
@@ -125,7 +129,7 @@ func (s *serve) Run() (err error) {
 	}
 	listener := httplimit.Listen(tcp, connections)
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKey: s.SecretsKeyFile, Logger: log, GPUs: inventory,
+		DataDir: dir, NoSync: s.Fsync == "normal", Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, SecretKey: s.SecretsKeyFile, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,

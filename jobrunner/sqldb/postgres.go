@@ -134,7 +134,7 @@ func (p *postgres) check(ctx context.Context, noSync bool) error {
 			return err
 		}
 		if value == "off" && !noSync {
-			return fmt.Errorf("%s is off, so that the server would lose jobs which it has acknowledged: turn it on there", setting)
+			return fmt.Errorf("%s is off, so the server may lose acknowledged jobs: turn it on there, or accept this with --fsync=normal", setting)
 		}
 	}
 	return nil
