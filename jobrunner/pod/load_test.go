@@ -17,12 +17,17 @@ import (
 // deleted pod and the network of a deleted cluster.
 type slowEngine struct {
 	run.PodPrograms
+	t       *testing.T
 	answer  chan struct{}
 	removed chan string
 }
 
 func (e *slowEngine) Orphans(context.Context, string) []run.Orphan {
-	<-e.answer
+	select {
+	case <-e.answer:
+	case <-time.After(10 * time.Second):
+		e.t.Error("the start waits for the container engine")
+	}
 	return []run.Orphan{{Pod: "deleted", Remove: func() { e.removed <- "container" }}}
 }
 
@@ -46,7 +51,7 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := &slowEngine{answer: make(chan struct{}), removed: make(chan string, 3)}
+	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
 	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.None()), Folder: t.TempDir(),
 		Machine: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 	if err := pods.Load(t.Context()); err != nil {
