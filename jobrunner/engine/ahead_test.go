@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// If a transaction that handed a job out before its commit runs again, it may take another
+// If a transaction that handed out a job before its commit runs again, it may take another
 // job. The worker's report on the first job is then Stale, the other job goes back to the
 // queue, and both jobs run.
 func TestJobHandedOutBeforeARerun(t *testing.T) {
@@ -31,7 +31,7 @@ func TestJobHandedOutBeforeARerun(t *testing.T) {
 			}
 			got <- jobs[0]
 		})
-		synctest.Wait() // the taker is in the line
+		synctest.Wait() // the taker waits in the queue
 
 		release := make(chan struct{})
 		group.Go(func() {
@@ -118,7 +118,7 @@ func TestHoldsWaitsForTheCommit(t *testing.T) {
 			}
 			got <- jobs[0]
 		})
-		synctest.Wait() // the taker is in the line
+		synctest.Wait() // the taker waits in the queue
 		release, stalled := make(chan struct{}), make(chan struct{})
 		group.Go(func() {
 			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })

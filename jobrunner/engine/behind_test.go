@@ -43,7 +43,7 @@ func TestFailedTakeRollsBack(t *testing.T) {
 				_, _ = taker.Take(waiting, next)
 			}
 		}()
-		synctest.Wait() // the taker is in the line
+		synctest.Wait() // the taker waits in the queue
 		rename("inputs", "away")
 		if job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err == nil {
 			t.Errorf("a submission was accepted without a table: %+v", job)

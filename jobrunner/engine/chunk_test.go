@@ -39,7 +39,7 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-func TestSplitOnlyWhatIsTooLarge(t *testing.T) {
+func TestSplitOnlyLargeValues(t *testing.T) {
 	for _, n := range []int{2, 99, 100, 101, 198, 199} {
 		value := []byte(`"` + strings.Repeat("x", n-2) + `"`)
 		parts := split(value, 100)
@@ -74,6 +74,6 @@ func TestChunks(t *testing.T) {
 	}
 	got := chunks([]byte(`"`+strings.Repeat("x", MaxChunk-1)+`"`), []byte(`{"a":1}`))
 	if len(got) != 2 || strings.Contains(string(got[0]), "metrics") || !strings.HasSuffix(string(got[1]), `,"metrics":{"a":1}}`) {
-		t.Errorf("one byte more than fits makes %d chunks", len(got))
+		t.Errorf("a value one byte above the limit makes %d chunks", len(got))
 	}
 }

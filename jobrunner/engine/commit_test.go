@@ -38,7 +38,7 @@ func TestLostReplyToACommit(t *testing.T) {
 			}
 			got, err := n.Report(t.Context(), job.Ref, r)
 			if err != nil || lose && got != engine.SpooledInMemory {
-				t.Errorf("a report was answered %v, %v", got, err)
+				t.Errorf("the report returned %v, %v", got, err)
 			}
 		}
 		for chunk := range 4 {
@@ -103,7 +103,7 @@ func TestResultIsInTime(t *testing.T) {
 		}
 		proxy.Cut()
 		if got, err := e.Report(t.Context(), jobs[0].Ref, engine.Done([]byte("1"))); err != nil || got != engine.Spooled && !late {
-			t.Errorf("a report was answered %v, %v", got, err)
+			t.Errorf("the report returned %v, %v", got, err)
 		}
 		now.Advance(2 * engine.DefaultTimeout)
 		proxy.Mend(t)

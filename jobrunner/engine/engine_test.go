@@ -21,7 +21,7 @@ func TestFile(t *testing.T) {
 	enginetest.Run(t, onSQLite(func(t *testing.T) sqldb.Config { return sqldb.Config{Dir: t.TempDir()} }))
 }
 
-// onSQLite runs each test in a bubble of virtual time.
+// onSQLite runs each test in a synctest bubble.
 func onSQLite(config func(*testing.T) sqldb.Config) enginetest.Harness {
 	return func(t *testing.T, test func(*testing.T, *enginetest.Env)) {
 		synctest.Test(t, func(t *testing.T) {

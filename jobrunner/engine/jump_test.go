@@ -93,7 +93,7 @@ func TestClockJumpsForward(t *testing.T) {
 		running, queued := j.submit(time.Hour), j.submit(time.Hour)
 		first := j.take()
 		if first.ID != running {
-			t.Fatal("taken in another order")
+			t.Fatal("the jobs were taken in another order")
 		}
 		j.jump(2 * time.Hour)
 		j.pass(time.Minute)

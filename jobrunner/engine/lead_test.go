@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// takeBy takes a job for a worker with a lead, which may be outdated.
+// takeBy takes a job under a lead, which may be outdated.
 func (n *node) takeBy(l engine.Lead) (got bool) {
 	n.t.Helper()
 	jobs, err := n.Take(n.t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
@@ -44,14 +44,14 @@ func TestLead(t *testing.T) {
 		t.Fatalf("the first claim: %+v, %v", first, ok)
 	}
 	if again, ok := b.claim(); !ok || again != first {
-		t.Errorf("claimed again: %+v, %v", again, ok)
+		t.Errorf("the second claim: %+v, %v", again, ok)
 	}
 	if l, ok := a.claim(); ok {
-		t.Errorf("two lead at a time: %+v", l)
+		t.Errorf("two processes lead at once: %+v", l)
 	}
 	a.submit()
 	if !b.takeBy(first) {
-		t.Error("the leader takes no job")
+		t.Error("the leader took no job")
 	}
 	var second engine.Lead
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -59,37 +59,37 @@ func TestLead(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody takes over from a process that stands still")
+			t.Fatal("no process took over from one without a heartbeat")
 		}
 	}
 	if second.Epoch != 2 || a.MayScale(first) {
-		t.Errorf("taken over by %+v", second)
+		t.Errorf("the second lead is %+v, and MayScale accepts the first", second)
 	}
 	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // needs a recent heartbeat
 		if time.Now().After(deadline) {
-			t.Fatal("the process that took over may not scale")
+			t.Fatal("the new leader may not scale")
 		}
 	}
 	a.submit()
 	if b.takeBy(first) {
-		t.Error("the process that lost the lead takes a job")
+		t.Error("the former leader took a job")
 	}
 	if _, ok := b.claim(); ok {
-		t.Error("a removed process claims")
+		t.Error("a removed process claimed the endpoint")
 	}
 	if !a.takeBy(second) {
-		t.Error("the process that took over takes no job")
+		t.Error("the new leader took no job")
 	}
 	if err := a.Release(t.Context(), "ep", second); err != nil {
 		t.Fatal(err)
 	}
 	a.submit()
 	if a.takeBy(second) {
-		t.Error("a lead that was given up takes a job")
+		t.Error("a released lead took a job")
 	}
 	c := startNode(t, sqldb.Config{URL: address}, poll)
 	if third, ok := c.claim(); !ok || third.Epoch != 3 {
-		t.Errorf("a lead that was given up is claimed: %+v, %v", third, ok)
+		t.Errorf("claiming a released endpoint: %+v, %v", third, ok)
 	}
 	leaders, err := a.Leaders(t.Context())
 	if l := leaders["ep"]; err != nil || l.Own || l.Epoch != 3 {
@@ -113,20 +113,20 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	pgtest.Exec(t, address, "DELETE FROM processes")
 	for deadline := time.Now().Add(time.Minute); n.Process() == lead.Process; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it does not join again")
+			t.Fatal("the process didn't join again")
 		}
 	}
 	if n.MayScale(lead) || n.takeBy(lead) {
-		t.Error("the lead of before counts")
+		t.Error("the lead from before the removal is still valid")
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatalf("what it ran is not given back: %+v, %v", job, err)
+			t.Fatalf("its running job was not requeued: %+v, %v", job, err)
 		}
 	}
 	if again, ok := n.claim(); !ok || again.Epoch != 2 {
-		t.Errorf("claimed again: %+v, %v", again, ok)
+		t.Errorf("the second claim: %+v, %v", again, ok)
 	}
 }

@@ -63,7 +63,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	}
 	queues, err := e.CallQueues(t.Context(), nil)
 	if err != nil || len(queues) != 1 || queues[0].Owner != "owner-1" {
-		t.Fatalf("webhooks are due of %+v, %v", queues, err)
+		t.Fatalf("calls due: %+v, %v", queues, err)
 	}
 	call, err := e.ClaimCall(t.Context(), queues[0], nil, time.Minute)
 	if err != nil || call == nil || call.URL != "http://127.0.0.1:9/hook" || string(call.Job.Output) != `"hooked"` || string(call.Input) != `{"prompt":"recorded"}` {
@@ -84,7 +84,7 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 	for i, r := range []engine.Report{engine.Chunk([]byte("1"), nil), engine.Done([]byte("2"))} {
 		for _, job := range jobs[:1+i] {
 			if d, err := e.Report(t.Context(), job.Ref, r); err != nil || d != engine.Accepted {
-				t.Errorf("a report was answered %v, %v", d, err)
+				t.Errorf("the report returned %v, %v", d, err)
 			}
 		}
 	}

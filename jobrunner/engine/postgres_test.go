@@ -131,7 +131,7 @@ func (n *node) take(lease time.Duration) engine.Taken {
 func (n *node) expectReport(ref engine.Ref, want engine.Directive) {
 	n.t.Helper()
 	if got, err := n.Report(n.t.Context(), ref, engine.Done(nil)); err != nil || got != want {
-		n.t.Errorf("a report was answered %v, %v; want %v", got, err, want)
+		n.t.Errorf("the report returned %v, %v; want %v", got, err, want)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestSharedStops(t *testing.T) {
 		a.take(0)
 		jobB, jobLeased := b.take(0), b.take(time.Hour)
 		if jobB.ID != ofB || jobLeased.ID != leased {
-			t.Fatal("taken in another order")
+			t.Fatal("the jobs were taken in another order")
 		}
 		third := startNode(t, c, 0)
 		all := func(wantB engine.State) {
@@ -382,7 +382,7 @@ func TestSharedOutage(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			proxy.Cut()
 			if _, err := a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")}); !errors.Is(err, sqldb.ErrUnavailable) {
-				t.Errorf("submitted to a database that is away: %v", err)
+				t.Errorf("a submission during an outage of the database: %v", err)
 			}
 			time.Sleep(time.Minute)
 			proxy.Mend(t)

@@ -12,8 +12,8 @@ import (
 )
 
 // The clocks of processes that share a database differ by some milliseconds. A purge by a
-// process whose clock is behind also removes the jobs that another process has submitted or
-// retried before.
+// process whose clock is behind also removes jobs that another process submitted or retried
+// before the purge.
 func TestPurgeBetweenClocks(t *testing.T) {
 	address := pgtest.Start(t)
 	synctest.Test(t, func(t *testing.T) {

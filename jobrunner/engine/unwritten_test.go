@@ -40,8 +40,8 @@ func TestWritesBehindEqualSeparateCommits(t *testing.T) {
 	}
 }
 
-// mode is how a history runs: with a commit for each operation on a disk, with one commit for
-// each round, or with an operation after the other in memory.
+// mode is how a history runs: with a commit per operation on a disk, with one commit per
+// round, or with one operation after another in memory.
 type mode string
 
 const (

@@ -14,7 +14,7 @@ import (
 type behindDB struct {
 	*sqldb.DB
 	t       *testing.T
-	due     int // of so many names
+	due     int // number of names at which the batch is due
 	fail    error
 	written [][]string // by transaction
 	noted   []any
@@ -191,7 +191,7 @@ func TestWriteBehindNeedsRoom(t *testing.T) {
 	}
 	b.addAll("a")
 	if batch, err := room(); batch || err != nil {
-		t.Errorf("nothing was used: batch %v, %v; expected that it is looked for in a transaction", batch, err)
+		t.Errorf("memory seems full: batch %v, %v; expected a transaction", batch, err)
 	}
 	b.isWritten("[a]")
 	if err := add(t.Context(), b.DB, "large", make([]byte, 400<<10)); err != nil {

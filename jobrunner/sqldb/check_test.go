@@ -35,7 +35,7 @@ func TestDamageIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sqldb.Check(dir); err != nil {
-		t.Errorf("while it is open: %v", err)
+		t.Errorf("Check of the open database: %v", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -51,10 +51,10 @@ func TestDamageIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sqldb.Check(dir); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("the check: %v", err)
+		t.Errorf("Check of the damaged database: %v", err)
 	}
 	if db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("the start: %v", err)
+		t.Errorf("opening the damaged database: %v", err)
 		db.Close()
 	}
 }

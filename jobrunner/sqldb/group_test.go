@@ -47,7 +47,7 @@ func numbered(prefix string, n int) (names []string) {
 }
 
 // If a write fails, the other writes of its commit succeed.
-func TestOneOfACommitFails(t *testing.T) {
+func TestFailedWriteOfACommit(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		for round := range 10 {
@@ -64,7 +64,7 @@ func TestOneOfACommitFails(t *testing.T) {
 }
 
 // A write that waits for another process's transaction doesn't delay other writes for long.
-func TestOneOfACommitWaits(t *testing.T) {
+func TestWaitingWriteOfACommit(t *testing.T) {
 	address := pgtest.Start(t)
 	db, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
 	if err := add(t.Context(), db, "locked", nil); err != nil {
@@ -99,7 +99,7 @@ func TestOneOfACommitWaits(t *testing.T) {
 
 // If the reply to a commit is lost, each of its writes returns an error, and was done once or
 // not at all.
-func TestLostAnswerToACommitOfMany(t *testing.T) {
+func TestLostReplyToAGroupCommit(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: through, NoHints: true})
 	failed := 0

@@ -109,7 +109,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-func TestFullServer(t *testing.T) {
+func TestFullDiskOfServer(t *testing.T) {
 	address := pgtest.Start(t)
 	db := open(t, sqldb.Config{URL: address})
 	pgtest.Exec(t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
@@ -142,7 +142,7 @@ func TestTexts(t *testing.T) {
 	})
 }
 
-func TestServerThatLosesJobs(t *testing.T) {
+func TestAsynchronousCommitIsRejected(t *testing.T) {
 	address := pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 	if err == nil || !strings.Contains(err.Error(), "synchronous_commit is off") {
@@ -174,7 +174,7 @@ func TestServerAway(t *testing.T) {
 		away := func(err error) {
 			t.Helper()
 			if !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), u.Port()) || strings.Contains(err.Error(), pgtest.Password) {
-				t.Errorf("a server that is away: %v", err)
+				t.Errorf("an unavailable server: %v", err)
 			}
 		}
 		away(add(t.Context(), db, "lost", nil))
@@ -202,7 +202,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-func TestAddressesThatAreNone(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	for _, address := range []string{
 		"postgres://user:secr/et@127.0.0.1:1/db", "postgres://user:secret@127.0.0.1:x/db", "postgres://user:secret@127.0.0.1:1/db?sslmode=secret",
 		"postgres://user:secret@127.0.0.1:1/db?connect_timeout=secret", "user=u password=secret", "mysql://user:secret@h/db", "postgres://user:%secret@h/db",
@@ -240,16 +240,16 @@ func TestClosedServer(t *testing.T) {
 	}
 }
 
-func TestWithdrawnFromServer(t *testing.T) {
+func TestCancelledWriteOnPostgres(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := add(ctx, db, "withdrawn", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a write that nobody waits for: %v", err)
+		t.Errorf("a write with a cancelled context: %v", err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	err := db.Write(ctx, func(tx *sqldb.Tx) error {
-		cancel() // the write has started, so it isn't withdrawn
+		cancel() // too late: the write has started
 		_, err := tx.Exec("INSERT INTO notes (name) VALUES ('kept')")
 		return err
 	})
@@ -288,7 +288,7 @@ func TestHints(t *testing.T) {
 				}
 			case <-tick.C:
 			case <-deadline:
-				t.Fatalf("%q never came", hint)
+				t.Fatalf("the hint %q never arrived", hint)
 			}
 		}
 	}
@@ -309,7 +309,7 @@ func TestHints(t *testing.T) {
 	}
 	got = slices.DeleteFunc(got, func(hint string) bool { return hint == "the end" })
 	if len(got) != many || !strings.HasPrefix(got[many-1], fmt.Sprint(many-1)) {
-		t.Errorf("%d hints came, want %d", len(got), many)
+		t.Errorf("%d hints arrived, want %d", len(got), many)
 	}
 
 	pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
@@ -323,7 +323,7 @@ func TestHints(t *testing.T) {
 	}
 	for len(atA) > 0 {
 		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {
-			t.Errorf("a process is told its own hint %.20q, or one that was not sent", hint)
+			t.Errorf("a process received its own hint, or one that was not sent: %.20q", hint)
 		}
 	}
 }

@@ -179,12 +179,12 @@ func testQuery(t *testing.T, c sqldb.Config) {
 		return
 	}
 	if n := count(t, db); n != 2 {
-		t.Error("a reader wrote")
+		t.Error("a reader changed a table")
 	}
 }
 
 // A failed write is rolled back without the other writes of its commit.
-func TestFailuresAreAlone(t *testing.T) {
+func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		boom := errors.New("boom")
@@ -217,7 +217,7 @@ func TestFailuresAreAlone(t *testing.T) {
 						return err
 					})
 					if err == nil {
-						t.Error("a table that isn't there was written")
+						t.Error("a write to a missing table succeeded")
 					}
 				case 3:
 					err := add(t.Context(), db, "same", nil)
@@ -253,7 +253,7 @@ func testPanic(t *testing.T, c sqldb.Config) {
 		})
 	}()
 	if n := count(t, db); n != 0 {
-		t.Error("the write that panicked was kept")
+		t.Error("the write that panicked was committed")
 	}
 	if err := add(t.Context(), db, "y", nil); err != nil {
 		t.Errorf("after a panic: %v", err)
@@ -320,7 +320,7 @@ func TestFullDisk(t *testing.T) {
 		all.Go(func() {
 			if i == 5 {
 				if err := add(t.Context(), db, "big", big); !errors.Is(err, sqldb.ErrFull) {
-					t.Errorf("too big: %v", err)
+					t.Errorf("a row larger than the disk: %v", err)
 				}
 			} else if err := add(t.Context(), db, fmt.Sprint("small", i), nil); err != nil {
 				t.Error(err)
@@ -378,7 +378,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-func TestFolderThatCannotBe(t *testing.T) {
+func TestInvalidFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -392,7 +392,7 @@ func TestFolderThatCannotBe(t *testing.T) {
 	}
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("a file that is no database: %v", err)
+		t.Errorf("a file that isn't a database: %v", err)
 	}
 }
 
@@ -442,7 +442,7 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")
 	db.BeforeBreaking(func(context.Context) error { return errors.New("not now") })
 	if err := db.Migrate(t.Context(), "notes", renamed); err == nil || !strings.Contains(err.Error(), "not now") {
-		t.Errorf("a breaking step that is refused: %v", err)
+		t.Errorf("BeforeBreaking's error: %v", err)
 	}
 	db.BeforeBreaking(func(context.Context) error { return nil })
 	for _, steps := range [][]string{newer, renamed, renamed[:3]} {
@@ -452,14 +452,14 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	}
 	for range 2 {
 		if err := db.Migrate(t.Context(), "notes", newer); !errors.Is(err, sqldb.ErrNewer) {
-			t.Errorf("a program from before the breaking step: %v", err)
+			t.Errorf("Migrate of an older program: %v", err)
 		}
 	}
 	if err := db.CheckVersions(t.Context()); !errors.Is(err, sqldb.ErrNewer) {
-		t.Errorf("the look of such a program: %v", err)
+		t.Errorf("CheckVersions of an older program: %v", err)
 	}
 	if err := add(t.Context(), db, "too late", nil); !errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("a write of such a program: %v", err)
+		t.Errorf("a write of an older program: %v", err)
 	}
 }
 

@@ -63,7 +63,7 @@ func testBatches(tt *testing.T, env *Env) {
 		t.Fatal(err)
 	}
 	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[1]); !errors.Is(err, engine.ErrNoRequest) {
-		t.Errorf("the same again: %v", err)
+		t.Errorf("the same call again: %v", err)
 	}
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
 	t.takeNoneOf(ofBatch)
@@ -81,10 +81,10 @@ func testBatches(tt *testing.T, env *Env) {
 	}
 	var refused *engine.BatchRefused
 	if _, _, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(1)); !errors.As(err, &refused) {
-		t.Errorf("a request was added: %v", err)
+		t.Errorf("adding a request: %v", err)
 	}
 	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[0]); !errors.As(err, &refused) {
-		t.Errorf("a request was removed: %v", err)
+		t.Errorf("removing a request: %v", err)
 	}
 	for i, report := range []engine.Report{engine.Done([]byte(`"out"`)), engine.Fail("no", nil)} {
 		job := t.take(ofBatch)
@@ -105,7 +105,7 @@ func testBatches(tt *testing.T, env *Env) {
 	t.batchIs(b.ID, "FINALIZED 4 0 2 2") // results are kept
 	t.Advance(7 * 24 * time.Hour)
 	if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
-		t.Errorf("after its time: %v", err)
+		t.Errorf("after its retention: %v", err)
 	}
 }
 
@@ -183,7 +183,7 @@ func testBatchLimits(tt *testing.T, env *Env) {
 	full := func() {
 		t.Helper()
 		if _, err := t.CreateBatch(t.ctx, "ep", nil); !errors.As(err, &refused) || !refused.Active {
-			t.Errorf("one batch too many: %v", err)
+			t.Errorf("a batch above the limit: %v", err)
 		}
 	}
 	full()

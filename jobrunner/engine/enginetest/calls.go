@@ -81,7 +81,7 @@ func testCalls(tt *testing.T, env *Env) {
 	call = expect(a, 1)
 	t.Advance(claim) // without an outcome
 	expect(a, 1)
-	note(call, time.Time{}) // too late
+	note(call, time.Time{}) // after the claim has expired
 	none(claim)
 	t.Advance(time.Minute) // the job has expired, but the call is still due
 	t.is(a, "")
@@ -159,7 +159,7 @@ func testCallQueues(tt *testing.T, env *Env) {
 	for _, host := range []string{"h2", "h1"} {
 		call, err := t.ClaimCall(t.ctx, all[3], []engine.BusyHost{{Owner: "b", Host: host}}, claim)
 		if err != nil || (call == nil) != (host == "h2") {
-			t.Errorf("with %s busy came %+v, %v", host, call, err)
+			t.Errorf("with %s busy: got %+v, %v", host, call, err)
 		}
 	}
 	later := claim.Milliseconds() + 6

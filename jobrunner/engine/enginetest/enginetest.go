@@ -30,7 +30,7 @@ func Run(t *testing.T, h Harness) {
 		name string
 		test func(*testing.T, *Env)
 	}{
-		{"a job's way", testWay},
+		{"success", testSuccess},
 		{"order of the queue", testOrder},
 		{"bytes are kept as they are", testBytes},
 		{"cancel", testCancel},
@@ -124,7 +124,7 @@ func (t tester) takeNone() {
 func (t tester) report(ref engine.Ref, r engine.Report, want engine.Directive) {
 	t.Helper()
 	if got, err := t.Report(t.ctx, ref, r); err != nil || got != want {
-		t.Errorf("report answered %v, %v; want %v", got, err, want)
+		t.Errorf("the report returned %v, %v; want %v", got, err, want)
 	}
 }
 

@@ -276,7 +276,7 @@ func (m *model) retry(r *rapid.T) {
 		j.turn, j.finished, j.Retries, j.Execution, j.Error = m.now, time.Time{}, 0, 0, ""
 		m.same(r, j, got, nil)
 	case !errors.As(err, &refused) || refused.State != j.State:
-		r.Fatalf("the retry of a job that is %s was answered %+v, %v", j.State, got, err)
+		r.Fatalf("the retry of a job in state %s returned %+v, %v", j.State, got, err)
 	}
 }
 
@@ -310,7 +310,7 @@ func (m *model) setTTL(r *rapid.T) {
 	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
 	if j.gone {
 		if !errors.Is(err, engine.ErrNotFound) {
-			r.Fatalf("set the ttl of a job that is gone: %v", err)
+			r.Fatalf("setting the ttl of a deleted job: %v", err)
 		}
 		return
 	}

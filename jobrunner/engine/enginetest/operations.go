@@ -16,7 +16,7 @@ import (
 func (t tester) retry(id string) {
 	t.Helper()
 	if job, err := t.Retry(t.ctx, "ep", id); err != nil || job.ID != id || job.State != engine.InQueue {
-		t.Fatalf("retry answered %+v, %v", job, err)
+		t.Fatalf("the retry returned %+v, %v", job, err)
 	}
 }
 
@@ -26,10 +26,10 @@ func (t tester) noRetry(id string, state engine.State) {
 	_, err := t.Retry(t.ctx, "ep", id)
 	var refused *engine.NotRetryable
 	if !errors.As(err, &refused) || refused.State != state {
-		t.Errorf("the retry of a job that is %s was answered %v", state, err)
+		t.Errorf("the retry of a job in state %s returned %v", state, err)
 	}
 	if after := t.is(id, state); fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
-		t.Errorf("a refused retry changed %+v to %+v", before, after)
+		t.Errorf("a rejected retry changed %+v to %+v", before, after)
 	}
 }
 
@@ -65,7 +65,7 @@ func testRetry(tt *testing.T, env *Env) {
 	}
 	again := t.take(engine.Take{})
 	if again.ID != id || string(again.Input) != string(input) || string(again.Rest) != `{"policy":{}}` || again.Retries != 0 || again.Delay != 3*time.Second {
-		t.Errorf("taken again: %+v", again)
+		t.Errorf("the second take: %+v", again)
 	}
 	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
 	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
@@ -98,7 +98,7 @@ func testRetry(tt *testing.T, env *Env) {
 	}
 	id = t.submit(engine.NewJob{})
 	if _, err := t.Retry(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("retry by way of another endpoint: %v", err)
+		t.Errorf("a retry through another endpoint: %v", err)
 	}
 	if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func testStream(tt *testing.T, env *Env) {
 		t.Helper()
 		job, chunks, more, err := t.Drain(t.ctx, "ep", id)
 		if err != nil || job.State != state || more || fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", want) {
-			t.Errorf("drained %s, %v, of a job that is %s, %v; want %s and %s", chunks, more, job.State, err, want, state)
+			t.Errorf("drained %s, %v, of a job in state %s, %v; want %s and %s", chunks, more, job.State, err, want, state)
 		}
 	}
 	id := t.submit(engine.NewJob{})
@@ -265,11 +265,11 @@ func testStream(tt *testing.T, env *Env) {
 	drain(id, engine.InQueue)
 
 	if _, _, _, err := t.Drain(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("draining by way of another endpoint: %v", err)
+		t.Errorf("draining through another endpoint: %v", err)
 	}
 	t.Advance(24 * time.Hour)
 	if _, _, _, err := t.Drain(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("draining what is gone: %v", err)
+		t.Errorf("draining a deleted job: %v", err)
 	}
 }
 
@@ -302,11 +302,11 @@ func testLargeStream(tt *testing.T, env *Env) {
 			size += len(c)
 		}
 		if size > 9<<20 {
-			t.Errorf("one read gave %d bytes", size)
+			t.Errorf("one read returned %d bytes", size)
 		}
 	}
 	if joined.String() != text || reads < 3 {
-		t.Errorf("%d of %d bytes came, in %d reads", joined.Len(), len(text), reads)
+		t.Errorf("%d reads returned %d bytes, expected %d", reads, joined.Len(), len(text))
 	}
 }
 
@@ -335,7 +335,7 @@ func testRecent(tt *testing.T, env *Env) {
 	}
 	t.Advance(5 * time.Second)
 	if jobs := recent(b, a); jobs[0].State != engine.TimedOut || jobs[0].Execution != 5*time.Second {
-		t.Errorf("the job whose time is over: %+v", jobs[0])
+		t.Errorf("the expired job: %+v", jobs[0])
 	}
 	t.Advance(30*time.Minute - 5*time.Second)
 	recent(b)
@@ -372,7 +372,7 @@ func testLatest(tt *testing.T, env *Env) {
 	}
 	t.Advance(5 * time.Second)
 	if got := latest("", 1, "ep "+c)[0]; got.State != engine.TimedOut || got.Execution != 5*time.Second {
-		t.Errorf("the job whose time is over: %+v", got)
+		t.Errorf("the expired job: %+v", got)
 	}
 	t.Advance(30 * time.Minute)
 	latest("", 5, "other "+b)
@@ -391,7 +391,7 @@ func testNewestOfBothKinds(tt *testing.T, env *Env) {
 	for n := range len(want) + 2 {
 		jobs, err := t.Latest(t.ctx, "ep", n)
 		if got := jobIDs(jobs); err != nil || !slices.Equal(got, want[:min(n, len(want))]) {
-			t.Errorf("the newest %d are %v, %v, want those of %v", n, got, err, want)
+			t.Errorf("the newest %d jobs are %v, %v; expected the newest of %v", n, got, err, want)
 		}
 	}
 	jobs, err := t.Recent(t.ctx, "ep")

@@ -13,7 +13,7 @@ import (
 
 var idForm = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9a-z]+$`)
 
-func testWay(tt *testing.T, env *Env) {
+func testSuccess(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	id := t.submit(engine.NewJob{})
 	if !idForm.MatchString(id) || strings.HasPrefix(id, "sync-") {
@@ -63,7 +63,7 @@ func testWay(tt *testing.T, env *Env) {
 	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	if job := t.is(id, engine.Completed); job.Output != nil {
-		t.Errorf("output %s of a job that left none", job.Output)
+		t.Errorf("output %s of a job without a result", job.Output)
 	}
 }
 
@@ -90,7 +90,7 @@ func testOrder(tt *testing.T, env *Env) {
 		t.Errorf("took %d, %v; want the last 5", len(jobs), err)
 	}
 	if job := t.take(engine.Take{Endpoint: "other"}); job.ID != other {
-		t.Errorf("the other endpoint gave %s", job.ID)
+		t.Errorf("the other endpoint returned %s", job.ID)
 	}
 }
 
@@ -137,7 +137,7 @@ func testCancel(tt *testing.T, env *Env) {
 		t.Helper()
 		job, err := t.Cancel(t.ctx, "ep", id)
 		if err != nil || job.State != want || job.ID != id {
-			t.Errorf("cancel answered %+v, %v; want %s", job, err, want)
+			t.Errorf("the cancellation returned %+v, %v; want %s", job, err, want)
 		}
 		return job
 	}
@@ -192,7 +192,7 @@ func testFence(tt *testing.T, env *Env) {
 		before, err := t.Get(t.ctx, "ep", id)
 		for name, r := range reports {
 			if got, err := t.Report(t.ctx, ref, r); got != engine.Stale || err != nil {
-				t.Errorf("%s: %s answered %v, %v", what, name, got, err)
+				t.Errorf("%s: %s returned %v, %v", what, name, got, err)
 			}
 		}
 		t.Advance(2 * time.Second) // longer than the beat's lease

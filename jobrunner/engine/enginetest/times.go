@@ -84,7 +84,7 @@ func testSetTTL(tt *testing.T, env *Env) {
 	set(id, 10*time.Second)
 	t.at(id, 6*time.Second, engine.InQueue, "")
 	if err := t.SetTTL(t.ctx, "ep", id, time.Hour); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a job that is gone got a ttl: %v", err)
+		t.Errorf("setting the ttl of a deleted job: %v", err)
 	}
 
 	// A longer ttl, and one that is over already.
@@ -182,7 +182,7 @@ func testLost(tt *testing.T, env *Env) {
 	t.Advance(3 * time.Second)
 	again := t.take(engine.Take{Worker: "w2"})
 	if again.ID != id || again.Retries != 1 || again.Attempt != 2 || again.Delay != 3*time.Second {
-		t.Errorf("taken again: %+v (it keeps its turn before %s)", again, later)
+		t.Errorf("the second take: %+v; expected it before %s", again, later)
 	}
 	t.Advance(4 * time.Second)
 	t.report(again.Ref, engine.Lost(), engine.Accepted)
@@ -204,7 +204,7 @@ func testLease(tt *testing.T, env *Env) {
 		t.Advance(lease - ms)
 		t.report(job.Ref, engine.Beat(lease), engine.Accepted)
 	}
-	t.report(job.Ref, engine.Progress(nil), engine.Accepted) // leaves the lease alone
+	t.report(job.Ref, engine.Progress(nil), engine.Accepted) // doesn't extend the lease
 	t.at(id, lease, engine.InProgress, engine.InQueue)
 	t.report(job.Ref, engine.Beat(lease), engine.Stale)
 	t.take(engine.Take{Lease: lease})
@@ -327,7 +327,7 @@ func testDrop(tt *testing.T, env *Env) {
 	waiting, running := t.submit(engine.NewJob{}), ""
 	job := t.take(engine.Take{})
 	running, waiting = waiting, t.submit(engine.NewJob{})
-	for range 600 { // more than one transaction's worth
+	for range 600 { // needs more than one transaction
 		t.submit(engine.NewJob{Endpoint: "ep"})
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})

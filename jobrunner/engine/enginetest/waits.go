@@ -45,10 +45,10 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	t.submit(engine.NewJob{Endpoint: "other"})
 	nobody()
 
-	// A taker that has left the line gets no job.
+	// A taker that has stopped waiting gets no job.
 	leave()
 	if one := <-got; one.worker != 0 || !errors.Is(one.err, context.Canceled) || len(one.jobs) != 0 {
-		t.Errorf("a taker that left got %+v", one)
+		t.Errorf("a taker that had stopped waiting got %+v", one)
 	}
 	for worker := 1; worker <= 2; worker++ { // the longest waiting first
 		id := t.submit(engine.NewJob{})
@@ -75,7 +75,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	}
 	takers.Wait()
 
-	// A taker that is woken while it leaves wakes the next one: no job stays while a taker waits.
+	// A taker that is woken while it stops waiting wakes the next one: no job stays queued while a taker waits.
 	const rounds = 25
 	for i := range rounds {
 		ctx, cancel := context.WithCancel(t.ctx)

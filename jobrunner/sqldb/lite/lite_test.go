@@ -37,8 +37,8 @@ func prepare(t *testing.T, c *lite.Conn, text string) *lite.Stmt {
 	return s
 }
 
-// What is bound is read back, whatever its kind and size, again and again by the
-// same statement.
+// Values of each kind and size are read back unchanged, also when the statement
+// is used again.
 func TestValues(t *testing.T) {
 	c := open(t)
 	s := prepare(t, c, "SELECT ?, 'beside', ?")
@@ -59,10 +59,10 @@ func TestValues(t *testing.T) {
 			got := s.Value(0)
 			if want, ok := v.want.([]byte); ok {
 				if b, is := got.([]byte); !is || !bytes.Equal(b, want) {
-					t.Errorf("%.40v came back as %.40v", v.bound, got)
+					t.Errorf("%.40v was read back as %.40v", v.bound, got)
 				}
 			} else if got != v.want {
-				t.Errorf("%.40v came back as %.40v", v.bound, got)
+				t.Errorf("%.40v was read back as %.40v", v.bound, got)
 			}
 			if s.IsNull(0) != (v.want == nil) || s.Text(1) != "beside" || s.Int64(2) != 7 {
 				t.Errorf("beside %.40v: %q, %d", v.bound, s.Text(1), s.Int64(2))
@@ -81,7 +81,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// An error has SQLite's code and words, and the connection goes on.
+// An error has SQLite's code and text, and the connection stays usable.
 func TestErrors(t *testing.T) {
 	c := open(t)
 	if err := c.Script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE); INSERT INTO t (b) VALUES ('x')"); err != nil {
@@ -113,6 +113,6 @@ func TestErrors(t *testing.T) {
 	}
 	s.Reset()
 	if _, err := lite.Open("file:/no-such-folder/db"); !errors.As(err, &failure) || failure.Primary() != sqlite3.SQLITE_CANTOPEN {
-		t.Errorf("a folder that is missing: %v", err)
+		t.Errorf("a missing folder: %v", err)
 	}
 }
