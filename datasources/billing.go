@@ -197,11 +197,11 @@ func (b *billing) read(ctx context.Context, c *api.Client, m *bill) (out billed,
 	if got.Period != (api.BillPeriod{}) {
 		out.Period = &got.Period
 	}
-	out.Records, out.Totals, err = b.flatten(got)
-	return out, err
+	out.Records, out.Totals = b.flatten(got)
+	return out, nil
 }
 
-func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object, err error) {
+func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object) {
 	attributes := b.schema().Attributes
 	element := attributes["records"].GetType().(types.ListType).ElemType.(types.ObjectType)
 	records := make([]attr.Value, len(got.Records))
@@ -226,13 +226,8 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object, e
 				members[snake(count)] = types.Int64Value(n)
 			}
 		}
-		record, diags := types.ObjectValue(element.AttrTypes, members)
-		if err := value.Err(diags); err != nil {
-			return list, totals, err
-		}
-		records[i] = record
+		records[i] = types.ObjectValueMust(element.AttrTypes, members)
 	}
-	list, diags := types.ListValue(element, records)
 	sums := map[string]attr.Value{}
 	for old, member := range b.renamed {
 		rename(got.Totals, old, member)
@@ -240,9 +235,7 @@ func (b *billing) flatten(got api.Bill) (list types.List, totals types.Object, e
 	for _, amount := range b.amounts {
 		sums[snake(amount)] = value.Number(got.Totals[amount])
 	}
-	totals, failed := types.ObjectValue(attributes["totals"].GetType().(types.ObjectType).AttrTypes, sums)
-	diags.Append(failed...)
-	return list, totals, value.Err(diags)
+	return types.ListValueMust(element, records), types.ObjectValueMust(attributes["totals"].GetType().(types.ObjectType).AttrTypes, sums)
 }
 
 func rename[V string | json.Number | int64](members map[string]V, old, name string) {

@@ -116,14 +116,14 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 	if r.Changes {
 		r.Volumes = volumesOf(ctx, p, withoutGone(ctx, p, p.State.named(), value.Strings(after.NetworkVolumes)))
 	}
-	workers, err := value.As[endpointWorkers](ctx, after.Workers)
-	r.ComputeKnown = known(ctx, after.GPU, after.CPU) && err == nil && workers != nil && !workers.Max.IsUnknown()
+	workers := value.As[endpointWorkers](after.Workers)
+	r.ComputeKnown = known(ctx, after.GPU, after.CPU) && workers != nil && !workers.Max.IsUnknown()
 	if workers != nil {
 		r.Machines = workers.Max.ValueInt64()
 	}
-	if gpu, err := value.As[endpointGPU](ctx, after.GPU); err == nil && gpu != nil {
-		had, err := value.As[endpointGPU](ctx, before.GPU)
-		if err != nil || had == nil {
+	if gpu := value.As[endpointGPU](after.GPU); gpu != nil {
+		had := value.As[endpointGPU](before.GPU)
+		if had == nil {
 			had = &endpointGPU{}
 		}
 		r.GPU = &catalog.GPUs{
@@ -172,11 +172,11 @@ func podRequest(ctx context.Context, p *planrule.Plan[pod]) catalog.Request {
 	}
 	r.VolumesAt, r.Volumes = mountedVolumes(ctx, p, p.Plan.Mounts)
 	r.ComputeKnown = !p.Plan.GPU.IsUnknown() && !p.Plan.CPU.IsUnknown() && !p.Plan.Cloud.IsUnknown()
-	if gpu, err := value.As[podGPU](ctx, p.Plan.GPU); err == nil && gpu != nil {
+	if gpu := value.As[podGPU](p.Plan.GPU); gpu != nil {
 		r.ComputeKnown = r.ComputeKnown && !gpu.ID.IsUnknown() && !gpu.Count.IsUnknown()
 		r.GPU = &catalog.GPUs{At: diagnostics.Path("gpu.id"), Types: refs("gpu.id", nil, gpu.ID), Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count")}
 	}
-	if cpu, err := value.As[podCPU](ctx, p.Plan.CPU); err == nil && cpu != nil {
+	if cpu := value.As[podCPU](p.Plan.CPU); cpu != nil {
 		r.ComputeKnown = r.ComputeKnown && !cpu.ID.IsUnknown() && !cpu.VCPUCount.IsUnknown()
 		for _, ref := range refs("cpu.id", nil, cpu.ID) {
 			r.CPU = append(r.CPU, catalog.CPU{Ref: ref, VCPUs: cpu.VCPUCount.ValueInt64(), VCPUsAt: diagnostics.Path("cpu.vcpu_count")})
@@ -194,7 +194,7 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 		Changes:      p.State == nil,
 	}
 	r.VolumesAt, r.Volumes = mountedVolumes(ctx, p, p.Plan.Mounts)
-	if compute, err := value.As[clusterCompute](ctx, p.Plan.Compute); err == nil && compute != nil {
+	if compute := value.As[clusterCompute](p.Plan.Compute); compute != nil {
 		r.Machines = compute.PodCount.ValueInt64()
 		r.GPU = &catalog.GPUs{
 			At: diagnostics.Path("compute.gpu_type_id"), Types: refs("compute.gpu_type_id", nil, compute.GPUTypeID),
@@ -210,5 +210,5 @@ func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], from types.
 	if p.State != nil {
 		return at, nil
 	}
-	return at, volumesOf(ctx, p, volumeIDs(ctx, from))
+	return at, volumesOf(ctx, p, volumeIDs(from))
 }

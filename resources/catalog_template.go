@@ -36,7 +36,8 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 				return err
 			}
 			state.Source = value.KeepString(types.StringNull(), got.Source)
-			return state.flatten(ctx, got.Template)
+			state.flatten(got.Template)
+			return nil
 		},
 	},
 	Complete: func(m *catalogTemplate) { m.command().complete() },

@@ -13,7 +13,7 @@ import (
 )
 
 // Cluster is gpucloud_cluster: equal pods with their own network. Only its name can change.
-var Cluster = &kit.Kind[cluster]{
+var Cluster = collected(kit.Kind[cluster]{
 	Name:      "cluster",
 	Title:     "cluster",
 	Schema:    clusterSchema,
@@ -28,27 +28,12 @@ var Cluster = &kit.Kind[cluster]{
 	Loss: func(m *cluster) string {
 		return fmt.Sprintf("The apply deletes cluster %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), clusterLoss)
 	},
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *cluster) []api.ExistingMatch {
-		want, err := plan.expand(ctx)
-		if err != nil {
-			return nil
-		}
-		return c.Clusters.ExistingMatches(ctx, want)
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Clusters.Named(ctx) },
-
 	Create: func(ctx context.Context, c *api.Client, _, plan *cluster) error {
-		want, err := plan.expand(ctx)
+		got, err := c.Clusters.Create(ctx, plan.expand())
 		if err != nil {
 			return err
 		}
-		got, err := c.Clusters.Create(ctx, want)
-		if err != nil {
-			return err
-		}
-		if err := plan.flatten(ctx, got); err != nil {
-			return err
-		}
+		plan.flatten(got)
 		return awaitedCreate(plan.awaitCluster(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *cluster) error {
@@ -57,18 +42,19 @@ var Cluster = &kit.Kind[cluster]{
 		if err != nil {
 			return err
 		}
-		if err := state.flatten(ctx, got); err != nil || !imported {
-			return err
-		}
-		if got.Template != "" { // the pods have the template's settings
+		state.flatten(got)
+		switch {
+		case !imported:
+			return nil
+		case got.Template != "": // the pods have the template's settings
 			state.TemplateID = state.Template
 			return nil
 		}
 		members, err := c.Clusters.Pods(ctx, got.ID)
-		if err != nil {
-			return err
+		if err == nil && len(members) > 0 {
+			state.flattenMember(members[0])
 		}
-		return state.flattenMembers(ctx, members)
+		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *cluster) error {
 		have, err := c.Clusters.Get(ctx, state.ID.ValueString())
@@ -80,15 +66,10 @@ var Cluster = &kit.Kind[cluster]{
 			return err
 		}
 		plan.Private.Carried = nil
-		if err := plan.flatten(ctx, got); err != nil {
-			return err
-		}
+		plan.flatten(got)
 		return plan.awaitCluster(ctx, c, false)
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *cluster) error {
-		return c.Clusters.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.Cluster] { return c.Clusters }, (*cluster).expand, (*cluster).flatten)
 
 const clusterLoss = "The processes of its pods end, and what is on their container disks and persistent mounts is lost. A network volume stays."
 
@@ -131,11 +112,11 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	planrule.Omitted(p, func(m *cluster) *types.Map { return &m.Env })
 	planrule.Omitted(p, func(m *cluster) *types.Set { return &m.Ports })
 	planrule.Omitted(p, func(m *cluster) *types.Object { return &m.Mounts })
-	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
+	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	checkPodTemplate(ctx, p, func(m *cluster) types.String { return m.TemplateID })
 	if p.State == nil {
-		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(ctx, p.Plan.Mounts))
+		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(p.Plan.Mounts))
 		return
 	}
 	fixed := clusterFixed

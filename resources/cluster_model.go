@@ -121,20 +121,8 @@ type clusterCompute struct {
 	PodCount       types.Int64  `tfsdk:"pod_count"`
 }
 
-type clusterNetwork struct {
-	CIDR      types.String `tfsdk:"cidr"`
-	VXLANID   types.Int64  `tfsdk:"vxlan_id"`
-	VXLANPort types.Int64  `tfsdk:"vxlan_port"`
-}
-
-type clusterPrimary struct {
-	PodID       types.String `tfsdk:"pod_id"`
-	Status      types.String `tfsdk:"status"`
-	SSHEndpoint types.String `tfsdk:"ssh_endpoint"`
-}
-
 // validateCluster requires an image or a template. A template excludes other settings.
-func validateCluster(ctx context.Context, c diagnostics.Check, config *cluster) {
+func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 	if config.Image.IsNull() && config.TemplateID.IsNull() {
 		c.Error("image", "Missing image", "The pods of a cluster are made from an image or a template: set image or template_id.")
 	}
@@ -146,7 +134,7 @@ func validateCluster(ctx context.Context, c diagnostics.Check, config *cluster) 
 		}
 	}
 	config.command().check(c)
-	validateMounts(ctx, c, config.Mounts)
+	validateMounts(c, config.Mounts)
 }
 
 func (m *cluster) command() command {
@@ -164,64 +152,24 @@ func (m *cluster) settings() []setting {
 	return []setting{{"image", m.Image}, {"args", m.Args}, {"entrypoint", m.Entrypoint}, {"cmd", m.Cmd}, {"disk", m.Disk}, {"env", m.Env}, {"ports", m.Ports}, {"mounts", m.Mounts}}
 }
 
-func (m *cluster) expand(ctx context.Context) (want api.Cluster, err error) {
-	want = api.Cluster{
-		ID: m.ID.ValueString(), Name: m.Name.ValueString(), Type: m.Type.ValueString(),
-		TemplateID: m.TemplateID.ValueString(), Image: m.Image.ValueString(), Command: m.command().expand(!m.TemplateID.IsNull()), Disk: m.Disk.ValueInt64(), Env: value.StringMap(m.Env), Ports: sorted(value.Strings(m.Ports)),
-		DataCenterIDs: sorted(value.Strings(m.DataCenterIDs)), StartSSH: m.StartSSH.ValueBoolPointer(), StartJupyter: m.StartJupyter.ValueBoolPointer(),
-	}
-	compute, err := value.As[clusterCompute](ctx, m.Compute)
-	if err != nil {
-		return want, err
-	}
-	if compute != nil {
-		want.Compute = api.ClusterCompute{GPUTypeID: compute.GPUTypeID.ValueString(), GPUCountPerPod: compute.GPUCountPerPod.ValueInt64(), PodCount: compute.PodCount.ValueInt64()}
-	}
-	want.Mounts, err = expandMounts(ctx, m.Mounts)
-	return want, err
+func (m *cluster) expand() (want api.Cluster) {
+	value.Expand(m, &want)
+	want.Command = m.command().expand(!m.TemplateID.IsNull())
+	return want
 }
 
 // flatten copies an answer into the model, except the settings of the pods.
-func (m *cluster) flatten(ctx context.Context, got api.Cluster) (err error) {
-	none := types.StringNull()
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
-	m.Type = types.StringValue(got.Type)
-	m.Template = value.KeepString(none, got.Template)
-	m.DataCenterID = value.KeepString(none, got.DataCenterID)
-	m.CreatedAt = value.KeepString(none, got.CreatedAt)
-	m.Compute, err = value.Object(ctx, clusterSchema.Attributes["compute"], &got.Compute)
-	if err != nil {
-		return err
-	}
-	if m.Pods, err = value.Object(ctx, clusterSchema.Attributes["pods"], got.Pods); err != nil {
-		return err
-	}
-	var network *clusterNetwork
-	if n := got.Network; n != nil {
-		network = &clusterNetwork{types.StringValue(n.CIDR), value.KeepInt(types.Int64Null(), n.VXLANID), value.KeepInt(types.Int64Null(), n.VXLANPort)}
-	}
-	if m.Network, err = value.Object(ctx, clusterSchema.Attributes["network"], network); err != nil {
-		return err
-	}
-	var primary *clusterPrimary
-	if p := got.Primary; p != nil {
-		primary = &clusterPrimary{types.StringValue(p.PodID), types.StringValue(p.Status), value.KeepString(none, p.SSHEndpoint)}
-	}
-	m.Primary, err = value.Object(ctx, clusterSchema.Attributes["primary"], primary)
-	return err
+func (m *cluster) flatten(got api.Cluster) {
+	m.ID, m.Name, m.Type = types.StringValue(got.ID), types.StringValue(got.Name), types.StringValue(got.Type)
+	m.Compute = value.Object(clusterSchema.Attributes["compute"], &got.Compute)
+	value.Flatten(got.ClusterState, m)
 }
 
-// flattenMembers copies the settings of the pods, which are all equal, to an imported cluster.
-func (m *cluster) flattenMembers(ctx context.Context, members []api.Pod) (err error) {
-	if len(members) == 0 {
-		return nil
-	}
-	pod := members[0]
+// flattenMember copies the settings of a pod, which are equal in all pods, to an imported cluster.
+func (m *cluster) flattenMember(pod api.Pod) {
 	registry := types.StringNull() // a cluster has none
 	container := *pod.Container
 	container.Env = comparedEnv(types.MapNull(types.StringType), container.Env)
 	containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &registry}.flatten(container, true)
-	m.Mounts, err = flattenMounts(ctx, pod.Mounts)
-	return err
+	m.Mounts = flattenMounts(pod.Mounts)
 }

@@ -12,7 +12,7 @@ import (
 
 // Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
 // endpoint_template.go) or have its own container settings.
-var Endpoint = &kit.Kind[endpoint]{
+var Endpoint = collected(kit.Kind[endpoint]{
 	Name:   "endpoint",
 	Title:  "endpoint",
 	Schema: endpointSchema,
@@ -47,7 +47,6 @@ var Endpoint = &kit.Kind[endpoint]{
 		}
 		return c.Endpoints.ExistingMatches(ctx, want)
 	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Endpoints.Named(ctx) },
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *endpoint) error {
 		// Read the template first, so that nothing can fail after the endpoint exists.
@@ -109,11 +108,7 @@ var Endpoint = &kit.Kind[endpoint]{
 				return err
 			}
 			want.ApplyTemplate = true
-			prior, err := state.expand(ctx)
-			if err != nil {
-				return err
-			}
-			inherit(&want, prior, *template)
+			inherit(&want, state.expand(), *template)
 		default: // the container doesn't change
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}
@@ -130,10 +125,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		}
 		return plan.awaitEndpoint(ctx, c, false)
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *endpoint) error {
-		return c.Endpoints.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }, (*endpoint).expand, nil)
 
 // resetIdleTimeout sets the default idle timeout before an endpoint changes to scaling on
 // requests. Afterwards API v2 neither returns nor accepts an idle timeout, and the endpoint

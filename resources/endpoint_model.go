@@ -56,11 +56,6 @@ type endpointGPU struct {
 	MinCUDAVersion      types.String `tfsdk:"min_cuda_version"`
 }
 
-type endpointCPU struct {
-	ID        types.String `tfsdk:"id"`
-	VCPUCount types.Int64  `tfsdk:"vcpu_count"`
-}
-
 type endpointWorkers struct {
 	Min         types.Int64 `tfsdk:"min"`
 	Max         types.Int64 `tfsdk:"max"`
@@ -73,76 +68,19 @@ type endpointScaling struct {
 	RequestCount types.Int64   `tfsdk:"request_count"`
 }
 
-type requestURLs struct {
-	Base       types.String `tfsdk:"base"`
-	Run        types.String `tfsdk:"run"`
-	RunSync    types.String `tfsdk:"run_sync"`
-	Status     types.String `tfsdk:"status"`
-	Stream     types.String `tfsdk:"stream"`
-	Cancel     types.String `tfsdk:"cancel"`
-	Retry      types.String `tfsdk:"retry"`
-	PurgeQueue types.String `tfsdk:"purge_queue"`
-	Health     types.String `tfsdk:"health"`
-}
-
-func (m *endpoint) expand(ctx context.Context) (want api.Endpoint, err error) {
-	want = api.Endpoint{
-		ID:             m.ID.ValueString(),
-		Name:           m.Name.ValueString(),
-		Type:           m.Type.ValueString(),
-		TemplateID:     optional(m.TemplateID),
-		Container:      m.container().expand(!m.TemplateID.IsNull()),
-		DataCenterIDs:  sorted(value.Strings(m.DataCenterIDs)),
-		NetworkVolumes: sorted(value.Strings(m.NetworkVolumes)),
-		Timeout:        m.Timeout.ValueInt64(),
-		FlashBoot:      optional(m.FlashBoot),
-	}
-	if want.Container.Env != nil || len(m.values) > 0 {
+func (m *endpoint) expand() (want api.Endpoint) {
+	value.Expand(m, &want)
+	if want.Container = m.container().expand(!m.TemplateID.IsNull()); want.Container.Env != nil || len(m.values) > 0 {
 		want.Container.Env = m.merged(value.StringMap(m.Env))
 	}
-	gpu, err := value.As[endpointGPU](ctx, m.GPU)
-	if err != nil {
-		return want, err
-	}
-	if gpu != nil {
-		want.GPU = &api.GPU{
-			Pools:               sorted(value.Strings(gpu.Pools)),
-			ExcludedTypes:       sorted(value.Strings(gpu.ExcludedTypes)),
-			TypeIDs:             value.Strings(gpu.TypeIDs),
-			Count:               gpu.Count.ValueInt64(),
-			AllowedCUDAVersions: sorted(value.Strings(gpu.AllowedCUDAVersions)),
-			MinCUDAVersion:      gpu.MinCUDAVersion.ValueString(),
-		}
-	}
-	cpu, err := m.cpu(ctx)
-	if err != nil {
-		return want, err
-	}
-	for _, c := range cpu {
-		want.CPU = append(want.CPU, api.CPU{ID: c.ID.ValueString(), VCPUCount: c.VCPUCount.ValueInt64()})
-	}
-	workers, err := value.As[endpointWorkers](ctx, m.Workers)
-	if err != nil {
-		return want, err
-	}
-	if workers != nil {
-		want.Workers = api.Workers{Min: workers.Min.ValueInt64(), Max: workers.Max.ValueInt64(), IdleTimeout: workers.IdleTimeout.ValueInt64Pointer()}
-	}
-	scaling, err := value.As[endpointScaling](ctx, m.Scaling)
-	if err != nil {
-		return want, err
-	}
-	if scaling != nil {
-		want.Scaling = api.Scaling{Type: scaling.Type.ValueString(), QueueDelay: scaling.QueueDelay.ValueFloat64(), RequestCount: scaling.RequestCount.ValueInt64()}
-	}
-	return want, nil
+	return want
 }
 
 // desired is expand with GPU types translated to pools, if the version needs pools.
 func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, error) {
-	want, err := m.expand(ctx)
-	if err != nil || want.GPU == nil || len(want.GPU.TypeIDs) == 0 {
-		return want, err
+	want := m.expand()
+	if want.GPU == nil || len(want.GPU.TypeIDs) == 0 {
+		return want, nil
 	}
 	pools, excluded, err := c.SelectGPUs(ctx, want.GPU.TypeIDs)
 	if err == nil && len(pools) > 0 {
@@ -157,19 +95,6 @@ func (m *endpoint) command() command {
 
 func (m *endpoint) container() containerFields {
 	return containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &m.Registry}
-}
-
-func (m *endpoint) cpu(ctx context.Context) (cpu []endpointCPU, err error) {
-	for _, e := range m.CPU.Elements() {
-		c, err := value.As[endpointCPU](ctx, e.(types.Object))
-		if err != nil {
-			return nil, err
-		}
-		if c != nil {
-			cpu = append(cpu, *c)
-		}
-	}
-	return cpu, nil
 }
 
 // flatten copies an answer into the model. The model doesn't change where the version returns
@@ -199,25 +124,21 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU, m.linked(got)); err != nil {
 		return err
 	}
-	if err = m.flattenCPU(ctx, c, got); err != nil {
-		return err
+	// v1 may omit them and doesn't guarantee their order.
+	if c.Version == api.V2 || m.CPU.IsNull() || got.CPU != nil && !sameCPU(m.expand().CPU, got.CPU) {
+		m.CPU = flattenCPU(got.CPU)
 	}
-	workers := &endpointWorkers{types.Int64Value(got.Workers.Min), types.Int64Value(got.Workers.Max), types.Int64PointerValue(got.Workers.IdleTimeout)}
 	if c.Version == api.V2 && m.Type.ValueString() == queue && got.Scaling.Type == requestCount {
-		workers.IdleTimeout = types.Int64Null()
+		got.Workers.IdleTimeout = nil
 	}
-	if m.Workers, err = value.Object(ctx, workersAttribute, workers); err != nil {
-		return err
-	}
+	m.Workers = value.Object(workersAttribute, &got.Workers)
 	scaling := &endpointScaling{Type: types.StringValue(got.Scaling.Type)}
 	if got.Scaling.Type == requestCount {
 		scaling.RequestCount = types.Int64Value(got.Scaling.RequestCount)
 	} else {
 		scaling.QueueDelay = types.Float64Value(got.Scaling.QueueDelay)
 	}
-	if m.Scaling, err = value.Object(ctx, scalingAttribute, scaling); err != nil {
-		return err
-	}
+	m.Scaling = value.Object(scalingAttribute, scaling)
 	if len(got.DataCenterIDs) > 0 || !api.AllDataCenters(value.Strings(m.DataCenterIDs)) {
 		m.DataCenterIDs = value.KeepSet(m.DataCenterIDs, got.DataCenterIDs)
 	}
@@ -229,23 +150,22 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if m.CreatedAt.ValueString() == "" {
 		m.CreatedAt = value.KeepString(types.StringNull(), got.CreatedAt)
 	}
-	return m.flattenURLs(ctx, c, got)
+	// A queue's URLs follow from queue_url, so that they are equal on both versions. Only the API
+	// knows those of a load balancer.
+	if m.Type.ValueString() == queue {
+		got.RequestURLs = c.Jobs.URLs(got.ID)
+	}
+	m.RequestURLs = value.Object(endpointSchema.Attributes["request_urls"], &got.RequestURLs)
+	return nil
 }
 
 func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, linked bool) (types.Object, error) {
-	prior, err := value.As[endpointGPU](ctx, m.GPU)
-	if err != nil {
-		return m.GPU, err
-	}
-	if got == nil || prior == nil && isDefaultGPU(*got) {
-		return value.Object[endpointGPU](ctx, gpuAttribute, nil)
-	}
-	gpu := endpointGPU{
-		Pools: types.SetNull(types.StringType), ExcludedTypes: types.SetNull(types.StringType),
-		TypeIDs: types.ListNull(types.StringType), AllowedCUDAVersions: types.SetNull(types.StringType),
-	}
-	if prior != nil {
-		gpu = *prior
+	gpu := value.As[endpointGPU](m.GPU)
+	switch {
+	case got == nil, gpu == nil && isDefaultGPU(*got):
+		return value.Object[endpointGPU](gpuAttribute, nil), nil
+	case gpu == nil:
+		gpu = &endpointGPU{}
 	}
 	switch {
 	case len(got.TypeIDs) > 0: // on v1
@@ -258,7 +178,7 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 			return m.GPU, err
 		}
 		if err != nil || !sameElements(pools, got.Pools) || !sameElements(excluded, got.ExcludedTypes) {
-			gpu.TypeIDs = types.ListNull(types.StringType)
+			gpu.TypeIDs = types.List{}
 			gpu.Pools = value.KeepSet(gpu.Pools, got.Pools)
 			gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
 		}
@@ -273,7 +193,7 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
 	}
 	gpu.MinCUDAVersion = value.KeepString(gpu.MinCUDAVersion, got.MinCUDAVersion)
-	return value.Object(ctx, gpuAttribute, &gpu)
+	return value.Object(gpuAttribute, gpu), nil
 }
 
 // isDefaultGPU reports whether an answer belongs to an endpoint that selected no GPUs.
@@ -281,42 +201,11 @@ func isDefaultGPU(got api.GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
 }
 
-func (m *endpoint) flattenCPU(ctx context.Context, c *api.Client, got api.Endpoint) error {
-	prior, err := m.cpu(ctx)
-	if err != nil {
-		return err
+func flattenCPU(got []api.CPU) types.List {
+	if len(got) == 0 {
+		got = nil
 	}
-	before := make([]api.CPU, len(prior))
-	for i, cpu := range prior {
-		before[i] = api.CPU{ID: cpu.ID.ValueString(), VCPUCount: cpu.VCPUCount.ValueInt64()}
-	}
-	// v1 may omit them and doesn't guarantee their order.
-	if c.Version == api.V1 && !m.CPU.IsNull() && (got.CPU == nil || sameCPU(before, got.CPU)) {
-		return nil
-	}
-	element := cpuAttribute.NestedObject.Type()
-	if len(got.CPU) == 0 {
-		m.CPU = types.ListNull(element)
-		return nil
-	}
-	list, diags := types.ListValueFrom(ctx, element, got.CPU)
-	m.CPU = list
-	return value.Err(diags)
-}
-
-// flattenURLs derives a queue's URLs from queue_url, so that they are equal on both versions.
-// Only the API knows those of a load balancer.
-func (m *endpoint) flattenURLs(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
-	urls := got.RequestURLs
-	if m.Type.ValueString() == queue {
-		urls = c.Jobs.URLs(got.ID)
-	}
-	text := func(s string) types.String { return value.KeepString(types.StringNull(), s) }
-	m.RequestURLs, err = value.Object(ctx, endpointSchema.Attributes["request_urls"], &requestURLs{
-		Base: text(urls.Base), Run: text(urls.Run), RunSync: text(urls.RunSync), Status: text(urls.Status), Stream: text(urls.Stream),
-		Cancel: text(urls.Cancel), Retry: text(urls.Retry), PurgeQueue: text(urls.PurgeQueue), Health: text(urls.Health),
-	})
-	return err
+	return value.Of(cpuAttribute, got).(types.List)
 }
 
 func sameCPU(a, b []api.CPU) bool {

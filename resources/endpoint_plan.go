@@ -18,7 +18,7 @@ import (
 )
 
 // validateEndpoint rejects configurations that no version accepts.
-func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint) {
+func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) {
 	config.validate(c, config.Env)
 	config.command().check(c)
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
@@ -27,7 +27,7 @@ func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint
 	if isSet(config.GPU) && isSet(config.CPU) {
 		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: an endpoint has workers of one sort. Remove one of them.")
 	}
-	if gpu, err := value.As[endpointGPU](ctx, config.GPU); err == nil && gpu != nil {
+	if gpu := value.As[endpointGPU](config.GPU); gpu != nil {
 		switch {
 		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
@@ -41,13 +41,12 @@ func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint
 				"min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 		}
 	}
-	wait, err := value.As[endpointWait](ctx, config.WaitFor)
-	workers, failed := value.As[endpointWorkers](ctx, config.Workers)
-	if err == nil && failed == nil && wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
+	wait, workers := value.As[endpointWait](config.WaitFor), value.As[endpointWorkers](config.Workers)
+	if wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
 		c.Error("wait_for.worker", "Waiting for a worker that does not start", "wait_for.worker needs workers.min of at least 1: without it no worker runs before there are jobs.")
 	}
-	scaling, err := value.As[endpointScaling](ctx, config.Scaling)
-	if err != nil || scaling == nil || config.Type.IsUnknown() || scaling.Type.IsUnknown() {
+	scaling := value.As[endpointScaling](config.Scaling)
+	if scaling == nil || config.Type.IsUnknown() || scaling.Type.IsUnknown() {
 		return
 	}
 	kind := scalingType(config.Type, scaling.Type)
@@ -81,8 +80,8 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.Config.FlashBoot.IsNull() && p.State != nil && p.State.FlashBoot.IsNull() {
 		p.Plan.FlashBoot = p.State.FlashBoot // API v1 doesn't return it after an import
 	}
-	planScaling(ctx, p)
-	planWorkers(ctx, p)
+	planScaling(p)
+	planWorkers(p)
 	request := endpointRequest(ctx, p)
 	planCompute(ctx, p, p.Catalog.CheckNames(ctx, p.Check, request))
 	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
@@ -110,14 +109,11 @@ func planOmittedCompute(p *planrule.Plan[endpoint]) {
 	}
 }
 
-func planScaling(ctx context.Context, p *planrule.Plan[endpoint]) {
+func planScaling(p *planrule.Plan[endpoint]) {
 	if p.Config.Scaling.IsUnknown() {
 		return
 	}
-	scaling, err := value.As[endpointScaling](ctx, p.Config.Scaling)
-	if err != nil {
-		return
-	}
+	scaling := value.As[endpointScaling](p.Config.Scaling)
 	if scaling == nil {
 		scaling = &endpointScaling{}
 	}
@@ -135,23 +131,17 @@ func planScaling(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if delay := scaling.QueueDelay.ValueFloat64(); p.Version == api.V1 && delay != math.Trunc(delay) {
 		p.Error("scaling.queue_delay", "API v1 can't express this", "Management API v1 takes whole seconds, not %g. Round it, or set api_version = %q in the provider block.", delay, string(api.V2))
 	}
-	if o, err := value.Object(ctx, scalingAttribute, scaling); err == nil {
-		p.Plan.Scaling = o
-	}
+	p.Plan.Scaling = value.Object(scalingAttribute, scaling)
 }
 
-func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
-	workers, err := value.As[endpointWorkers](ctx, p.Plan.Workers)
-	if err != nil || workers == nil {
+func planWorkers(p *planrule.Plan[endpoint]) {
+	workers, scaling := value.As[endpointWorkers](p.Plan.Workers), value.As[endpointScaling](p.Plan.Scaling)
+	if workers == nil {
 		return
 	}
 	var configured types.Int64 // idle_timeout
-	if c, err := value.As[endpointWorkers](ctx, p.Config.Workers); err == nil && c != nil {
+	if c := value.As[endpointWorkers](p.Config.Workers); c != nil {
 		configured = c.IdleTimeout
-	}
-	scaling, err := value.As[endpointScaling](ctx, p.Plan.Scaling)
-	if err != nil {
-		return
 	}
 	byRequests := p.Plan.Type.ValueString() == queue && scaling != nil && scaling.Type.ValueString() == requestCount
 	switch {
@@ -169,9 +159,7 @@ func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
 		p.Error("workers.min", "More workers than the maximum", "workers.min is %d and workers.max is %d. Raise max or lower min.",
 			workers.Min.ValueInt64(), workers.Max.ValueInt64())
 	}
-	if o, err := value.Object(ctx, workersAttribute, workers); err == nil {
-		p.Plan.Workers = o
-	}
+	p.Plan.Workers = value.Object(workersAttribute, workers)
 }
 
 // planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks
@@ -194,13 +182,12 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 				"jobs and results, and creates a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}
-	cpu, err := p.Plan.cpu(ctx)
-	cpu = slices.DeleteFunc(cpu, func(c endpointCPU) bool { return c.VCPUCount.IsUnknown() })
-	if p.Version == api.V1 && err == nil && slices.ContainsFunc(cpu, func(c endpointCPU) bool { return !c.VCPUCount.Equal(cpu[0].VCPUCount) }) {
+	cpu := slices.DeleteFunc(p.Plan.expand().CPU, func(c api.CPU) bool { return c.VCPUCount == 0 }) // 0 is unknown
+	if p.Version == api.V1 && slices.ContainsFunc(cpu, func(c api.CPU) bool { return c.VCPUCount != cpu[0].VCPUCount }) {
 		p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
 	}
-	gpu, err := value.As[endpointGPU](ctx, p.Plan.GPU)
-	if err != nil || gpu == nil || p.Version != api.V2 || !p.Known(ctx, "gpu") {
+	gpu := value.As[endpointGPU](p.Plan.GPU)
+	if gpu == nil || p.Version != api.V2 || !p.Known(ctx, "gpu") {
 		return
 	}
 	if gpu.TypeIDs.IsNull() {
@@ -210,8 +197,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 		return
 	}
 	ids := value.Strings(gpu.TypeIDs)
-	_, _, err = p.API.SelectGPUs(ctx, ids)
-	switch {
+	switch _, _, err := p.API.SelectGPUs(ctx, ids); {
 	case isSelectionError(err) && reported:
 	case isSelectionError(err):
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
@@ -284,9 +270,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
 		if desired != nil && p.API != nil {
-			if o, err := p.Plan.settingsFromTemplate(ctx, p.API, *desired, p.State.FromTemplate); err == nil {
-				p.Plan.FromTemplate = o
-			}
+			p.Plan.FromTemplate = p.Plan.settingsFromTemplate(p.API, *desired, p.State.FromTemplate)
 		}
 	}
 	checkTemplate(ctx, p, planned)

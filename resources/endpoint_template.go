@@ -20,16 +20,6 @@ import (
 // last read, never with a new answer of the API: Terraform plans again during the apply, and
 // both plans must be equal.
 
-type fromTemplate struct {
-	Image               types.String `tfsdk:"image"`
-	Args                types.String `tfsdk:"args"`
-	Disk                types.Int64  `tfsdk:"disk"`
-	Env                 types.Map    `tfsdk:"env"`
-	Ports               types.Set    `tfsdk:"ports"`
-	Registry            types.String `tfsdk:"registry"`
-	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
-}
-
 type endpointPrivate struct {
 	Template *templateSettings // as last read or applied; nil without a template
 	Linked   bool              // API v1 has returned the link to the template
@@ -110,9 +100,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	linked, seen := m.linked(got), settingsOf(c, *t)
 	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
 	planned := m.FromTemplate
-	if err := m.setFromTemplate(ctx, c, got, seen, linked); err != nil {
-		return err
-	}
+	m.setFromTemplate(c, got, seen, linked)
 	if fullyKnown(planned) && matchesPlan(planned, m.FromTemplate) {
 		m.FromTemplate = planned
 	}
@@ -140,7 +128,8 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 		seen = settingsOf(c, *t)
 		m.Private.Template = &seen
 	}
-	return m.setFromTemplate(ctx, c, got, seen, linked && t != nil)
+	m.setFromTemplate(c, got, seen, linked && t != nil)
+	return nil
 }
 
 // linked reports whether the answer has a link to the template (API v1).
@@ -149,8 +138,9 @@ func (m *endpoint) linked(got api.Endpoint) bool {
 }
 
 // setFromTemplate sets from_template from the endpoint's copy, or from the template if the
-// endpoint is linked to it. If the version returns neither, it doesn't change.
-func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.Endpoint, seen templateSettings, linked bool) (err error) {
+// endpoint is linked to it. If the version returns neither, it sets only the environment, which is
+// all that API v1 returns of a copy made by API v2.
+func (m *endpoint) setFromTemplate(c *api.Client, got api.Endpoint, seen templateSettings, linked bool) {
 	switch {
 	case got.Container != nil:
 		seen = settingsOfCopy(c, got)
@@ -158,24 +148,15 @@ func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.E
 		seen.CUDA, seen.OpenCUDA = cudaVersionsOf(got), false
 	case m.FromTemplate.IsUnknown():
 		m.FromTemplate = types.ObjectNull(fromTemplateTypes)
-		return nil
+		return
 	default:
-		return m.setEnvironment(ctx, c, got)
+		if members := m.FromTemplate.Attributes(); !m.FromTemplate.IsNull() && got.WorkerEnv != nil {
+			members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.WorkerEnv), m.ownVariables()))
+			m.FromTemplate = types.ObjectValueMust(fromTemplateTypes, members)
+		}
+		return
 	}
-	m.FromTemplate, err = m.settingsFromTemplate(ctx, c, seen, types.ObjectNull(fromTemplateTypes))
-	return err
-}
-
-// setEnvironment sets the environment, which is all that API v1 returns of a copy made by API
-// v2.
-func (m *endpoint) setEnvironment(ctx context.Context, c *api.Client, got api.Endpoint) error {
-	shown, err := value.As[fromTemplate](ctx, m.FromTemplate)
-	if err != nil || shown == nil || got.WorkerEnv == nil {
-		return err
-	}
-	shown.Env = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.WorkerEnv), m.ownVariables()))
-	m.FromTemplate, err = value.Object(ctx, endpointSchema.Attributes["from_template"], shown)
-	return err
+	m.FromTemplate = m.settingsFromTemplate(c, seen, types.ObjectNull(fromTemplateTypes))
 }
 
 func (m *endpoint) ownVariables() map[string]bool {
@@ -188,74 +169,32 @@ func (m *endpoint) ownVariables() map[string]bool {
 
 // settingsFromTemplate returns s without the endpoint's own settings. Settings that s leaves
 // open keep their value from prior.
-func (m *endpoint) settingsFromTemplate(ctx context.Context, c *api.Client, s templateSettings, prior types.Object) (types.Object, error) {
-	before, err := value.As[fromTemplate](ctx, prior)
-	if err != nil {
-		return prior, err
+func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior types.Object) types.Object {
+	before := prior.Attributes()
+	if ports, _ := before["ports"].(types.Set); s.OpenPorts && areDefaultPorts(value.Strings(ports)) {
+		s.Ports = value.Strings(ports)
 	}
-	if before == nil {
-		before = &fromTemplate{Ports: types.SetNull(types.StringType), AllowedCUDAVersions: types.SetNull(types.StringType)}
+	if versions, _ := before["allowed_cuda_versions"].(types.Set); s.OpenCUDA {
+		s.CUDA = value.Strings(versions)
 	}
-	gpu, err := value.As[endpointGPU](ctx, m.GPU)
-	if err != nil {
-		return prior, err
+	args, _ := before["args"].(types.String)
+	if c.Digest(args.ValueString()) != s.restOf(c, m.command()) {
+		args = types.StringUnknown()
 	}
-	if ports := value.Strings(before.Ports); s.OpenPorts && areDefaultPorts(ports) {
-		s.Ports = ports
+	members := s.members(m.container(), m.ownVariables(), args)
+	if m.EnvWOKeys.IsUnknown() {
+		members["env"] = types.MapUnknown(types.StringType)
 	}
-	if s.OpenCUDA {
-		s.CUDA = value.Strings(before.AllowedCUDAVersions)
-	}
-	noString, noSet, noMap := types.StringNull(), types.SetNull(types.StringType), types.MapNull(types.StringType)
-	out := fromTemplate{
-		Image:               value.KeepString(noString, s.Image),
-		Args:                types.StringUnknown(),
-		Disk:                types.Int64Value(s.Disk),
-		Env:                 value.KeepMap(noMap, withoutKeys(s.Env, m.ownVariables())),
-		Ports:               value.KeepSet(noSet, s.Ports),
-		Registry:            value.KeepString(noString, s.Registry),
-		AllowedCUDAVersions: value.KeepSet(noSet, s.CUDA),
-	}
-	switch known := before.Args.ValueString(); {
-	case s.command != nil:
-		out.Args = value.KeepString(noString, m.command().rest(*s.command).String())
-	case !before.Args.IsUnknown() && c.Digest(known) == s.restOf(c, m.command()):
-		out.Args = value.KeepString(noString, known)
-	}
-	maskOwn(&out.Image, m.Image, slices.Contains(s.Unknown, "image"), noString, types.StringUnknown())
-	maskOwn(&out.Args, m.Args, slices.ContainsFunc(commandAttributes, func(a string) bool { return slices.Contains(s.Unknown, a) }), noString, types.StringUnknown())
-	switch entrypoint, cmd := m.command().owned(); {
-	case m.Entrypoint.IsUnknown(), m.Cmd.IsUnknown():
-		out.Args = types.StringUnknown()
-	case entrypoint && cmd:
-		out.Args = noString
-	}
-	maskOwn(&out.Disk, m.Disk, slices.Contains(s.Unknown, "disk"), types.Int64Null(), types.Int64Unknown())
-	maskOwn(&out.Ports, m.Ports, slices.Contains(s.Unknown, "ports"), noSet, types.SetUnknown(types.StringType))
-	maskOwn(&out.Registry, m.Registry, slices.Contains(s.Unknown, "registry"), noString, types.StringUnknown())
-	if m.Env.IsUnknown() || m.EnvWOKeys.IsUnknown() || slices.Contains(s.Unknown, "env") {
-		out.Env = types.MapUnknown(types.StringType)
-	}
+	gpu := value.As[endpointGPU](m.GPU)
 	switch {
 	case m.GPU.IsUnknown(), slices.Contains(s.Unknown, "allowed_cuda_versions"):
-		out.AllowedCUDAVersions = types.SetUnknown(types.StringType)
+		members["allowed_cuda_versions"] = types.SetUnknown(types.StringType)
 	case gpu == nil, !gpu.MinCUDAVersion.IsNull(), len(gpu.AllowedCUDAVersions.Elements()) > 0:
-		out.AllowedCUDAVersions = noSet
+		members["allowed_cuda_versions"] = texts(nil)
+	default:
+		members["allowed_cuda_versions"] = texts(s.CUDA)
 	}
-	return value.Object(ctx, endpointSchema.Attributes["from_template"], &out)
-}
-
-// maskOwn sets a setting to null if the endpoint has its own, and to unknown if either is
-// unknown.
-func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
-	switch {
-	case own.IsUnknown():
-		*out = unknown
-	case !own.IsNull():
-		*out = null
-	case open:
-		*out = unknown
-	}
+	return types.ObjectValueMust(fromTemplateTypes, members)
 }
 
 // templateAsPlanned reads the template and checks it against the plan. The cached list isn't
@@ -269,11 +208,10 @@ func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client) (*api.T
 	if err != nil {
 		return fail(err)
 	}
-	now, err := m.settingsFromTemplate(ctx, c, settingsOf(c, t), m.FromTemplate)
-	if err == nil && !matchesPlan(m.FromTemplate, now) {
+	if !matchesPlan(m.FromTemplate, m.settingsFromTemplate(c, settingsOf(c, t), m.FromTemplate)) {
 		return fail(errors.New("the template has changed since the plan was made. Nothing was sent: plan again, with a refresh"))
 	}
-	return &t, err
+	return &t, nil
 }
 
 // matchesPlan reports whether the template has the planned values, as far as they are known. It

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // GlobalVolume is gpucloud_global_volume: storage without a fixed size or location.
-var GlobalVolume = &kit.Kind[globalVolume]{
+var GlobalVolume = collected(kit.Kind[globalVolume]{
 	Name:      "global_volume",
 	Title:     "global volume",
 	Schema:    globalVolumeSchema,
@@ -23,40 +22,7 @@ var GlobalVolume = &kit.Kind[globalVolume]{
 	Loss: func(m *globalVolume) string {
 		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), "Nothing looks for its users first.")
 	},
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *globalVolume) []api.ExistingMatch {
-		return c.GlobalVolumes.ExistingMatches(ctx, plan.expand())
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.GlobalVolumes.Named(ctx) },
-
-	Create: func(ctx context.Context, c *api.Client, _, plan *globalVolume) error {
-		got, err := c.GlobalVolumes.Create(ctx, plan.expand())
-		if err == nil {
-			plan.flatten(got)
-		}
-		return err
-	},
-	Read: func(ctx context.Context, c *api.Client, state *globalVolume) error {
-		got, err := c.GlobalVolumes.Get(ctx, state.ID.ValueString())
-		if err == nil {
-			state.flatten(got)
-		}
-		return err
-	},
-	Update: func(ctx context.Context, c *api.Client, _, state, plan *globalVolume) error {
-		have, err := c.GlobalVolumes.Get(ctx, state.ID.ValueString())
-		if err != nil {
-			return err
-		}
-		got, err := c.GlobalVolumes.Update(ctx, have, plan.expand())
-		if err == nil {
-			plan.flatten(got)
-		}
-		return err
-	},
-	Delete: func(ctx context.Context, c *api.Client, state *globalVolume) error {
-		return c.GlobalVolumes.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.GlobalVolume] { return c.GlobalVolumes }, nil, nil)
 
 var globalVolumeSchema = schema.Schema{
 	MarkdownDescription: "A global volume: storage without a size or a data center (beta). API v2 only.\n\n" +
@@ -80,15 +46,4 @@ type globalVolume struct {
 	CreatedByUserID types.String `tfsdk:"created_by_user_id"`
 
 	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
-}
-
-func (m *globalVolume) expand() api.GlobalVolume {
-	return api.GlobalVolume{ID: m.ID.ValueString(), Name: m.Name.ValueString()}
-}
-
-func (m *globalVolume) flatten(got api.GlobalVolume) {
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
-	m.CreatedAt = text(got.CreatedAt)
-	m.CreatedByUserID = types.StringPointerValue(got.CreatedByUserID)
 }

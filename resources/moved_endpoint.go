@@ -2,10 +2,10 @@ package resources
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -19,7 +19,7 @@ var movedEndpoint = migrate.Table[endpoint]{
 }
 
 // moveEndpointV1 is for providers with the attributes of API v1.
-func moveEndpointV1(ctx context.Context, from *migrate.State, m *endpoint) (err error) {
+func moveEndpointV1(from *migrate.State, m *endpoint) {
 	moveTemplateLink(from, m)
 	m.Image = text(from.Text("image_name"))
 	m.Env = value.KeepMap(m.Env, from.Map("env"))
@@ -28,34 +28,33 @@ func moveEndpointV1(ctx context.Context, from *migrate.State, m *endpoint) (err 
 		m.FlashBoot = types.StringValue("FLASHBOOT")
 	}
 	if flavors := from.Texts("cpu_flavor_ids"); from.Text("compute_type") == "CPU" && len(flavors) > 0 {
-		return m.moveCPU(ctx, from, flavors)
+		m.moveCPU(from, flavors)
+		return
 	}
 	gpu := endpointGPU{TypeIDs: value.KeepList(types.ListNull(types.StringType), from.Texts("gpu_type_ids"))}
 	if one := from.Text("gpu_type_id"); gpu.TypeIDs.IsNull() && one != "" {
 		gpu.TypeIDs = value.KeepList(gpu.TypeIDs, []string{one})
 	}
-	return m.moveGPU(ctx, from, gpu)
+	m.moveGPU(from, gpu)
 }
 
 // moveCPU: API v1 may omit the flavors, and has one vCPU count for all of them.
-func (m *endpoint) moveCPU(ctx context.Context, from *migrate.State, flavors []string) error {
+func (m *endpoint) moveCPU(from *migrate.State, flavors []string) {
 	vcpus, _ := from.Int("vcpu_count")
-	var cpu []endpointCPU
-	for _, id := range flavors {
-		cpu = append(cpu, endpointCPU{types.StringValue(id), types.Int64Value(cmp.Or(vcpus, 2))})
+	cpu := make([]api.CPU, len(flavors))
+	for i, id := range flavors {
+		cpu[i] = api.CPU{ID: id, VCPUCount: cmp.Or(vcpus, 2)}
 	}
-	list, diags := types.ListValueFrom(ctx, cpuAttribute.NestedObject.Type(), cpu)
-	m.CPU = list
-	return value.Err(diags)
+	m.CPU = flattenCPU(cpu)
 }
 
-func moveEndpointV2(ctx context.Context, from *migrate.State, m *endpoint) error {
+func moveEndpointV2(from *migrate.State, m *endpoint) {
 	moveTemplateLink(from, m)
 	if !m.TemplateID.IsNull() {
 		moveContainer(from, m.container())
 	}
-	return m.moveGPU(ctx, from, endpointGPU{
-		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")), TypeIDs: types.ListNull(types.StringType),
+	m.moveGPU(from, endpointGPU{
+		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")),
 	})
 }
 
@@ -80,15 +79,11 @@ func moveContainer(from *migrate.State, f containerFields) {
 
 // moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks
 // are the template's.
-func (m *endpoint) moveGPU(ctx context.Context, from *migrate.State, gpu endpointGPU) (err error) {
+func (m *endpoint) moveGPU(from *migrate.State, gpu endpointGPU) {
 	gpu.AllowedCUDAVersions = texts(from.Texts("allowed_cuda_versions"))
 	if gpu.Pools.IsNull() && gpu.TypeIDs.IsNull() && gpu.AllowedCUDAVersions.IsNull() {
-		return nil
-	}
-	if gpu.Pools.IsNull() {
-		gpu.Pools, gpu.ExcludedTypes = texts(nil), texts(nil)
+		return
 	}
 	gpu.Count = types.Int64Value(1)
-	m.GPU, err = value.Object(ctx, gpuAttribute, &gpu)
-	return err
+	m.GPU = value.Object(gpuAttribute, &gpu)
 }

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -17,33 +16,31 @@ import (
 var movedPod = migrate.Table[pod]{
 	// The states of these two don't show whether the pod or its template set the container. So
 	// all of it is read, and the first apply records the template's part.
-	migrate.Official1: func(ctx context.Context, from *migrate.State, m *pod) error {
+	migrate.Official1: func(from *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
-		return m.movePlacement(ctx, from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
 	},
-	migrate.Decentralized: func(ctx context.Context, from *migrate.State, m *pod) error {
+	migrate.Decentralized: func(from *migrate.State, m *pod) {
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
-		return m.movePlacement(ctx, from, from.Text("cloud_type"), first(from.Texts("gpu_type_ids")))
+		m.movePlacement(from, from.Text("cloud_type"), first(from.Texts("gpu_type_ids")))
 	},
-	migrate.Nilenso: func(ctx context.Context, from *migrate.State, m *pod) error {
+	migrate.Nilenso: func(from *migrate.State, m *pod) {
 		m.StartSSH = onlyTrue(from.True("start_ssh"))
 		if dataCenter := from.Text("data_center_id"); dataCenter != "" {
 			m.DataCenterIDs = texts([]string{dataCenter})
 		}
-		return m.movePlacement(ctx, from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))
 	},
-	migrate.Official2: func(ctx context.Context, from *migrate.State, m *pod) error {
+	migrate.Official2: func(from *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
 		m.DesiredState = text(from.Text("desired_state"))
 		if from.Text("template_id") != "" {
 			m.Name = types.StringValue(from.Text("name")) // then a read omits the template's settings
 			moveContainer(from, m.container())
-			if err := m.moveMounts(ctx, from); err != nil {
-				return err
-			}
+			m.moveMounts(from)
 		}
-		return m.movePlacement(ctx, from, from.Text("cloud"), from.Text("gpu_type_id"))
+		m.movePlacement(from, from.Text("cloud"), from.Text("gpu_type_id"))
 	},
 }
 
@@ -55,7 +52,7 @@ func first(list []string) string {
 }
 
 // movePlacement takes over the values that all sources have.
-func (m *pod) movePlacement(ctx context.Context, from *migrate.State, cloud, gpuType string) (err error) {
+func (m *pod) movePlacement(from *migrate.State, cloud, gpuType string) {
 	m.TemplateID = text(from.Text("template_id"))
 	if cloud == "SECURE" || cloud == "COMMUNITY" {
 		m.Cloud = types.StringValue(cloud)
@@ -63,25 +60,18 @@ func (m *pod) movePlacement(ctx context.Context, from *migrate.State, cloud, gpu
 	cuda, floor := texts(from.Texts("allowed_cuda_versions")), text(from.Text("min_cuda_version"))
 	if gpuType != "" {
 		count, _ := from.Int("gpu_count")
-		gpu := &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: floor}
-		if m.GPU, err = value.Object(ctx, podGPUAttribute, gpu); err != nil {
-			return err
-		}
+		m.GPU = value.Object(podGPUAttribute, &podGPU{ID: types.StringValue(gpuType), Count: types.Int64Value(cmp.Or(count, 1)), AllowedCUDAVersions: cuda, MinCUDAVersion: floor})
 	}
 	if from.True("global_networking") {
-		networking := &globalNetworking{Enabled: types.BoolValue(true)}
-		if m.GlobalNetworking, err = value.Object(ctx, podSchema.Attributes["global_networking"], networking); err != nil {
-			return err
-		}
+		m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], &globalNetworking{Enabled: types.BoolValue(true)})
 	}
 	m.Private.Carried = carried(map[string]attr.Value{
 		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,
 		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": floor,
 	})
-	return nil
 }
 
-func (m *pod) moveMounts(ctx context.Context, from *migrate.State) (err error) {
+func (m *pod) moveMounts(from *migrate.State) {
 	var mounts api.PodMounts
 	if persistent := from.Object("persistent_volume"); persistent != nil {
 		size, _ := persistent.Int("size")
@@ -90,16 +80,14 @@ func (m *pod) moveMounts(ctx context.Context, from *migrate.State) (err error) {
 	for _, mount := range from.Objects("network_volumes") {
 		mounts.Network = append(mounts.Network, api.NetworkMount{VolumeID: mount.Text("volume_id"), Path: mount.Text("path")})
 	}
-	m.Mounts, err = flattenMounts(ctx, mounts)
-	return err
+	m.Mounts = flattenMounts(mounts)
 }
 
 // movedCluster takes over values that neither the cluster nor its pods return.
 var movedCluster = migrate.Table[cluster]{
-	migrate.Official2: func(_ context.Context, from *migrate.State, m *cluster) error {
+	migrate.Official2: func(from *migrate.State, m *cluster) {
 		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
 		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
 		m.Private.Carried = carried(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
-		return nil
 	},
 }

@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"context"
-
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
@@ -15,11 +13,10 @@ var movedRegistryAuth = migrate.Table[registryAuth]{
 	migrate.Official2: moveRegistryAuth,
 }
 
-func moveRegistryAuth(_ context.Context, from *migrate.State, m *registryAuth) error {
+func moveRegistryAuth(from *migrate.State, m *registryAuth) {
 	if m.Username = text(from.Text("username")); !m.Username.IsNull() {
 		m.PasswordWOVersion = types.Int64Value(1)
 	}
-	return nil
 }
 
 // movedRegistryDelegation takes over the spelling of the repository, with or without the
@@ -29,7 +26,6 @@ var movedRegistryDelegation = migrate.Table[registryDelegation]{
 	migrate.Official2: moveRegistryDelegation,
 }
 
-func moveRegistryDelegation(_ context.Context, from *migrate.State, m *registryDelegation) error {
+func moveRegistryDelegation(from *migrate.State, m *registryDelegation) {
 	m.Resource = text(from.Text("resource"))
-	return nil
 }

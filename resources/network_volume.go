@@ -13,11 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // NetworkVolume is gpucloud_network_volume: storage that outlives the workers that mount it. It
 // can only grow.
-var NetworkVolume = &kit.Kind[networkVolume]{
+var NetworkVolume = collected(kit.Kind[networkVolume]{
 	Name:   "network_volume",
 	Title:  "network volume",
 	Schema: networkVolumeSchema,
@@ -29,25 +30,6 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	Loss: func(m *networkVolume) string {
 		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64(), volumeUsers)
 	},
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.ExistingMatch {
-		return c.NetworkVolumes.ExistingMatches(ctx, plan.expand())
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.NetworkVolumes.Named(ctx) },
-
-	Create: func(ctx context.Context, c *api.Client, _, plan *networkVolume) error {
-		got, err := c.NetworkVolumes.Create(ctx, plan.expand())
-		if err == nil {
-			plan.flatten(got)
-		}
-		return err
-	},
-	Read: func(ctx context.Context, c *api.Client, state *networkVolume) error {
-		got, err := c.NetworkVolumes.Get(ctx, state.ID.ValueString())
-		if err == nil {
-			state.flatten(got)
-		}
-		return err
-	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *networkVolume) error {
 		// Compare with the current volume, which may have changed since the plan.
 		have, err := c.NetworkVolumes.Get(ctx, state.ID.ValueString())
@@ -57,16 +39,15 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 		if plan.Size.ValueInt64() < have.Size {
 			return &diagnostics.AttributeError{Attribute: "size", Err: fmt.Errorf(cantShrink+". "+cantShrinkDetail, have.ID, have.Size, plan.Size.ValueInt64())} //nolint:staticcheck // sentences of a diagnostic
 		}
-		got, err := c.NetworkVolumes.Update(ctx, have, plan.expand())
+		var want api.NetworkVolume
+		value.Expand(plan, &want)
+		got, err := c.NetworkVolumes.Update(ctx, have, want)
 		if err == nil {
-			plan.flatten(got)
+			value.Flatten(got, plan)
 		}
 		return err
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *networkVolume) error {
-		return c.NetworkVolumes.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, nil, nil)
 
 // volumeUsers: listing the users would need a request for each volume.
 const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: nothing looks for them first."
@@ -145,25 +126,3 @@ const (
 	cantShrinkDetail = "Volume %s has %d GB and the configuration asks for %d GB. Nothing was sent. Keep size at %[2]d or more; " +
 		"for a smaller one, create a second volume, copy the data and remove this one."
 )
-
-func (m *networkVolume) expand() api.NetworkVolume {
-	return api.NetworkVolume{
-		ID:         m.ID.ValueString(),
-		Name:       m.Name.ValueString(),
-		Size:       m.Size.ValueInt64(),
-		DataCenter: m.DataCenter.ValueString(),
-		Type:       optional(m.Type),
-	}
-}
-
-func (m *networkVolume) flatten(got api.NetworkVolume) {
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
-	m.Size = types.Int64Value(got.Size)
-	m.DataCenter = types.StringValue(got.DataCenter)
-	if got.Type != nil {
-		m.Type = types.StringValue(*got.Type)
-	} else if m.Type.IsUnknown() {
-		m.Type = types.StringNull()
-	}
-}

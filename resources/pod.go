@@ -14,7 +14,7 @@ import (
 
 // Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
 // attributes.
-var Pod = &kit.Kind[pod]{
+var Pod = collected(kit.Kind[pod]{
 	Name:      "pod",
 	Title:     "pod",
 	Schema:    podSchema,
@@ -29,21 +29,9 @@ var Pod = &kit.Kind[pod]{
 	Loss: func(m *pod) string {
 		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
 	},
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *pod) []api.ExistingMatch {
-		want, err := plan.expand(ctx)
-		if err != nil {
-			return nil
-		}
-		return c.Pods.ExistingMatches(ctx, want)
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Pods.Named(ctx) },
-
 	Create: func(ctx context.Context, c *api.Client, config, plan *pod) error {
 		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
-		want, err := plan.expand(ctx)
-		if err != nil {
-			return err
-		}
+		want := plan.expand()
 		unlocked := want
 		if plan.DesiredState.ValueString() == api.PodExited { // a locked pod couldn't be stopped
 			unlocked.Locked = nil
@@ -56,9 +44,7 @@ var Pod = &kit.Kind[pod]{
 		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Container.Env)
 		desired, locked := plan.DesiredState, plan.Locked
 		got, failure := finishPod(ctx, c, plan, got, want)
-		if err := plan.recordApplied(ctx, c, got); err != nil {
-			return err
-		}
+		plan.recordApplied(c, got)
 		if failure != nil { // an error would taint the pod, which Terraform then replaces
 			plan.DesiredState, plan.Locked = desired, locked
 			return &diagnostics.Warning{Err: failure}
@@ -70,13 +56,11 @@ var Pod = &kit.Kind[pod]{
 		if err != nil {
 			return err
 		}
-		state.Private.Named = state.named(ctx)
+		state.Private.Named = state.named()
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}
-		if err := state.flatten(ctx, got); err != nil {
-			return err
-		}
+		state.flatten(got)
 		state.readAccess(got)
 		return state.readCopy(ctx, c, got)
 	},
@@ -101,15 +85,10 @@ var Pod = &kit.Kind[pod]{
 		}
 		plan.Private.Imported, plan.Private.Carried, plan.Private.Named = false, nil, nil
 		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Container.Env)
-		if err := plan.recordApplied(ctx, c, got); err != nil {
-			return err
-		}
+		plan.recordApplied(c, got)
 		return plan.awaitPod(ctx, c, false)
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *pod) error {
-		return c.Pods.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.Pod] { return c.Pods }, (*pod).expand, (*pod).flatten)
 
 // finishPod does the steps that a create can't: it stops the pod, then locks it. Even with an
 // error, the pod exists; the error names the step that remains.

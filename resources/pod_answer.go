@@ -1,15 +1,13 @@
 package resources
 
 import (
-	"context"
-
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error) {
+func flattenMounts(got api.PodMounts) types.Object {
 	if len(got.Network) == 0 {
 		got.Network = nil
 	}
@@ -17,36 +15,35 @@ func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error)
 	if got.Persistent == nil && got.Network == nil {
 		shown = nil
 	}
-	return value.Object(ctx, podMountsAttribute(""), shown)
+	return value.Object(podMountsAttribute(""), shown)
 }
 
 // recordApplied copies the answer to a create or update into the model. The status keeps its
 // planned value although the pod may have ended, and so does a network volume on API v1, which
 // returns it only to reads. The next refresh reads both.
-func (m *pod) recordApplied(ctx context.Context, c *api.Client, got api.Pod) error {
+func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	desired, mounts, created := m.DesiredState, m.Mounts, m.CreatedAt
-	err := m.flatten(ctx, got)
+	m.flatten(got)
 	if desired.ValueString() != api.PodExited || !got.Active() {
 		m.DesiredState = desired
 	}
-	if planned, failed := expandMounts(ctx, mounts); failed == nil && len(planned.Network) > 0 && got.Mounts.Persistent == nil && len(got.Mounts.Network) == 0 {
+	if len(expandMounts(mounts).Network) > 0 && got.Mounts.Persistent == nil && len(got.Mounts.Network) == 0 {
 		m.Mounts = mounts
 	}
 	if !created.IsUnknown() {
 		m.CreatedAt = created
 	}
 	m.readAccess(got)
-	if known := m.FromTemplate; known.IsNull() { // after an import; the next read sets it
+	if m.FromTemplate.IsNull() { // after an import; the next read sets it
 		m.Private.Copy = podCopy{}
 	} else {
 		m.recordCopy(c, got, true)
 	}
-	return err
 }
 
 // flatten copies an answer into the model. The model doesn't change where the version returns
 // nothing or an equivalent value.
-func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
+func (m *pod) flatten(got api.Pod) {
 	imported := m.Name.IsNull()
 	m.Private.Imported = m.Private.Imported || imported
 	m.ID = types.StringValue(got.ID)
@@ -63,16 +60,10 @@ func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
 		m.container().flatten(container, own)
 	}
 	if own || !m.Mounts.IsNull() {
-		if m.Mounts, err = flattenMounts(ctx, got.Mounts); err != nil {
-			return err
-		}
+		m.Mounts = flattenMounts(got.Mounts)
 	}
-	if err := m.flattenCompute(ctx, got); err != nil {
-		return err
-	}
-	if err := m.flattenNetworking(ctx, got.GlobalNetworking); err != nil {
-		return err
-	}
+	m.flattenCompute(got)
+	m.flattenNetworking(got.GlobalNetworking)
 	if got.Cloud != "" {
 		m.Cloud = types.StringValue(got.Cloud)
 	}
@@ -87,7 +78,7 @@ func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
 			m.DesiredState = types.StringValue(api.PodRunning)
 		}
 	}
-	return m.flattenState(ctx, got.PodState)
+	m.flattenState(got.PodState)
 }
 
 // comparedEnv returns an answer's environment without the variables that the deployment sets on
@@ -102,27 +93,20 @@ func comparedEnv(prior types.Map, got map[string]string) map[string]string {
 	return env
 }
 
-func (m *pod) flattenCompute(ctx context.Context, got api.Pod) (err error) {
-	gpu, err := value.As[podGPU](ctx, m.GPU)
-	if err != nil {
-		return err
-	}
+func (m *pod) flattenCompute(got api.Pod) {
+	gpu := value.As[podGPU](m.GPU)
 	if gpu == nil {
-		gpu = &podGPU{AllowedCUDAVersions: types.SetNull(types.StringType)}
+		gpu = &podGPU{}
 	}
 	switch {
 	case got.GPU != nil:
 		gpu.ID, gpu.Count = types.StringValue(got.GPU.ID), types.Int64Value(max(got.GPU.Count, 1))
 		gpu.VCPUCount, gpu.Memory = positiveNumber(got.GPU.VCPUCount), positiveNumber(got.GPU.Memory)
-		m.CPU = types.ObjectNull(objectType(podCPUAttribute))
-		m.GPU, err = value.Object(ctx, podGPUAttribute, gpu)
+		m.GPU, m.CPU = value.Object(podGPUAttribute, gpu), value.Object[podCPU](podCPUAttribute, nil)
 	case got.CPU != nil:
-		m.GPU = types.ObjectNull(objectType(podGPUAttribute))
-		m.CPU, err = value.Object(ctx, podCPUAttribute, &podCPU{
-			types.StringValue(got.CPU.ID), types.Int64Value(got.CPU.VCPUCount), value.KeepInt(types.Int64Null(), got.CPU.Memory),
-		})
+		cpu := &podCPU{types.StringValue(got.CPU.ID), types.Int64Value(got.CPU.VCPUCount), value.KeepInt(types.Int64Null(), got.CPU.Memory)}
+		m.GPU, m.CPU = value.Object[podGPU](podGPUAttribute, nil), value.Object(podCPUAttribute, cpu)
 	}
-	return err
 }
 
 // positiveNumber returns null for 0.
@@ -135,43 +119,31 @@ func positiveNumber(n float64) types.Float64 {
 
 // flattenNetworking: an answer has the current state, and a change waits for the next start. So
 // false doesn't mean that networking wasn't requested.
-func (m *pod) flattenNetworking(ctx context.Context, got *api.GlobalNetworking) error {
-	networking, err := value.As[globalNetworking](ctx, m.GlobalNetworking)
-	if err != nil {
-		return err
-	}
-	if networking == nil && (got == nil || !got.Enabled) {
-		return nil
-	}
-	if networking == nil {
-		networking = &globalNetworking{}
-	}
+func (m *pod) flattenNetworking(got *api.GlobalNetworking) {
+	networking := value.As[globalNetworking](m.GlobalNetworking)
 	if got == nil {
 		got = &api.GlobalNetworking{}
 	}
-	if got.Enabled {
-		networking.Enabled = types.BoolValue(true)
+	switch {
+	case networking == nil && !got.Enabled:
+		return
+	case networking == nil || got.Enabled:
+		networking = &globalNetworking{Enabled: types.BoolValue(true)}
 	}
-	networking.IP, networking.InternalDNS = value.KeepString(types.StringNull(), got.IP), value.KeepString(types.StringNull(), got.InternalDNS)
-	m.GlobalNetworking, err = value.Object(ctx, podSchema.Attributes["global_networking"], networking)
-	return err
+	networking.IP, networking.InternalDNS = text(got.IP), text(got.InternalDNS)
+	m.GlobalNetworking = value.Object(podSchema.Attributes["global_networking"], networking)
 }
 
-func (m *pod) flattenState(ctx context.Context, got api.PodState) (err error) {
-	none := types.StringNull()
-	m.Status = value.KeepString(none, got.Status)
-	m.DataCenterID = types.StringPointerValue(got.DataCenterID)
-	m.Cost = types.Float64Value(got.Cost)
-	if got.CreatedAt != "" || m.CreatedAt.IsUnknown() {
-		m.CreatedAt = value.KeepString(none, got.CreatedAt)
-	}
-	if m.SSH, err = value.Object(ctx, podSchema.Attributes["ssh"], &got.SSH); err != nil {
-		return err
-	}
-	var runtime *podRuntime
+func (m *pod) flattenState(got api.PodState) {
 	if got.Runtime != nil {
-		runtime = &podRuntime{append([]api.PodPort{}, got.Runtime.Ports...)}
+		runtime := *got.Runtime
+		runtime.Ports = append([]api.PodPort{}, runtime.Ports...)
+		got.Runtime = &runtime
 	}
-	m.Runtime, err = value.Object(ctx, podSchema.Attributes["runtime"], runtime)
-	return err
+	created := m.CreatedAt
+	value.Flatten(got, m)
+	m.DataCenterID = types.StringPointerValue(got.DataCenterID)
+	if got.CreatedAt == "" && !created.IsUnknown() {
+		m.CreatedAt = created
+	}
 }

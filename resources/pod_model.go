@@ -95,19 +95,10 @@ type podMounts struct {
 	Network    types.List   `tfsdk:"network"`
 }
 
-type networkMount struct {
-	VolumeID types.String `tfsdk:"volume_id"`
-	Path     types.String `tfsdk:"path"`
-}
-
 type globalNetworking struct {
 	Enabled     types.Bool   `tfsdk:"enabled"`
 	IP          types.String `tfsdk:"ip"`
 	InternalDNS types.String `tfsdk:"internal_dns"`
-}
-
-type podRuntime struct {
-	Ports []api.PodPort `tfsdk:"ports"`
 }
 
 func (m *pod) command() command {

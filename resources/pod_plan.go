@@ -19,7 +19,7 @@ import (
 )
 
 // validatePod rejects configurations that no version accepts.
-func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
+func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 	config.validate(c, config.Env)
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
 		c.Error("image", "Missing image", "The container of the pod comes from a template or from the pod itself: set template_id or image.")
@@ -30,12 +30,12 @@ func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
 	case config.GPU.IsNull() && config.CPU.IsNull():
 		c.Error("gpu", "Missing gpu or cpu", "A pod has either GPUs or CPUs: set gpu or cpu.")
 	}
-	if gpu, err := value.As[podGPU](ctx, config.GPU); err == nil && gpu != nil && len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
+	if gpu := value.As[podGPU](config.GPU); gpu != nil && len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
 		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 	}
 	config.command().check(c)
-	validateMounts(ctx, c, config.Mounts)
-	if wait, err := value.As[podWait](ctx, config.WaitFor); err == nil && wait != nil {
+	validateMounts(c, config.Mounts)
+	if wait := value.As[podWait](config.WaitFor); wait != nil {
 		ports := value.Strings(config.Ports)
 		listed := slices.ContainsFunc(ports, func(port string) bool { return strings.HasPrefix(port, fmt.Sprintf("%d/", wait.Port.ValueInt64())) })
 		switch {
@@ -46,20 +46,19 @@ func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
 		}
 	}
 	if isSet(config.CPU) {
-		if mounts, err := value.As[podMounts](ctx, config.Mounts); err == nil && mounts != nil && isSet(mounts.Persistent) {
+		if mounts := value.As[podMounts](config.Mounts); mounts != nil && isSet(mounts.Persistent) {
 			c.Error("mounts.persistent", "Persistent mount of a CPU pod", "mounts.persistent conflicts with cpu: a CPU pod has no storage on its host. Use mounts.network, or remove it.")
 		}
-		if networking, err := value.As[globalNetworking](ctx, config.GlobalNetworking); err == nil && networking != nil && networking.Enabled.ValueBool() {
+		if networking := value.As[globalNetworking](config.GlobalNetworking); networking != nil && networking.Enabled.ValueBool() {
 			c.Error("global_networking.enabled", "Global networking of a CPU pod", "global_networking conflicts with cpu: it needs an NVIDIA GPU.")
 		}
 	}
 }
 
 // validateMounts requires exactly one kind of storage.
-func validateMounts(ctx context.Context, c diagnostics.Check, from types.Object) {
-	mounts, err := value.As[podMounts](ctx, from)
-	switch {
-	case err != nil || mounts == nil:
+func validateMounts(c diagnostics.Check, from types.Object) {
+	switch mounts := value.As[podMounts](from); {
+	case mounts == nil:
 	case isSet(mounts.Persistent) && isSet(mounts.Network):
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
@@ -74,7 +73,7 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	planOmitted(p)
 	p.Plan.command().checkVersion(p.Check, p.Version)
-	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
+	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
 	planWriteOnlyEnv(p, (*pod).writeOnly, p.Config.Env)
 	planPodCopy(p)
 	if p.State != nil {
@@ -82,23 +81,22 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.State.named(ctx), p.Plan.Registry)
-		checkVolumes(ctx, p, "mounts.network", p.State.named(ctx), volumeIDs(ctx, p.Plan.Mounts))
+		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
+		checkVolumes(ctx, p, "mounts.network", p.State.named(), volumeIDs(p.Plan.Mounts))
 		checkPodTemplate(ctx, p, func(m *pod) types.String { return m.TemplateID })
 	}
 	if p.State == nil {
-		checkPodSize(ctx, p)
+		checkPodSize(p)
 	}
 }
 
 // checkPodSize rejects a configuration that exceeds the size limit of a request to create a
 // pod. Unknown values count as empty.
-func checkPodSize(ctx context.Context, p *planrule.Plan[pod]) {
-	want, err := p.Plan.expand(ctx)
-	if err != nil || p.Version != api.V2 {
+func checkPodSize(p *planrule.Plan[pod]) {
+	if p.Version != api.V2 {
 		return
 	}
-	plain := value.StringMap(p.Plan.Env)
+	want, plain := p.Plan.expand(), value.StringMap(p.Plan.Env)
 	if secrets := value.StringMap(p.Config.EnvWO); len(secrets) > 0 {
 		maps.Copy(secrets, want.Container.Env)
 		want.Container.Env = secrets
@@ -144,13 +142,13 @@ func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
 	return types.Int64Null()
 }
 
-func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version, from types.Object) {
-	mounts, err := value.As[podMounts](ctx, from)
-	if err != nil || mounts == nil || v != api.V2 {
-		return
-	}
-	if persistent, err := value.As[persistentMount](ctx, mounts.Persistent); err == nil && persistent != nil && isSet(persistent.Size) && persistent.Size.ValueInt64() < minPersistent {
-		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, persistent.Size.ValueInt64())
+// minPersistent is the smallest size of a persistent mount in GB on API v2.
+var minPersistent = int64(*ofTemplate.at("mounts.persistent.size").V2.Min)
+
+// checkPersistentSize rejects a size that API v2 doesn't accept. An unknown size is 0.
+func checkPersistentSize(c diagnostics.Check, v api.Version, from types.Object) {
+	if mount := expandMounts(from).Persistent; v == api.V2 && mount != nil && mount.Size > 0 && mount.Size < minPersistent {
+		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, mount.Size)
 	}
 }
 
@@ -218,7 +216,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	changes, recorded := fixedChanges(ctx, p, attributes, p.Created, p.State.Private.Carried)
 	replaced = append(replaced, changes...)
 	lost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
-	if !lost && mountsReplace(ctx, p) {
+	if !lost && mountsReplace(p) {
 		replaced = append(replaced, "mounts")
 	}
 	for _, attribute := range replaced {
@@ -228,7 +226,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
 	}
 	if len(replaced) > 0 {
-		checkPodSize(ctx, p)
+		checkPodSize(p)
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
@@ -252,16 +250,15 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 
 // mountsReplace reports whether the storage changes: its kind and its network volume are fixed,
 // and it can't be removed. With a template, omitted mounts are the template's.
-func mountsReplace(ctx context.Context, p *planrule.Plan[pod]) bool {
+func mountsReplace(p *planrule.Plan[pod]) bool {
 	switch {
 	case p.Plan.Mounts.IsUnknown():
 		return true
 	case p.Plan.Mounts.IsNull() && !p.Plan.TemplateID.IsNull():
 		return false
 	}
-	before, err := expandMounts(ctx, p.State.Mounts)
-	after, failed := expandMounts(ctx, p.Plan.Mounts)
-	if err != nil || failed != nil || (before.Persistent == nil) != (after.Persistent == nil) || len(before.Network) != len(after.Network) {
+	before, after := expandMounts(p.State.Mounts), expandMounts(p.Plan.Mounts)
+	if (before.Persistent == nil) != (after.Persistent == nil) || len(before.Network) != len(after.Network) {
 		return true
 	}
 	for i := range before.Network {

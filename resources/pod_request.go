@@ -12,90 +12,28 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-func (m *pod) expand(ctx context.Context) (want api.Pod, err error) {
-	want = api.Pod{
-		ID:            m.ID.ValueString(),
-		Name:          m.Name.ValueString(),
-		TemplateID:    optional(m.TemplateID),
-		Container:     m.container().expand(!m.TemplateID.IsNull()),
-		Cloud:         m.Cloud.ValueString(),
-		DataCenterIDs: sorted(value.Strings(m.DataCenterIDs)),
-		Locked:        m.Locked.ValueBoolPointer(),
-		StartSSH:      m.StartSSH.ValueBoolPointer(),
-		StartJupyter:  m.StartJupyter.ValueBoolPointer(),
-		Placement: api.PodPlacement{
-			Interruptible: m.Interruptible.ValueBoolPointer(), SupportPublicIP: m.SupportPublicIP.ValueBoolPointer(),
-			CountryCodes: sorted(value.Strings(m.CountryCodes)), GPUTypePriority: m.GPUTypePriority.ValueString(),
-			CPUFlavorPriority: m.CPUFlavorPriority.ValueString(), DataCenterPriority: m.DataCenterPriority.ValueString(),
-			MinRAMPerGPU: m.MinRAMPerGPU.ValueInt64Pointer(), MinVCPUPerGPU: m.MinVCPUPerGPU.ValueInt64Pointer(),
-			MinDiskBandwidthMBps: m.MinDiskBandwidthMBps.ValueFloat64Pointer(), MinDownloadMbps: m.MinDownloadMbps.ValueFloat64Pointer(),
-			MinUploadMbps: m.MinUploadMbps.ValueFloat64Pointer(),
-		},
-	}
-	if len(m.values) > 0 {
+func (m *pod) expand() (want api.Pod) {
+	value.Expand(m, &want)
+	value.Expand(m, &want.Placement)
+	if want.Container = m.container().expand(!m.TemplateID.IsNull()); len(m.values) > 0 {
 		want.Container.Env = m.merged(value.StringMap(m.Env))
 	}
-	gpu, err := value.As[podGPU](ctx, m.GPU)
-	if err != nil {
-		return want, err
-	}
-	if gpu != nil {
-		want.GPU = &api.PodGPU{
-			ID: gpu.ID.ValueString(), Count: gpu.Count.ValueInt64(),
-			AllowedCUDAVersions: sorted(value.Strings(gpu.AllowedCUDAVersions)), MinCUDAVersion: gpu.MinCUDAVersion.ValueString(),
-			MinRAMPerGPU: gpu.MinRAMPerGPU.ValueInt64(), MinVCPUCountPerGPU: gpu.MinVCPUCountPerGPU.ValueInt64(),
-		}
-	}
-	cpu, err := value.As[podCPU](ctx, m.CPU)
-	if err != nil {
-		return want, err
-	}
-	if cpu != nil {
-		want.CPU = &api.PodCPU{ID: cpu.ID.ValueString(), VCPUCount: cpu.VCPUCount.ValueInt64()}
-	}
-	networking, err := value.As[globalNetworking](ctx, m.GlobalNetworking)
-	if err != nil {
-		return want, err
-	}
-	if networking != nil {
-		want.GlobalNetworking = &api.GlobalNetworking{Enabled: networking.Enabled.ValueBool()}
-	}
-	want.Mounts, err = expandMounts(ctx, m.Mounts)
-	return want, err
+	return want
 }
 
 // expandMounts converts the storage of a pod, or of a cluster's pods.
-func expandMounts(ctx context.Context, from types.Object) (out api.PodMounts, err error) {
-	mounts, err := value.As[podMounts](ctx, from)
-	if err != nil || mounts == nil {
-		return out, err
+func expandMounts(from types.Object) (mounts api.PodMounts) {
+	if known := value.As[api.PodMounts](from); known != nil {
+		return *known
 	}
-	persistent, err := value.As[persistentMount](ctx, mounts.Persistent)
-	if err != nil {
-		return out, err
-	}
-	if persistent != nil {
-		out.Persistent = &api.PersistentMount{Size: persistent.Size.ValueInt64(), Path: persistent.Path.ValueString()}
-	}
-	for _, e := range mounts.Network.Elements() {
-		mount, err := value.As[networkMount](ctx, e.(types.Object))
-		if err != nil {
-			return out, err
-		}
-		if mount != nil {
-			out.Network = append(out.Network, api.NetworkMount{VolumeID: mount.VolumeID.ValueString(), Path: mount.Path.ValueString()})
-		}
-	}
-	return out, nil
+	return mounts
 }
 
 // change returns the pod after an update: the plan, with the template's settings where the pod
 // gives up its own, and the variables that aren't in the configuration.
 func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
-	if want, err = m.expand(ctx); err != nil {
-		return want, err
-	}
-	if m.GlobalNetworking.Equal(state.GlobalNetworking) || !m.networkingChanges(ctx, state) {
+	want = m.expand()
+	if !m.networkingChanges(state) {
 		want.GlobalNetworking = nil
 	} else if want.GlobalNetworking == nil {
 		want.GlobalNetworking = &api.GlobalNetworking{}
@@ -191,9 +129,7 @@ func (m *pod) restores(state *pod, name string) bool {
 	return before != nil && after != nil && !after.Equal(before)
 }
 
-func (m *pod) networkingChanges(ctx context.Context, state *pod) bool {
-	before, err := value.As[globalNetworking](ctx, state.GlobalNetworking)
-	after, failed := value.As[globalNetworking](ctx, m.GlobalNetworking)
-	enabled := func(n *globalNetworking) bool { return n != nil && n.Enabled.ValueBool() }
-	return err != nil || failed != nil || enabled(before) != enabled(after)
+func (m *pod) networkingChanges(state *pod) bool {
+	before, after := value.As[api.GlobalNetworking](state.GlobalNetworking), value.As[api.GlobalNetworking](m.GlobalNetworking)
+	return (before != nil && before.Enabled) != (after != nil && after.Enabled)
 }

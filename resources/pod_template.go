@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
@@ -61,27 +60,7 @@ func (m *pod) ownSettings() map[string]attr.Value {
 
 // settings returns the settings of a copy or template that the pod doesn't set itself.
 func (m *pod) settings(s templateSettings) map[string]attr.Value {
-	noString, noSet := types.StringNull(), types.SetNull(types.StringType)
-	members := map[string]attr.Value{
-		"image": value.KeepString(noString, s.Image), "args": types.StringUnknown(), "disk": types.Int64Value(s.Disk), "ports": value.KeepSet(noSet, s.Ports),
-		"registry": value.KeepString(noString, s.Registry), "env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, m.ownVariables())),
-	}
-	if s.command != nil {
-		members["args"] = value.KeepString(noString, m.command().rest(*s.command).String())
-	}
-	for name, own := range m.ownSettings() {
-		if !own.IsNull() {
-			members[name] = memberOf(name, nil)
-		}
-	}
-	return members
-}
-
-// memberOf returns a member of from_template that is null or unknown.
-func memberOf(name string, v any) attr.Value {
-	ctx, ty := context.Background(), podFromTemplateTypes[name]
-	member, _ := ty.ValueFromTerraform(ctx, tftypes.NewValue(ty.TerraformType(ctx), v)) // can't fail: v is null or unknown
-	return member
+	return s.members(m.container(), m.ownVariables(), types.StringUnknown())
 }
 
 // ownVariables returns the variables that the pod sets itself and those of the deployment.
@@ -168,16 +147,16 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	for name, own := range p.Plan.ownSettings() {
 		switch {
 		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // no longer set: the template's value applies
-			members[name] = memberOf(name, tftypes.UnknownValue)
+			members[name] = value.Unknown(podFromTemplateTypes[name])
 		case !own.IsNull():
-			members[name] = memberOf(name, nil)
+			members[name] = value.Null(podFromTemplateTypes[name])
 		}
 	}
 	if p.Plan.command().isUnknown() || !p.Plan.command().ownsAs(p.State.command()) {
-		members["args"] = memberOf("args", tftypes.UnknownValue)
+		members["args"] = types.StringUnknown()
 	}
 	if entrypoint, cmd := p.Plan.command().owned(); entrypoint && cmd && !p.Plan.command().isUnknown() {
-		members["args"] = memberOf("args", nil)
+		members["args"] = types.StringNull()
 	}
 	env, _ := members["env"].(types.Map)
 	own := p.Plan.ownVariables()

@@ -38,11 +38,11 @@ func (m *endpoint) named() references {
 	return m.Private.Named.and(append(value.Strings(m.NetworkVolumes), m.TemplateID.ValueString(), m.Registry.ValueString())...)
 }
 
-func (m *pod) named(ctx context.Context) references {
+func (m *pod) named() references {
 	if m == nil {
 		return nil
 	}
-	return m.Private.Named.and(append(volumeIDs(ctx, m.Mounts), m.Registry.ValueString())...)
+	return m.Private.Named.and(append(volumeIDs(m.Mounts), m.Registry.ValueString())...)
 }
 
 func (m *template) named() references {
@@ -103,12 +103,8 @@ func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], named referenc
 }
 
 // volumeIDs returns the known network volumes of mounts.
-func volumeIDs(ctx context.Context, mounts types.Object) (ids []string) {
-	m, err := expandMounts(ctx, mounts)
-	if err != nil {
-		return nil
-	}
-	for _, mount := range m.Network {
+func volumeIDs(mounts types.Object) (ids []string) {
+	for _, mount := range expandMounts(mounts).Network {
 		if mount.VolumeID != "" {
 			ids = append(ids, mount.VolumeID)
 		}
@@ -120,8 +116,8 @@ func volumeIDs(ctx context.Context, mounts types.Object) (ids []string) {
 // still names it. Replacing the pod wouldn't restore it: the pod would be deleted, and the
 // create rejected.
 func (m *pod) lostVolume(ctx context.Context, c *api.Client, plan *pod) string {
-	mounted, named := volumeIDs(ctx, m.Mounts), m.named(ctx)
-	for _, id := range volumeIDs(ctx, plan.Mounts) {
+	mounted, named := volumeIDs(m.Mounts), m.named()
+	for _, id := range volumeIDs(plan.Mounts) {
 		if slices.Contains(mounted, id) || !slices.Contains(named, id) || c == nil {
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 // under its name, which is unique. The old one is deleted first even with
 // create_before_destroy, which Terraform also applies to the dependencies of a resource that
 // sets it.
-var RegistryAuth = &kit.Kind[registryAuth]{
+var RegistryAuth = collected(kit.Kind[registryAuth]{
 	Name:     "registry_auth",
 	Title:    "registry auth",
 	Schema:   registryAuthSchema,
@@ -31,11 +31,6 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Moved:    movedRegistryAuth,
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.ExistingMatch {
-		return c.RegistryAuths.ExistingMatches(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.RegistryAuths.Named(ctx) },
-
 	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
 		err := createRegistryAuth(ctx, c, config, plan)
 		if err == nil || plan.ID.IsUnknown() {
@@ -45,13 +40,6 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		// have the name.
 		plan.Private.Incomplete = true
 		return &diagnostics.Warning{Err: err}
-	},
-	Read: func(ctx context.Context, c *api.Client, state *registryAuth) error {
-		got, err := c.RegistryAuths.Get(ctx, state.ID.ValueString())
-		if err == nil {
-			state.Name = types.StringValue(got.Name)
-		}
-		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *registryAuth) error {
 		if !plan.ID.IsUnknown() { // records values that an import couldn't know
@@ -66,10 +54,9 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		plan.Private.Incomplete = false
 		return nil
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *registryAuth) error {
-		return c.RegistryAuths.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.RegistryAuth] { return c.RegistryAuths }, nil, func(m *registryAuth, got api.RegistryAuth) {
+	m.Name = types.StringValue(got.Name)
+})
 
 func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
 	want := api.RegistryAuth{

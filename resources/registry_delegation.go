@@ -18,7 +18,7 @@ import (
 
 // RegistryDelegation is gpucloud_registry_delegation: access to the images of a
 // repository in AWS ECR, without a stored credential.
-var RegistryDelegation = &kit.Kind[registryDelegation]{
+var RegistryDelegation = collected(kit.Kind[registryDelegation]{
 	Name:    "registry_delegation",
 	Title:   "registry delegation",
 	Schema:  registryDelegationSchema,
@@ -26,33 +26,11 @@ var RegistryDelegation = &kit.Kind[registryDelegation]{
 	Version: api.V2,
 	Moved:   movedRegistryDelegation,
 	Plan:    planRegistryDelegation,
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryDelegation) []api.ExistingMatch {
-		return c.Delegations.ExistingMatches(ctx, plan.expand())
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Delegations.Named(ctx) },
-
-	Create: func(ctx context.Context, c *api.Client, _, plan *registryDelegation) error {
-		got, err := c.Delegations.Create(ctx, plan.expand())
-		if err == nil {
-			plan.flatten(got)
-		}
-		return err
-	},
-	Read: func(ctx context.Context, c *api.Client, state *registryDelegation) error {
-		got, err := c.Delegations.Get(ctx, state.ID.ValueString())
-		if err == nil {
-			state.flatten(got)
-		}
-		return err
-	},
 	// Only the spelling of the repository changes.
 	Update: func(context.Context, *api.Client, *registryDelegation, *registryDelegation, *registryDelegation) error {
 		return nil
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *registryDelegation) error {
-		return c.Delegations.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.Delegation] { return c.Delegations }, nil, (*registryDelegation).flatten)
 
 var registryDelegationSchema = schema.Schema{
 	MarkdownDescription: "A registry delegation: the deployment may pull images of a repository in AWS ECR, without a stored credential. " +
@@ -108,25 +86,12 @@ func planRegistryDelegation(ctx context.Context, p *planrule.Plan[registryDelega
 	}
 }
 
-func (m *registryDelegation) expand() api.Delegation {
-	return api.Delegation{ID: m.ID.ValueString(), Name: optional(m.Name), Resource: m.Resource.ValueString()}
-}
-
 func (m *registryDelegation) flatten(got api.Delegation) {
-	none := types.StringNull()
-	m.ID = types.StringValue(got.ID)
-	if !api.SameRepository(m.Resource.ValueString(), got.Resource) {
-		m.Resource = types.StringValue(got.Resource)
+	if api.SameRepository(m.Resource.ValueString(), got.Resource) {
+		got.Resource = m.Resource.ValueString()
 	}
 	if got.Name == nil {
 		got.Name = new("")
 	}
-	m.Name = value.KeepString(m.Name, *got.Name)
-	m.DelegatorUserID = value.KeepString(none, got.DelegatorUserID)
-	m.AWSUser = value.KeepString(none, got.AWSUser)
-	m.AWSRegion = value.KeepString(none, got.AWSRegion)
-	m.Repository = value.KeepString(none, got.Repository)
-	m.Tag = value.KeepString(none, got.Tag)
-	m.DockerRegistryURI = value.KeepString(none, got.DockerRegistryURI)
-	m.CreatedAt = value.KeepString(none, got.CreatedAt)
+	value.Flatten(got, m)
 }

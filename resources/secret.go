@@ -14,11 +14,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Secret is gpucloud_secret: a value that the environments of workers and pods refer to by
 // name. Neither answers nor the state contain the value.
-var Secret = &kit.Kind[secret]{
+var Secret = collected(kit.Kind[secret]{
 	Name:     "secret",
 	Title:    "secret",
 	Schema:   secretSchema,
@@ -27,13 +28,9 @@ var Secret = &kit.Kind[secret]{
 	Private:  func(m *secret) any { return &m.Private },
 	Validate: validateSecret,
 	Plan:     planSecret,
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *secret) []api.ExistingMatch {
-		return c.Secrets.ExistingMatches(ctx, api.Secret{Name: plan.Name.ValueString()})
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Secrets.Named(ctx) },
-
 	Create: func(ctx context.Context, c *api.Client, config, plan *secret) error {
-		want := plan.expand()
+		var want api.Secret
+		value.Expand(plan, &want)
 		if want.Value = config.ValueWO.ValueString(); want.Value == "" {
 			return &diagnostics.AttributeError{Attribute: "value_wo", Err: errors.New(noValueOfSecret)}
 		}
@@ -41,26 +38,20 @@ var Secret = &kit.Kind[secret]{
 		if got.ID == "" {
 			return err
 		}
-		plan.flatten(got)
+		value.Flatten(got, plan)
 		if err != nil { // the response was lost: the next apply sends the value again
 			plan.Private.Incomplete = true
 			return &diagnostics.Warning{Err: err}
 		}
 		return nil
 	},
-	Read: func(ctx context.Context, c *api.Client, state *secret) error {
-		got, err := c.Secrets.Get(ctx, state.ID.ValueString())
-		if err == nil {
-			state.flatten(got)
-		}
-		return err
-	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *secret) error {
 		have, err := c.Secrets.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
 		}
-		want := plan.expand()
+		var want api.Secret
+		value.Expand(plan, &want)
 		if sendsValue(state, plan) {
 			if want.Value = config.ValueWO.ValueString(); want.Value == "" {
 				return &diagnostics.AttributeError{Attribute: "value_wo", Err: errors.New(noValueOfSecret)}
@@ -71,13 +62,10 @@ var Secret = &kit.Kind[secret]{
 			return err
 		}
 		plan.Private.Incomplete = plan.Private.Incomplete && want.Value == ""
-		plan.flatten(got)
+		value.Flatten(got, plan)
 		return nil
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *secret) error {
-		return c.Secrets.Delete(ctx, state.ID.ValueString())
-	},
-}
+}, func(c *api.Client) api.Collection[api.Secret] { return c.Secrets }, nil, nil)
 
 const noValueOfSecret = "a secret needs its value when it is created and when value_wo_version changes: give value_wo a value for this run"
 
@@ -162,16 +150,4 @@ func planSecret(ctx context.Context, p *planrule.Plan[secret]) {
 	if p.Config.ValueWO.IsNull() {
 		p.Error("value_wo", "Missing value", "%s.", strings.ToUpper(noValueOfSecret[:1])+noValueOfSecret[1:])
 	}
-}
-
-func (m *secret) expand() api.Secret {
-	return api.Secret{ID: m.ID.ValueString(), Name: m.Name.ValueString(), Description: m.Description.ValueString()}
-}
-
-func (m *secret) flatten(got api.Secret) {
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
-	m.Description = text(got.Description)
-	m.CreatedAt = text(got.CreatedAt)
-	m.ValueLastUpdatedAt = text(got.ValueLastUpdatedAt)
 }

@@ -46,10 +46,10 @@ var clusters = &kit.Source[cluster]{
 	// Read without the attributes that need a request for each cluster's pods.
 	Read: func(ctx context.Context, c *api.Client, m *cluster) error {
 		got, err := c.Clusters.Get(ctx, m.ID.ValueString())
-		if err != nil {
-			return err
+		if err == nil {
+			m.flatten(got)
 		}
-		return m.flatten(ctx, got)
+		return err
 	},
 }
 

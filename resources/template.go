@@ -16,7 +16,7 @@ import (
 )
 
 // Template is gpucloud_template: the container settings of pods or serverless workers.
-var Template = &kit.Kind[template]{
+var Template = collected(kit.Kind[template]{
 	Name:    "template",
 	Title:   "template",
 	Schema:  templateSchema,
@@ -28,41 +28,21 @@ var Template = &kit.Kind[template]{
 		config.command().check(c)
 	},
 	Plan: planTemplate,
-	ExistingMatches: func(ctx context.Context, c *api.Client, plan *template) []api.ExistingMatch {
-		want, err := plan.expand(ctx)
-		if err != nil {
-			return nil
-		}
-		return c.Templates.ExistingMatches(ctx, want)
-	},
-	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Templates.Named(ctx) },
-
 	Create: func(ctx context.Context, c *api.Client, config, plan *template) error {
 		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
-		want, err := plan.expand(ctx)
-		if err != nil {
-			return err
-		}
-		got, err := c.Templates.Create(ctx, want)
-		if err != nil {
-			return err
-		}
-		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Env)
-		return plan.flatten(ctx, got)
+		got, err := c.Templates.Create(ctx, plan.expand())
+		return plan.recordApplied(c, got, err)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *template) error {
 		got, err := c.Templates.Get(ctx, state.ID.ValueString())
-		if err != nil {
-			return err
+		if err == nil {
+			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Env)
+			state.flatten(got)
 		}
-		state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Env)
-		return state.flatten(ctx, got)
+		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *template) error {
-		have, err := state.expand(ctx)
-		if err != nil {
-			return err
-		}
+		have := state.expand()
 		if len(state.owned(state.Private.EnvWO))+len(config.EnvWO.Elements()) > 0 {
 			now, err := c.Templates.GetFresh(ctx, have.ID)
 			if err != nil {
@@ -71,20 +51,18 @@ var Template = &kit.Kind[template]{
 			have.Env = now.Env
 			plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, now.Env)
 		}
-		want, err := plan.expand(ctx)
-		if err != nil {
-			return err
-		}
-		got, err := c.Templates.Update(ctx, have, want)
-		if err != nil {
-			return err
-		}
-		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Env)
-		return plan.flatten(ctx, got)
+		got, err := c.Templates.Update(ctx, have, plan.expand())
+		return plan.recordApplied(c, got, err)
 	},
-	Delete: func(ctx context.Context, c *api.Client, state *template) error {
-		return c.Templates.Delete(ctx, state.ID.ValueString())
-	},
+}, func(c *api.Client) api.Collection[api.Template] { return c.Templates }, (*template).expand, (*template).flatten)
+
+// recordApplied copies the answer to a create or update into the model.
+func (m *template) recordApplied(c *api.Client, got api.Template, err error) error {
+	if err == nil {
+		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Env)
+		m.flatten(got)
+	}
+	return err
 }
 
 var templateOnly = ofTemplate.only()
@@ -169,18 +147,6 @@ func (m *template) command() command {
 
 func (m *template) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
 
-type templateMounts struct {
-	Persistent persistentMount `tfsdk:"persistent"`
-}
-
-type persistentMount struct {
-	Size types.Int64  `tfsdk:"size"`
-	Path types.String `tfsdk:"path"`
-}
-
-// minPersistent is the smallest size of a persistent mount in GB on API v2.
-var minPersistent = int64(*ofTemplate.at("mounts.persistent.size").V2.Min)
-
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
 	category := types.StringValue(contract.Default[string](ofTemplate.at("category").V2))
@@ -191,13 +157,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
 	p.Config.command().check(p.Check)
 	p.Plan.command().checkVersion(p.Check, p.Version)
-	if p.Version == api.V2 {
-		if mounts, err := value.As[templateMounts](ctx, p.Plan.Mounts); err == nil && mounts != nil {
-			if size := mounts.Persistent.Size; !size.IsUnknown() && size.ValueInt64() < minPersistent {
-				p.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, size.ValueInt64())
-			}
-		}
-	}
+	checkPersistentSize(p.Check, p.Version, p.Plan.Mounts)
 	planWriteOnlyEnv(p, (*template).writeOnly, p.Config.Env)
 	if p.State != nil {
 		planTemplateChange(ctx, p)
@@ -253,75 +213,28 @@ func linkedEndpoints(ctx context.Context, p *planrule.Plan[template], attribute 
 	return names
 }
 
-func (m *template) expand(ctx context.Context) (api.Template, error) {
-	t := api.Template{
-		ID:           m.ID.ValueString(),
-		Name:         m.Name.ValueString(),
-		Image:        m.Image.ValueString(),
-		Command:      m.command().expand(false),
-		Disk:         m.Disk.ValueInt64(),
-		Env:          m.merged(value.StringMap(m.Env)),
-		Ports:        sorted(value.Strings(m.Ports)),
-		Registry:     m.Registry.ValueString(),
-		Public:       m.Public.ValueBool(),
-		Serverless:   m.Serverless.ValueBool(),
-		Category:     m.Category.ValueString(),
-		Readme:       new(m.Readme.ValueString()),
-		StartSSH:     new(m.StartSSH.ValueBool()),
-		StartJupyter: new(m.StartJupyter.ValueBool()),
-	}
-	t.AllowedCUDAVersions = new(sorted(value.Strings(m.AllowedCUDAVersions)))
-	mounts, err := value.As[templateMounts](ctx, m.Mounts)
-	if mounts != nil {
-		t.Mounts.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
-	}
-	return t, err
+func (m *template) expand() (t api.Template) {
+	value.Expand(m, &t)
+	t.Command, t.Env = m.command().expand(false), m.merged(value.StringMap(m.Env))
+	t.Readme, t.AllowedCUDAVersions = new(m.Readme.ValueString()), new(sorted(value.Strings(m.AllowedCUDAVersions)))
+	return t
 }
 
-func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
-	m.Image = types.StringValue(got.Image)
+func (m *template) flatten(got api.Template) {
+	if len(m.Ports.Elements()) == 0 && areDefaultPorts(got.Ports) { // API v1 adds them
+		got.Ports = nil
+	}
+	got.Env = m.unowned(m.Private.EnvWO, got.Env)
+	for _, b := range []*types.Bool{&m.StartSSH, &m.StartJupyter} {
+		if b.IsNull() || b.IsUnknown() { // after an import, until an answer has it: the schema's default
+			*b = types.BoolValue(true)
+		}
+	}
+	value.Flatten(got, m, "Mounts")
 	m.command().flatten(got.Command, true)
-	m.Disk = types.Int64Value(got.Disk)
-	m.Env = value.KeepMap(m.Env, m.unowned(m.Private.EnvWO, got.Env))
-	m.Ports = keepPorts(m.Ports, got.Ports)
-	m.Registry = value.KeepString(m.Registry, got.Registry)
-	m.Public = types.BoolValue(got.Public)
-	m.Serverless = types.BoolValue(got.Serverless)
-	m.Category = types.StringValue(got.Category)
-	if got.Readme != nil {
-		m.Readme = value.KeepString(m.Readme, *got.Readme)
+	mounts := &got.Mounts
+	if mounts.Persistent == nil {
+		mounts = nil
 	}
-	m.StartSSH = boolOr(got.StartSSH, m.StartSSH, true)
-	m.StartJupyter = boolOr(got.StartJupyter, m.StartJupyter, true)
-	if got.AllowedCUDAVersions != nil {
-		m.AllowedCUDAVersions = value.KeepSet(m.AllowedCUDAVersions, *got.AllowedCUDAVersions)
-	}
-	var mounts *templateMounts
-	if mount := got.Mounts.Persistent; mount != nil {
-		mounts = &templateMounts{persistentMount{types.Int64Value(mount.Size), types.StringValue(mount.Path)}}
-	}
-	m.Mounts, err = value.Object(ctx, templateSchema.Attributes["mounts"], mounts)
-	return err
-}
-
-// boolOr returns the version's value, or else the state's, or else (after an import) the
-// schema's default.
-func boolOr(got *bool, prior types.Bool, otherwise bool) types.Bool {
-	switch {
-	case got != nil:
-		return types.BoolValue(*got)
-	case prior.IsNull(), prior.IsUnknown():
-		return types.BoolValue(otherwise)
-	}
-	return prior
-}
-
-// keepPorts returns got, or null if the state has no ports and v1 added its defaults.
-func keepPorts(prior types.Set, got []string) types.Set {
-	if len(prior.Elements()) == 0 && areDefaultPorts(got) {
-		got = nil
-	}
-	return value.KeepSet(prior, got)
+	m.Mounts = value.Object(templateSchema.Attributes["mounts"], mounts)
 }

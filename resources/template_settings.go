@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // templateSettings are the settings that workers get from a template, in one form for all
@@ -93,6 +95,37 @@ func (s *templateSettings) restOf(c *api.Client, own command) string {
 	return s.Args
 }
 
+// members returns the members of from_template: the settings without the object's own, which are
+// null there. args is the rest of a start command that is known only by its digest.
+func (s *templateSettings) members(own containerFields, variables map[string]bool, args types.String) map[string]attr.Value {
+	if s.command != nil {
+		args = text(own.command.rest(*s.command).String())
+	}
+	members := map[string]attr.Value{
+		"image": text(s.Image), "args": args, "disk": types.Int64Value(s.Disk), "ports": texts(s.Ports), "registry": text(s.Registry),
+		"env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, variables)),
+	}
+	for name, v := range map[string]attr.Value{"image": *own.image, "args": *own.command.args, "disk": *own.disk, "ports": *own.ports, "registry": *own.registry} {
+		isOpen := slices.ContainsFunc(s.Unknown, func(a string) bool { return a == name || name == "args" && slices.Contains(commandAttributes, a) })
+		switch kind := podFromTemplateTypes[name]; {
+		case v.IsUnknown(), v.IsNull() && isOpen:
+			members[name] = value.Unknown(kind)
+		case !v.IsNull():
+			members[name] = value.Null(kind)
+		}
+	}
+	if own.env.IsUnknown() || slices.Contains(s.Unknown, "env") {
+		members["env"] = types.MapUnknown(types.StringType)
+	}
+	switch entrypoint, cmd := own.command.owned(); {
+	case own.command.entrypoint.IsUnknown(), own.command.cmd.IsUnknown():
+		members["args"] = types.StringUnknown()
+	case entrypoint && cmd:
+		members["args"] = types.StringNull()
+	}
+	return members
+}
+
 func cudaVersionsOf(e api.Endpoint) []string {
 	if e.GPU == nil {
 		return nil
@@ -125,11 +158,10 @@ func plannedTemplate[M any](p *planrule.Plan[M], id types.String) *templateSetti
 }
 
 func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSettings {
-	planned, err := p.Plan.expand(ctx)
-	if err != nil || p.API == nil {
+	if p.API == nil {
 		return templateSettings{Unknown: templateAttributes}
 	}
-	s := settingsOf(p.API, planned)
+	s := settingsOf(p.API, p.Plan.expand())
 	s.OpenPorts = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
 	s.OpenCUDA = p.Version == api.V1
 	for _, a := range templateAttributes {

@@ -46,9 +46,9 @@ var duration = rule[string]{expects: "a duration above 0 in hours, minutes and s
 }}
 
 // waitTime returns how long a create or update may wait.
-func waitTime(ctx context.Context, from types.Object, creating bool) time.Duration {
-	bounds, err := value.As[timeouts](ctx, from)
-	if err != nil || bounds == nil {
+func waitTime(from types.Object, creating bool) time.Duration {
+	bounds := value.As[timeouts](from)
+	if bounds == nil {
 		return defaultWait
 	}
 	text := bounds.Update
@@ -174,9 +174,9 @@ var podWaitAttribute = schema.SingleNestedAttribute{
 
 // awaitPod waits for the model's condition, and then updates the model.
 func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error {
-	wait, err := value.As[podWait](ctx, m.WaitFor)
-	if err != nil || wait == nil || !wait.Running.ValueBool() && wait.Port.IsNull() {
-		return err
+	wait := value.As[podWait](m.WaitFor)
+	if wait == nil || !wait.Running.ValueBool() && wait.Port.IsNull() {
+		return nil
 	}
 	id := m.ID.ValueString()
 	what := "pod " + id + " to run"
@@ -184,7 +184,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		what = fmt.Sprintf("port %d of pod %s to be open", wait.Port.ValueInt64(), id)
 	}
 	var got api.Pod
-	err = await(ctx, c, what, waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err := await(ctx, c, what, waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		var err error
 		if got, err = c.Pods.GetFresh(ctx, id); err != nil {
 			return progress{}, err
@@ -198,7 +198,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		return quoteLog(lines, err, "the pod")
 	})
 	if err == nil {
-		return m.recordApplied(ctx, c, got)
+		m.recordApplied(c, got)
 	}
 	return err
 }
@@ -251,12 +251,12 @@ var endpointWaitAttribute = schema.SingleNestedAttribute{
 
 // awaitEndpoint waits for the model's condition.
 func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bool) error {
-	wait, err := value.As[endpointWait](ctx, m.WaitFor)
-	if err != nil || wait == nil || !wait.Rollout.ValueBool() && !wait.Worker.ValueBool() {
-		return err
+	wait := value.As[endpointWait](m.WaitFor)
+	if wait == nil || !wait.Rollout.ValueBool() && !wait.Worker.ValueBool() {
+		return nil
 	}
 	id := m.ID.ValueString()
-	limit := waitTime(ctx, m.Timeouts, creating)
+	limit := waitTime(m.Timeouts, creating)
 	var shown api.Worker // the worker that the progress describes
 	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id, shown) }
 	if wait.Rollout.ValueBool() {

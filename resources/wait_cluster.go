@@ -28,17 +28,13 @@ var clusterWaitAttribute = schema.SingleNestedAttribute{
 
 // awaitCluster waits for the model's condition, and then updates the model.
 func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool) error {
-	wait, err := value.As[clusterWait](ctx, m.WaitFor)
-	if err != nil || wait == nil || !wait.Running.ValueBool() {
-		return err
+	wait := value.As[clusterWait](m.WaitFor)
+	if wait == nil || !wait.Running.ValueBool() {
+		return nil
 	}
-	compute, err := value.As[clusterCompute](ctx, m.Compute)
-	if err != nil {
-		return err
-	}
-	id, want := m.ID.ValueString(), compute.PodCount.ValueInt64()
+	id, want := m.ID.ValueString(), value.As[clusterCompute](m.Compute).PodCount.ValueInt64()
 	var behind api.Pod // a pod that doesn't run
-	err = await(ctx, c, "the pods of cluster "+id+" to run", waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err := await(ctx, c, "the pods of cluster "+id+" to run", waitTime(m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		members, err := c.Clusters.Pods(ctx, id)
 		if err != nil {
 			return progress{}, err
@@ -57,10 +53,10 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 		return err
 	}
 	got, err := c.Clusters.GetFresh(ctx, id)
-	if err != nil {
-		return err
+	if err == nil {
+		m.flatten(got)
 	}
-	return m.flatten(ctx, got)
+	return err
 }
 
 // clusterProgress returns the progress of a cluster's pods and one pod that doesn't run,

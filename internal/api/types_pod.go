@@ -196,8 +196,8 @@ type ClusterPods struct {
 // ClusterNetwork is the network of a cluster.
 type ClusterNetwork struct {
 	CIDR      string `json:"cidr"`
-	VXLANID   int64  `json:"vxlanId,omitempty"`
-	VXLANPort int64  `json:"vxlanPort,omitempty"`
+	VXLANID   *int64 `json:"vxlanId,omitempty"`
+	VXLANPort *int64 `json:"vxlanPort,omitempty"`
 }
 
 // ClusterPrimary is the pod of rank 0.

@@ -11,7 +11,7 @@ import (
 
 // Table has a function for each source that reads a model's values, except the id, from a
 // state.
-type Table[M any] map[Source]func(ctx context.Context, from *State, m *M) error
+type Table[M any] map[Source]func(from *State, m *M)
 
 // Move returns the model of a moved block's source. It returns nil after an error, and for a type
 // without a counterpart, which the framework rejects.
@@ -25,7 +25,7 @@ func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateR
 		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root("id"), from.ID)...)
 		resp.Diagnostics.Append(resp.TargetState.Get(ctx, m)...)
 		if fill := t[from.Source]; fill != nil {
-			err = fill(ctx, from, m)
+			fill(from, m)
 		}
 	}
 	if err != nil {

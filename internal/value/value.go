@@ -4,16 +4,11 @@
 package value
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"math/big"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
 // Number converts a number of an answer with all its digits. Without one it returns null.
@@ -118,31 +113,4 @@ func elements(values []string) []attr.Value {
 		out[i] = types.StringValue(v)
 	}
 	return out
-}
-
-// As decodes a nested attribute. If it is null or unknown, As returns nil.
-func As[T any](ctx context.Context, o types.Object) (*T, error) {
-	if o.IsNull() || o.IsUnknown() {
-		return nil, nil
-	}
-	out := new(T)
-	return out, Err(o.As(ctx, out, basetypes.ObjectAsOptions{}))
-}
-
-// Object encodes v as the value of a nested attribute. A nil v becomes null.
-func Object[T any](ctx context.Context, a schema.Attribute, v *T) (types.Object, error) {
-	members := a.GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
-	if v == nil {
-		return types.ObjectNull(members), nil
-	}
-	o, diags := types.ObjectValueFrom(ctx, members, v)
-	return o, Err(diags)
-}
-
-// Err returns the first error in diags.
-func Err(diags diag.Diagnostics) error {
-	if !diags.HasError() {
-		return nil
-	}
-	return fmt.Errorf("converting a nested attribute: %s", diags.Errors()[0].Detail())
 }

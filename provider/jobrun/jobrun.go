@@ -60,12 +60,12 @@ func (m *Model) Validate(ctx context.Context, c diagnostics.Check) {
 	if _, err := ParseTimeout(m.Timeout); err != nil {
 		c.Error("timeout", "Invalid timeout", "%s", err)
 	}
-	if policy, err := value.As[bounds](ctx, m.Policy); err == nil && policy != nil {
+	if policy := value.As[bounds](m.Policy); policy != nil {
 		checkBound(c, "policy.execution_timeout", policy.ExecutionTimeout, 5*time.Second)
 		checkBound(c, "policy.ttl", policy.TTL, shortestTTL)
 	}
 	checkURL(c, "webhook", m.Webhook)
-	if storage, err := value.As[s3Config](ctx, m.S3Config); err == nil && storage != nil {
+	if storage := value.As[s3Config](m.S3Config); storage != nil {
 		checkURL(c, "s3_config.endpoint_url", storage.EndpointURL)
 	}
 }
@@ -116,29 +116,14 @@ func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) 
 	if err != nil {
 		return api.Job{}, err
 	}
-	given, err := value.As[bounds](ctx, m.Policy)
-	if err != nil {
-		return api.Job{}, err
+	policy := value.As[api.JobPolicy](m.Policy)
+	if policy == nil {
+		policy = &api.JobPolicy{}
 	}
-	ttl := min(max(timeout+time.Minute, shortestTTL), longest).Milliseconds()
-	policy := &api.JobPolicy{TTL: &ttl}
-	if given != nil {
-		policy.ExecutionTimeout, policy.LowPriority = given.ExecutionTimeout.ValueInt64Pointer(), given.LowPriority.ValueBoolPointer()
-		if !given.TTL.IsNull() {
-			policy.TTL = given.TTL.ValueInt64Pointer()
-		}
+	if policy.TTL == nil {
+		policy.TTL = new(min(max(timeout+time.Minute, shortestTTL), longest).Milliseconds())
 	}
-	submission := api.Submission{Input: json.RawMessage(m.Input.ValueString()), Policy: policy, Webhook: m.Webhook.ValueString()}
-	storage, err := value.As[s3Config](ctx, m.S3Config)
-	if err != nil {
-		return api.Job{}, err
-	}
-	if storage != nil {
-		submission.S3Config = &api.S3Config{
-			AccessID: storage.AccessID.ValueString(), AccessSecret: storage.AccessSecret.ValueString(),
-			BucketName: storage.BucketName.ValueString(), EndpointURL: storage.EndpointURL.ValueString(),
-		}
-	}
+	submission := api.Submission{Input: json.RawMessage(m.Input.ValueString()), Policy: policy, Webhook: m.Webhook.ValueString(), S3Config: value.As[api.S3Config](m.S3Config)}
 	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)
 }
 

@@ -1,0 +1,178 @@
+package value
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Expand sets the fields of an API object from a model's fields of the same names. A null or
+// unknown value leaves its field empty. Sets are sorted.
+func Expand(model, object any) {
+	m, o := reflect.ValueOf(model).Elem(), reflect.ValueOf(object).Elem()
+	for i := range o.NumField() {
+		if v, ok := member(m, o.Type().Field(i).Name); ok {
+			expand(v.Interface().(attr.Value), o.Field(i))
+		}
+	}
+}
+
+// Flatten sets a model's fields from an API object's fields of the same names. If a field is nil,
+// because the version doesn't return it, or both values are empty, the model keeps its value.
+func Flatten(object, model any, except ...string) {
+	o, m := reflect.ValueOf(object), reflect.ValueOf(model).Elem()
+	for i := range o.NumField() {
+		name := o.Type().Field(i).Name
+		if v, ok := member(m, name); ok && !slices.Contains(except, name) {
+			v.Set(reflect.ValueOf(flatten(v.Interface().(attr.Value), o.Field(i))))
+		}
+	}
+}
+
+// As decodes a nested attribute. If it is null or unknown, As returns nil. The fields of T have
+// the names of the attributes in Go's spelling.
+func As[T any](o types.Object) (out *T) {
+	expand(o, reflect.ValueOf(&out).Elem())
+	return out
+}
+
+// Of encodes v as the value of an attribute. A nil v becomes null.
+func Of(a schema.Attribute, v any) attr.Value {
+	return flatten(Null(a.GetType()), reflect.ValueOf(v))
+}
+
+// Object encodes v as the value of a nested attribute. A nil v becomes null.
+func Object[T any](a schema.Attribute, v *T) types.Object { return Of(a, v).(types.Object) }
+
+// Null returns the null value of a type.
+func Null(kind attr.Type) attr.Value { return without(kind, nil) }
+
+// Unknown returns the unknown value of a type.
+func Unknown(kind attr.Type) attr.Value { return without(kind, tftypes.UnknownValue) }
+
+func without(kind attr.Type, content any) attr.Value {
+	ctx := context.Background()
+	v, _ := kind.ValueFromTerraform(ctx, tftypes.NewValue(kind.TerraformType(ctx), content)) // can't fail: null and unknown are valid for each type
+	return v
+}
+
+// member returns a model's field, if it has the name.
+func member(model reflect.Value, name string) (field reflect.Value, ok bool) {
+	if field = model.FieldByName(name); field.IsValid() {
+		_, ok = field.Interface().(attr.Value)
+	}
+	return field, ok
+}
+
+// field returns the field of a struct for an attribute: MinRAMPerGPU for min_ram_per_gpu.
+func field(of reflect.Value, attribute string) reflect.Value {
+	name := strings.ReplaceAll(attribute, "_", "")
+	return of.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
+}
+
+func expand(v attr.Value, into reflect.Value) {
+	if _, ok := into.Interface().(attr.Value); ok {
+		into.Set(reflect.ValueOf(v))
+		return
+	}
+	if v.IsNull() || v.IsUnknown() {
+		return
+	}
+	if into.Kind() == reflect.Pointer {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
+	}
+	switch v := v.(type) {
+	case types.String:
+		into.SetString(v.ValueString())
+	case types.Bool:
+		into.SetBool(v.ValueBool())
+	case types.Int64:
+		into.SetInt(v.ValueInt64())
+	case types.Float64:
+		into.SetFloat(v.ValueFloat64())
+	case types.Set:
+		into.Set(reflect.ValueOf(slices.Sorted(slices.Values(Strings(v)))))
+	case types.Map:
+		into.Set(reflect.ValueOf(StringMap(v)))
+	case types.List:
+		for _, e := range v.Elements() {
+			if !e.IsNull() && !e.IsUnknown() {
+				into.Set(reflect.Append(into, reflect.Zero(into.Type().Elem())))
+				expand(e, into.Index(into.Len()-1))
+			}
+		}
+	case types.Object:
+		for name, v := range v.Attributes() {
+			if f := field(into, name); f.IsValid() {
+				expand(v, f)
+			}
+		}
+	}
+}
+
+// flatten returns the value of a field. prior is the model's value, which is null in nested
+// attributes.
+func flatten(prior attr.Value, got reflect.Value) attr.Value {
+	ctx := context.Background()
+	if v, ok := got.Interface().(attr.Value); ok && !v.IsNull() {
+		return v
+	} else if ok {
+		return prior
+	}
+	_, isObject := prior.(types.Object)
+	if got.Kind() == reflect.Pointer && got.IsNil() && (isObject || prior.IsUnknown()) {
+		return Null(prior.Type(ctx))
+	} else if got.Kind() == reflect.Pointer && got.IsNil() {
+		return prior
+	}
+	got = reflect.Indirect(got)
+	switch prior := prior.(type) {
+	case types.String:
+		return KeepString(prior, got.String())
+	case types.Bool:
+		return types.BoolValue(got.Bool())
+	case types.Int64:
+		return types.Int64Value(got.Int())
+	case types.Float64:
+		return types.Float64Value(got.Float())
+	case types.Set:
+		return KeepSet(prior, got.Interface().([]string))
+	case types.Map:
+		return flattenMap(prior, got)
+	case types.List:
+		if got.IsNil() {
+			return Null(prior.Type(ctx))
+		}
+		elements := make([]attr.Value, got.Len())
+		for i := range elements {
+			elements[i] = flatten(Null(prior.ElementType(ctx)), got.Index(i))
+		}
+		return types.ListValueMust(prior.ElementType(ctx), elements)
+	case types.Object:
+		members := map[string]attr.Value{}
+		for name, kind := range prior.AttributeTypes(ctx) {
+			members[name] = flatten(Null(kind), field(got, name))
+		}
+		return types.ObjectValueMust(prior.AttributeTypes(ctx), members)
+	}
+	panic(fmt.Sprintf("no %T is made from a %s", prior, got.Type())) // a programming error, which every test finds
+}
+
+func flattenMap(prior types.Map, got reflect.Value) attr.Value {
+	if texts, ok := got.Interface().(map[string]string); ok {
+		return KeepMap(prior, texts)
+	}
+	kind, elements := prior.ElementType(context.Background()), map[string]attr.Value{}
+	for key, v := range got.Seq2() {
+		elements[key.String()] = flatten(Null(kind), v)
+	}
+	return types.MapValueMust(kind, elements)
+}
