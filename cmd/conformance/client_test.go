@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -192,6 +193,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 // A client that fails, sends no request or gets no answer in the scenario without faults
 // isn't conformant, whatever its other results.
 func TestClientThatFailsWithoutFaults(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ script, want, timeout string }{
 		{
 			`get /v2/templates; test $CONFORMANCE_SCENARIO != works || { echo "the last word of $GPUCLOUD_API_KEY"; exit 3; }`,
@@ -250,6 +252,7 @@ func lastLine(text string) string {
 
 // A client that sends no request isn't judged, whatever its exit status.
 func TestClientThatDoesNothing(t *testing.T) {
+	t.Parallel()
 	for _, script := range []string{"true", "exit 4", "echo conformant"} {
 		output := runExpecting(t, client(t, script), 3)
 		if !strings.Contains(output, "the client sent no request") || strings.HasPrefix(lastLine(output), "conformant as") || strings.Contains(output, "PASS") {
@@ -353,6 +356,7 @@ func TestClientThatCannotStart(t *testing.T) {
 // the unchanged directory of the quickstart.
 func TestClientIsTerraform(t *testing.T) {
 	t.Parallel()
+	acctest.LeaveToCI(t, "the other tests judge scripts")
 	cli, err := tfcli.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -182,6 +182,7 @@ func TestUnreachable(t *testing.T) {
 
 // A deployment violates a clause, and another one deletes nothing.
 func TestFailsAndLeaks(t *testing.T) {
+	t.Parallel()
 	broken := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {

@@ -67,7 +67,7 @@ const webhookTime = 10 * time.Second
 
 // startFront starts a jobrunner and the front.
 func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (f *front, err error) {
-	d, err := local.Start(ctx, local.Config{Binary: binary, RealClock: true})
+	d, err := local.Start(ctx, local.Config{Binary: binary, OneKey: true, RealClock: true})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,8 @@ type Config struct {
 	Env []string
 	// Args are additional arguments of jobrunner serve.
 	Args []string
+	// OneKey leaves out the user's key and the restricted key, which cost two processes.
+	OneKey bool
 	// RealClock uses the real-time clock, which can't be advanced.
 	RealClock bool
 }
@@ -94,22 +96,23 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	// Its files are in d.dir, which Stop removes. With an empty PATH it doesn't look for container
 	// engines, which would dominate its start: the suite uses built-in images.
 	environment = append(environment, "PATH=", "HOME="+d.dir, "XDG_CACHE_HOME=", "TMPDIR="+d.dir, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=", "GPUCLOUD_CATALOG="+prices)
-	for _, k := range []struct {
-		name string
-		key  *string
-		more []string
-	}{
-		{"user", &d.Target.UserKey, nil},
-		{"other", &d.Target.OtherKey, []string{"--endpoint=nothingofour"}},
-	} {
-		args := append([]string{"keys", "add", k.name, "--data=" + d.dir}, k.more...)
-		cmd := exec.CommandContext(ctx, binary, args...)
+	addKey := func(args ...string) (key string, err error) {
+		cmd := exec.CommandContext(ctx, binary, append([]string{"keys", "add", "--data=" + d.dir}, args...)...)
 		cmd.Env = environment
 		out, err := cmd.Output()
 		if err != nil {
-			return fmt.Errorf("creating a key with %s: %w", binary, err)
+			return "", fmt.Errorf("creating a key with %s: %w", binary, err)
 		}
-		*k.key = strings.TrimSpace(string(out))
+		return strings.TrimSpace(string(out)), nil
+	}
+	if !c.OneKey {
+		var err error
+		if d.Target.UserKey, err = addKey("user"); err != nil {
+			return err
+		}
+		if d.Target.OtherKey, err = addKey("other", "--endpoint=nothingofour"); err != nil {
+			return err
+		}
 	}
 	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--gpus=off", "--keys=" + d.dir}
 	if !c.RealClock {
