@@ -2,7 +2,6 @@ package mgmt
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -15,33 +14,29 @@ import (
 // maxBillingRecords limits the records of an answer.
 const maxBillingRecords = 100_000
 
-// period reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
+// readPeriod reads startTime, endTime, bucketSize and, in version 2, lastN. It must be called last,
 // because errors about invalid values take precedence.
-func (s *server) period(c *call, q *query) (w billing.Window, err error) {
+func readPeriod(q *query) (w billing.Window) {
 	bucket := billing.Bucket(cmp.Or(q.enumValue("bucketSize", billing.Buckets...), string(billing.Day)))
-	now := s.Clock.Wall()
+	now := q.Clock.Wall()
 	start, end := q.time("startTime", now.Add(-billing.DefaultPeriod)), q.time("endTime", now)
 	last := int64(0)
-	if c.version == 2 {
+	if q.version == 2 {
 		last = q.integer("lastN", 0, "an integer of at least 1", func(n int64) bool { return n >= 1 })
 		q.refuseIf(last > 0 && (q.has("startTime") || q.has("endTime")), "lastN excludes startTime and endTime: set one or the other")
 	}
-	if err := q.err(); err != nil {
-		return w, err
+	if q.err() != nil {
+		return w
 	}
+	var err error
 	if last > 0 {
 		w, err = billing.Last(bucket, last, now)
 	} else {
 		w, err = billing.Between(bucket, start, end)
 	}
-	if err != nil {
-		return w, httpanswer.Refuse(http.StatusBadRequest, "%s", err)
-	}
-	return w, nil
+	q.refuseIf(err != nil, "%s", err)
+	return w
 }
-
-// readPeriod reads the period of a call that has no other parameter.
-func (s *server) readPeriod(c *call) (billing.Window, error) { return s.period(c, newQuery(c)) }
 
 // time reads a time of RFC 3339.
 func (q *query) time(name string, defaultValue time.Time) time.Time {
@@ -57,11 +52,11 @@ func (q *query) time(name string, defaultValue time.Time) time.Time {
 }
 
 // usage calls visit with the cost of each resource of a kind.
-func (s *server) usage(ctx context.Context, kind billing.Kind, w billing.Window, visit func(billing.Usage)) error {
-	if s.Meter == nil {
+func (c *call) usage(kind billing.Kind, w billing.Window, visit func(billing.Usage)) error {
+	if c.Meter == nil {
 		return nil
 	}
-	return s.Meter.Usage(ctx, kind, w, visit)
+	return c.Meter.Usage(c.ctx(), kind, w, visit)
 }
 
 // billedByOwner is the cost of each owner (an endpoint, a pod, a cluster or a volume) in each bucket.
@@ -72,23 +67,28 @@ type billedByOwner struct {
 	costs  map[string][]billing.Cost // by owner, one per bucket
 }
 
-// readOwner reads the period of a call, and the parameter that names an owner.
-func readOwner(parameter string) func(*server, *call) (billedByOwner, error) {
-	return func(s *server, c *call) (b billedByOwner, err error) {
-		q := newQuery(c)
+// ownerHandler shows the cost of a kind's owners, or of the one that a parameter names.
+func ownerHandler[W any](kind billing.Kind, parameter string, show func(billedByOwner) W) handler {
+	read := func(q *query) (b billedByOwner) {
 		b.filter = nilIfEmpty(q.text(parameter))
-		b.window, err = s.period(c, q)
-		return b, err
+		b.window = readPeriod(q)
+		return b
 	}
+	return queryHandler(read, func(c *call, b billedByOwner) (answer W, err error) {
+		if err := c.sumByOwner(kind, &b); err != nil {
+			return answer, err
+		}
+		if n := len(b.owners) * b.window.Len(); n > maxBillingRecords {
+			return answer, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, parameter)
+		}
+		return show(b), nil
+	})
 }
 
-// billedByOwner reads the cost of a kind, for all owners or for the one that a parameter names.
-func (s *server) billedByOwner(c *call, kind billing.Kind, parameter string) (b billedByOwner, err error) {
-	if b, err = readOwner(parameter)(s, c); err != nil {
-		return b, err
-	}
+// sumByOwner sums the cost of a kind.
+func (c *call) sumByOwner(kind billing.Kind, b *billedByOwner) error {
 	b.costs = map[string][]billing.Cost{}
-	err = s.usage(c.ctx(), kind, b.window, func(u billing.Usage) {
+	err := c.usage(kind, b.window, func(u billing.Usage) {
 		if b.filter != nil && *b.filter != u.Owner {
 			return
 		}
@@ -100,11 +100,8 @@ func (s *server) billedByOwner(c *call, kind billing.Kind, parameter string) (b 
 		}
 		costs[u.Bucket] = costs[u.Bucket].Plus(u.Cost)
 	})
-	if n := len(b.owners) * b.window.Len(); err == nil && n > maxBillingRecords {
-		return b, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected at most %d; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, parameter)
-	}
 	slices.Sort(b.owners)
-	return b, err
+	return err
 }
 
 // total returns the cost of all owners in the whole window.

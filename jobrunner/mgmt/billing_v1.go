@@ -44,7 +44,7 @@ type sumV1 struct {
 
 // sumsV1 sums the cost of a kind's resources that pass a filter, for each bucket and group with a
 // cost.
-func (s *server) sumsV1(c *call, kind billing.Kind, w billing.Window, keep func(billing.Usage) bool, group func(billing.Usage) string) ([]*sumV1, error) {
+func (c *call) sumsV1(kind billing.Kind, w billing.Window, keep func(billing.Usage) bool, group func(billing.Usage) string) ([]*sumV1, error) {
 	type place struct {
 		bucket int
 		group  string
@@ -55,7 +55,7 @@ func (s *server) sumsV1(c *call, kind billing.Kind, w billing.Window, keep func(
 		fast bool
 	}
 	sums, disks := map[place]*sumV1{}, map[resource]int64{}
-	err := s.usage(c.ctx(), kind, w, func(u billing.Usage) {
+	err := c.usage(kind, w, func(u billing.Usage) {
 		if !keep(u) {
 			return
 		}
@@ -87,36 +87,30 @@ type usageQueryV1 struct {
 	keep     func(billing.Usage) bool
 }
 
-func (s *server) readPodBillingV1(c *call) (out usageQueryV1, err error) {
-	q := newQuery(c)
+func readPodBillingV1(q *query) (out usageQueryV1) {
 	out.grouping = cmp.Or(q.enumValue("grouping", "podId", "gpuTypeId"), "gpuTypeId")
 	pod, gpu := q.text("podId"), q.text("gpuTypeId")
 	out.keep = func(u billing.Usage) bool {
 		return (pod == "" || u.ID == pod) && (gpu == "" || u.GPUType == gpu)
 	}
-	out.window, err = s.period(c, q)
-	return out, err
+	out.window = readPeriod(q)
+	return out
 }
 
 // groupedBillingV1 serves the cost of a kind, with the groups and filters of a query.
-func groupedBillingV1(kind billing.Kind, read func(*server, *call) (usageQueryV1, error)) handler {
-	return withServerQuery(read, returning[[]billingRecordV1](func(s *server, c *call) (any, error) {
-		q, err := read(s, c)
-		if err != nil {
-			return nil, err
-		}
+func groupedBillingV1(kind billing.Kind, read func(*query) usageQueryV1) handler {
+	return queryHandler(read, func(c *call, q usageQueryV1) ([]billingRecordV1, error) {
 		by := groupings[q.grouping]
-		sums, err := s.sumsV1(c, kind, q.window, q.keep, by.of)
+		sums, err := c.sumsV1(kind, q.window, q.keep, by.of)
 		return convertAll(sums, func(sum *sumV1) billingRecordV1 {
 			r := billingRecordV1{Amount: sum.cost, DiskSpaceBilledGB: sum.disk, Time: billingTime(q.window.Bounds[sum.bucket]), TimeBilledMS: sum.time}
 			by.set(&r, sum.group)
 			return r
 		}), err
-	}))
+	})
 }
 
-func (s *server) readEndpointBillingV1(c *call) (out usageQueryV1, err error) {
-	q := newQuery(c)
+func readEndpointBillingV1(q *query) (out usageQueryV1) {
 	out.grouping = cmp.Or(q.enumValue("grouping", "endpointId", "podId", "gpuTypeId"), "endpointId")
 	endpoint, image, template := q.text("endpointId"), q.text("imageName"), q.text("templateId")
 	gpus, places := q.repeated("gpuTypeId"), q.repeated("dataCenterId")
@@ -125,8 +119,8 @@ func (s *server) readEndpointBillingV1(c *call) (out usageQueryV1, err error) {
 			(len(gpus) == 0 || slices.Contains(gpus, u.GPUType)) &&
 			(len(places) == 0 || slices.ContainsFunc(u.DataCenters, func(d string) bool { return slices.Contains(places, d) }))
 	}
-	out.window, err = s.period(c, q)
-	return out, err
+	out.window = readPeriod(q)
+	return out
 }
 
 // repeated reads a list of values, either as repeated parameters, as in the document of version 1, or
@@ -153,13 +147,9 @@ type volumeBillingRecordV1 struct {
 	Time                                    string      `json:"time"`
 }
 
-func (s *server) volumeBillingV1(c *call) (any, error) {
-	w, err := s.readPeriod(c)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) volumeBillingV1(w billing.Window) ([]volumeBillingRecordV1, error) {
 	all := func(billing.Usage) bool { return true }
-	sums, err := s.sumsV1(c, billing.Volume, w, all, func(billing.Usage) string { return "" })
+	sums, err := c.sumsV1(billing.Volume, w, all, func(billing.Usage) string { return "" })
 	return convertAll(sums, func(sum *sumV1) volumeBillingRecordV1 {
 		return volumeBillingRecordV1{sum.cost, sum.disk, sum.fast, sum.onFast, billingTime(w.Bounds[sum.bucket])}
 	}), err

@@ -82,25 +82,21 @@ func newBillingAmounts(k costsByKind) billingAmountsV2 {
 }
 
 // billing shows the total cost, with a record for each bucket.
-func (s *server) billing(c *call) (any, error) {
-	w, err := s.readPeriod(c)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) billing(w billing.Window) (out billingV2, err error) {
 	buckets, total := make([]costsByKind, w.Len()), costsByKind{}
 	for i := range buckets {
 		buckets[i] = costsByKind{}
 	}
 	for _, kind := range []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster} {
-		err := s.usage(c.ctx(), kind, w, func(u billing.Usage) {
+		err := c.usage(kind, w, func(u billing.Usage) {
 			buckets[u.Bucket].add(kind, u.Cost)
 			total.add(kind, u.Cost)
 		})
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 	}
-	out := billingV2{make([]billingRecordV2, w.Len()), billingMetadataV2{newBillingQuery(w), int64(w.Len()), newBillingAmounts(total)}}
+	out = billingV2{make([]billingRecordV2, w.Len()), billingMetadataV2{newBillingQuery(w), int64(w.Len()), newBillingAmounts(total)}}
 	for i, costs := range buckets {
 		out.Records[i] = billingRecordV2{bucketRange(w, i), newBillingAmounts(costs)}
 	}
@@ -132,17 +128,13 @@ type podBillingMetadataV2 struct {
 
 type podBillingV2 billingAnswer[podBillingRecordV2, podBillingMetadataV2]
 
-func (s *server) podBilling(c *call) (any, error) {
-	b, err := s.billedByOwner(c, billing.Pod, "podId")
-	if err != nil {
-		return nil, err
-	}
+func newPodBilling(b billedByOwner) podBillingV2 {
 	amounts := func(c billing.Cost) podBillingAmountsV2 { return podBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk} }
 	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) podBillingRecordV2 {
 		return podBillingRecordV2{r, owner, amounts(c)}
 	})
 	query := podBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return podBillingV2{records, podBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
+	return podBillingV2{records, podBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
 }
 
 type serverlessBillingAmountsV2 struct {
@@ -171,11 +163,7 @@ type serverlessBillingMetadataV2 struct {
 
 type serverlessBillingV2 billingAnswer[serverlessBillingRecordV2, serverlessBillingMetadataV2]
 
-func (s *server) serverlessBilling(c *call) (any, error) {
-	b, err := s.billedByOwner(c, billing.Worker, "serverlessId")
-	if err != nil {
-		return nil, err
-	}
+func newServerlessBilling(b billedByOwner) serverlessBillingV2 {
 	amounts := func(c billing.Cost) serverlessBillingAmountsV2 {
 		return serverlessBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk, 0}
 	}
@@ -183,7 +171,7 @@ func (s *server) serverlessBilling(c *call) (any, error) {
 		return serverlessBillingRecordV2{r, owner, amounts(c)}
 	})
 	query := serverlessBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return serverlessBillingV2{records, serverlessBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
+	return serverlessBillingV2{records, serverlessBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
 }
 
 type volumeBillingAmountsV2 struct {
@@ -210,11 +198,7 @@ type volumeBillingMetadataV2 struct {
 
 type volumeBillingV2 billingAnswer[volumeBillingRecordV2, volumeBillingMetadataV2]
 
-func (s *server) volumeBilling(c *call) (any, error) {
-	b, err := s.billedByOwner(c, billing.Volume, "networkVolumeId")
-	if err != nil {
-		return nil, err
-	}
+func newVolumeBilling(b billedByOwner) volumeBillingV2 {
 	amounts := func(c billing.Cost) volumeBillingAmountsV2 {
 		return volumeBillingAmountsV2{c.Total(), c.Standard, c.HighPerformance}
 	}
@@ -222,7 +206,7 @@ func (s *server) volumeBilling(c *call) (any, error) {
 		return volumeBillingRecordV2{r, owner, amounts(c)}
 	})
 	query := volumeBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return volumeBillingV2{records, volumeBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
+	return volumeBillingV2{records, volumeBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
 }
 
 type clusterBillingAmountsV2 struct {
@@ -250,11 +234,7 @@ type clusterBillingMetadataV2 struct {
 
 type clusterBillingV2 billingAnswer[clusterBillingRecordV2, clusterBillingMetadataV2]
 
-func (s *server) clusterBilling(c *call) (any, error) {
-	b, err := s.billedByOwner(c, billing.Cluster, "clusterId")
-	if err != nil {
-		return nil, err
-	}
+func newClusterBilling(b billedByOwner) clusterBillingV2 {
 	amounts := func(c billing.Cost) clusterBillingAmountsV2 {
 		return clusterBillingAmountsV2{c.Total(), c.GPU, c.Disk, c.Networking}
 	}
@@ -262,7 +242,7 @@ func (s *server) clusterBilling(c *call) (any, error) {
 		return clusterBillingRecordV2{r, owner, amounts(c)}
 	})
 	query := clusterBillingQueryV2{newBillingQuery(b.window), b.filter}
-	return clusterBillingV2{records, clusterBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}, nil
+	return clusterBillingV2{records, clusterBillingMetadataV2{newBillingMetadata(query, records, amounts(b.total())), int64(len(b.owners))}}
 }
 
 type publicBillingAmountsV2 struct {
@@ -279,11 +259,7 @@ type publicBillingMetadataV2 billingMetadata[billingQueryV2, publicBillingAmount
 type publicBillingV2 billingAnswer[publicBillingRecordV2, publicBillingMetadataV2]
 
 // publicBilling shows the cost of public endpoints. The jobrunner has none, so it's always empty.
-func (s *server) publicBilling(c *call) (any, error) {
-	w, err := s.readPeriod(c)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) publicBilling(w billing.Window) (publicBillingV2, error) {
 	out := publicBillingV2{make([]publicBillingRecordV2, w.Len()), publicBillingMetadataV2{Query: newBillingQuery(w), RecordCount: int64(w.Len())}}
 	for i := range out.Records {
 		out.Records[i].billingRangeV2 = bucketRange(w, i)

@@ -48,12 +48,11 @@ type largeBody interface{ maxBody() int64 }
 // each with its path in the body.
 func decode[T any](c *call, u contract.Use) (T, error) {
 	var body T
-	c.operation.handle.mustTake(reflect.TypeFor[T](), u)
 	limit, factor := int64(maxBody), int64(treeFactor)
 	if large, ok := any(&body).(largeBody); ok {
 		limit, factor = large.maxBody(), 4 // it has few strings: the text, the value, and its encrypted forms
 	}
-	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
+	text, hold, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, factor, false)
 	defer hold.Release()
 	if err != nil {
 		return body, httpanswer.BodyRefused(c.ctx(), err)

@@ -21,7 +21,7 @@ func checkBodySize(c *call) error {
 	if c.http.ContentLength > limit {
 		return httpanswer.BodyRefused(c.ctx(), &http.MaxBytesError{Limit: limit})
 	}
-	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, 1, false)
+	text, hold, err := c.Bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, limit), limit, 1, false)
 	defer hold.Release()
 	if err != nil {
 		return httpanswer.BodyRefused(c.ctx(), err)

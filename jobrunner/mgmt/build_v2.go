@@ -38,25 +38,17 @@ type buildsV2 struct {
 	Pagination paginationV2 `json:"pagination"`
 }
 
-func readBuildsQuery(c *call) (pageQuery, error) {
-	q := newQuery(c)
-	p := q.page(c, "", maxBuildPage)
-	return p, q.err()
-}
+func readBuildsQuery(q *query) pageQuery { return q.page("", maxBuildPage) }
 
 // builds lists the builds of the path's endpoint, the newest first.
-func (s *server) builds(c *call) ([]catalog.Build, error) {
-	e, err := s.store.Endpoint(c.ctx(), c.id)
-	return s.Catalog.Now().BuildsOf(e.Name), err
+func (c *call) builds() ([]catalog.Build, error) {
+	e, err := c.store.Endpoint(c.ctx(), c.id)
+	return c.Catalog.Now().BuildsOf(e.Name), err
 }
 
 // listBuildsV2 shows a page of builds. A build's position counts from the oldest one, which is 1.
-func (s *server) listBuildsV2(c *call) (any, error) {
-	p, err := readBuildsQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.builds(c)
+func (c *call) listBuildsV2(p pageQuery) (buildsV2, error) {
+	all, err := c.builds()
 	first := 0
 	if int64(len(all)) >= p.Before {
 		first = len(all) - int(p.Before) + 1
@@ -68,15 +60,15 @@ func (s *server) listBuildsV2(c *call) (any, error) {
 	return buildsV2{convertAll(part, newBuildV2), p.pagination(next)}, err
 }
 
-func (s *server) getBuildV2(c *call) (any, error) {
-	all, err := s.builds(c)
+func (c *call) getBuildV2() (out buildV2, err error) {
+	all, err := c.builds()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	for _, b := range all {
 		if b.ID == c.subID {
 			return newBuildV2(b), nil
 		}
 	}
-	return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no build %q", c.id, c.subID)
+	return out, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no build %q", c.id, c.subID)
 }

@@ -11,41 +11,27 @@ type templatesV2 struct {
 	Templates []templateV2 `json:"templates"`
 }
 
-func readCatalogTemplatesQuery(c *call) (source string, err error) {
-	q := newQuery(c)
-	source = q.enumValue("source", "official", "verified", "community")
-	return source, q.err()
+func readTemplateSource(q *query) string {
+	return q.enumValue("source", "official", "verified", "community")
 }
 
 // listCatalogTemplates lists the official templates, which this program ships, or the public templates
 // of users. None is verified. The list omits each template's registry auth, which only its owner may see.
-func (s *server) listCatalogTemplates(c *call) (any, error) {
-	source, err := readCatalogTemplatesQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	out := []templateV2{}
-	add := func(t store.Template) {
-		if len(out) < maxCatalogTemplates {
-			t.Registry = ""
-			out = append(out, newTemplateV2(t))
-		}
-	}
+func (c *call) listCatalogTemplates(source string) (templatesV2, error) {
+	var all []store.Template
+	var err error
 	switch source {
 	case "", "official":
-		for _, t := range store.OfficialTemplates() {
-			add(t)
-		}
+		all = store.OfficialTemplates()
 	case "community":
-		all, err := s.store.Templates(c.ctx())
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range all {
-			if t.Public {
-				add(t)
-			}
+		all, err = c.store.Templates(c.ctx())
+	}
+	out := templatesV2{[]templateV2{}}
+	for _, t := range all {
+		if t.Public && len(out.Templates) < maxCatalogTemplates {
+			t.Registry = ""
+			out.Templates = append(out.Templates, newTemplateV2(t))
 		}
 	}
-	return templatesV2{out}, nil
+	return out, err
 }

@@ -112,8 +112,7 @@ var (
 	minCUDAPattern = regexp.MustCompile(`^\d+(\.\d+)?$`)
 )
 
-func readGPUQuery(c *call) (gpuQuery, error) {
-	q := newQuery(c)
+func readGPUQuery(q *query) gpuQuery {
 	out := gpuQuery{
 		count:        q.integer("count", 1, "an integer of at least 1", func(n int64) bool { return n >= 1 }),
 		countries:    q.patternList("countryCodes", countryPattern, "a country code such as FR"),
@@ -123,7 +122,7 @@ func readGPUQuery(c *call) (gpuQuery, error) {
 	out.cloud = cmp.Or(q.enumValue("cloud", catalog.Clouds...), catalog.Secure)
 	out.minCUDA = q.patternValue("minCudaVersion", minCUDAPattern, "major or major.minor")
 	q.refuseIf(q.has("cudaVersions") && q.has("minCudaVersion"), "cudaVersions and minCudaVersion exclude each other: set one of them")
-	return out, q.err()
+	return out
 }
 
 // accepts reports whether the query allows a CUDA version.
@@ -153,12 +152,8 @@ func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q 
 	return w
 }
 
-func (s *server) listGPUTypes(c *call) (any, error) {
-	q, err := readGPUQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	offered, stock := s.Catalog.Now(), s.Stock()
+func (c *call) listGPUTypes(q gpuQuery) (gpuTypesV2, error) {
+	offered, stock := c.Catalog.Now(), c.Stock()
 	out := gpuTypesV2{[]gpuTypeV2{}}
 	for _, g := range offered.GPUsWith(stock) {
 		w := newGPUType(offered, g, stock[g.ID], q)
@@ -169,16 +164,12 @@ func (s *server) listGPUTypes(c *call) (any, error) {
 	return out, nil
 }
 
-func (s *server) getGPUType(c *call) (any, error) {
-	q, err := readGPUQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	offered, stock := s.Catalog.Now(), s.Stock()
+func (c *call) getGPUType(q gpuQuery) (w gpuTypeV2, err error) {
+	offered, stock := c.Catalog.Now(), c.Stock()
 	gpus := offered.GPUsWith(stock)
 	i := slices.IndexFunc(gpus, func(g catalog.GPU) bool { return g.ID == c.id })
 	if i < 0 {
-		return nil, requireCatalogEntry(false, "GPU type", c.id)
+		return w, requireCatalogEntry(false, "GPU type", c.id)
 	}
 	return newGPUType(offered, gpus[i], stock[c.id], q), nil
 }
@@ -197,13 +188,10 @@ type cpuQuery struct {
 	vcpus        int64
 }
 
-func readCPUQuery(c *call) (cpuQuery, error) {
-	q := newQuery(c)
-	out := cpuQuery{
-		vcpus: q.integer("vcpuCount", 2, "a power of two of at least 2", func(n int64) bool { return n >= 2 && n&(n-1) == 0 }),
-	}
+func readCPUQuery(q *query) (out cpuQuery) {
+	out.vcpus = q.integer("vcpuCount", 2, "a power of two of at least 2", func(n int64) bool { return n >= 2 && n&(n-1) == 0 })
 	out.availability, out.products = q.readAvailability([]string{catalog.Pod, catalog.Serverless}, "vcpuCount")
-	return out, q.err()
+	return out
 }
 
 func newCPUType(offered *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
@@ -218,30 +206,25 @@ func newCPUType(offered *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
 	return w
 }
 
-func (s *server) listCPUTypes(c *call) (any, error) {
-	q, err := readCPUQuery(c)
-	offered := s.Catalog.Now()
-	return cpuTypesV2{convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) })}, err
+func (c *call) listCPUTypes(q cpuQuery) (cpuTypesV2, error) {
+	offered := c.Catalog.Now()
+	return cpuTypesV2{convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) })}, nil
 }
 
-func (s *server) getCPUType(c *call) (any, error) {
-	q, err := readCPUQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	offered := s.Catalog.Now()
+func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
+	offered := c.Catalog.Now()
 	f, ok := offered.CPUByID(c.id)
 	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavour", c.id)
 }
 
 // newDataCenter shows a data center with the stock that include requests.
-func (s *server) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
+func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
 	w := dataCenterV2{
 		ID: d.ID, Name: d.Name, Region: d.Region, GlobalNetwork: d.GlobalNetwork,
 		NetworkVolumeTypes: nonNilList(d.VolumeTypes), Compliance: nonNilList(d.Compliance),
 	}
 	if slices.Contains(include, "GPU_AVAILABILITY") {
-		w.GPUAvailability = gpusIn(offered, d, s.Stock())
+		w.GPUAvailability = gpusIn(offered, d, c.Stock())
 	}
 	if slices.Contains(include, "CPU_AVAILABILITY") {
 		w.CPUAvailability = cpusIn(offered, d)
@@ -249,7 +232,7 @@ func (s *server) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, i
 	return w
 }
 
-func (q *query) include() []string {
+func readDataCenterInclude(q *query) []string {
 	return q.enumList("include", "GPU_AVAILABILITY", "CPU_AVAILABILITY")
 }
 
@@ -259,16 +242,14 @@ type dataCentersQuery struct {
 	globalNetwork                       *bool
 }
 
-func readDataCentersQuery(c *call) (dataCentersQuery, error) {
-	q := newQuery(c)
-	out := dataCentersQuery{
-		include:       q.include(),
+func readDataCentersQuery(q *query) dataCentersQuery {
+	return dataCentersQuery{
+		include:       readDataCenterInclude(q),
 		regions:       q.enumList("regions", catalog.Regions...),
 		tiers:         q.enumList("networkVolumeTypes", catalog.VolumeTypes...),
 		compliance:    q.enumList("compliance", catalog.Certificates...),
 		globalNetwork: q.boolean("globalNetwork"),
 	}
-	return out, q.err()
 }
 
 func (q dataCentersQuery) matches(w dataCenterV2) bool {
@@ -277,15 +258,11 @@ func (q dataCentersQuery) matches(w dataCenterV2) bool {
 		(q.globalNetwork == nil || *q.globalNetwork == w.GlobalNetwork)
 }
 
-func (s *server) listDataCenters(c *call) (any, error) {
-	q, err := readDataCentersQuery(c)
-	if err != nil {
-		return nil, err
-	}
+func (c *call) listDataCenters(q dataCentersQuery) (dataCentersV2, error) {
 	out := dataCentersV2{[]dataCenterV2{}}
-	offered := s.Catalog.Now()
+	offered := c.Catalog.Now()
 	for _, d := range offered.DataCenters {
-		w := s.newDataCenter(offered, d, q.include)
+		w := c.newDataCenter(offered, d, q.include)
 		if q.matches(w) {
 			out.DataCenters = append(out.DataCenters, w)
 		}
@@ -297,18 +274,8 @@ func containsAll(values, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(values, w) })
 }
 
-func readDataCenterInclude(c *call) (include []string, err error) {
-	q := newQuery(c)
-	include = q.include()
-	return include, q.err()
-}
-
-func (s *server) getDataCenter(c *call) (any, error) {
-	include, err := readDataCenterInclude(c)
-	if err != nil {
-		return nil, err
-	}
-	offered := s.Catalog.Now()
+func (c *call) getDataCenter(include []string) (dataCenterV2, error) {
+	offered := c.Catalog.Now()
 	d, ok := offered.DataCenterByID(c.id)
-	return s.newDataCenter(offered, d, include), requireCatalogEntry(ok, "data center", c.id)
+	return c.newDataCenter(offered, d, include), requireCatalogEntry(ok, "data center", c.id)
 }

@@ -3,7 +3,6 @@ package mgmt
 import (
 	"fmt"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -74,86 +73,66 @@ type clustersV2 struct {
 	Clusters []clusterV2 `json:"clusters"`
 }
 
-func (s *server) listClustersV2(c *call) (any, error) {
-	all, err := s.store.Clusters(c.ctx())
+func (c *call) listClustersV2() (out clustersV2, err error) {
+	all, err := c.store.Clusters(c.ctx())
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	pods, err := s.store.Pods(c.ctx())
-	if err != nil {
-		return nil, err
-	}
+	pods, err := c.store.Pods(c.ctx())
 	members := map[string][]store.Pod{}
 	for _, p := range pods {
 		if p.Cluster != nil {
 			members[p.Cluster.ID] = append(members[p.Cluster.ID], p)
 		}
 	}
-	out := convertAll(all, func(cluster store.Cluster) clusterV2 { return newClusterV2(cluster, members[cluster.ID]) })
-	return clustersV2{out}, nil
+	out.Clusters = convertAll(all, func(cluster store.Cluster) clusterV2 { return newClusterV2(cluster, members[cluster.ID]) })
+	return out, err
 }
 
 // clusterWithMembers reads the path's cluster and its members.
-func (s *server) clusterWithMembers(c *call) (store.Cluster, []store.Pod, error) {
-	cluster, err := s.store.Cluster(c.ctx(), c.id)
+func (c *call) clusterWithMembers() (store.Cluster, []store.Pod, error) {
+	cluster, err := c.store.Cluster(c.ctx(), c.id)
 	if err != nil {
 		return cluster, nil, err
 	}
-	members, err := s.store.ClusterPods(c.ctx(), c.id)
+	members, err := c.store.ClusterPods(c.ctx(), c.id)
 	return cluster, members, err
 }
 
-func (s *server) getClusterV2(c *call) (any, error) {
-	cluster, members, err := s.clusterWithMembers(c)
-	if err != nil {
-		return nil, err
-	}
-	return newClusterV2(cluster, members), nil
+func (c *call) getClusterV2() (clusterV2, error) {
+	cluster, members, err := c.clusterWithMembers()
+	return newClusterV2(cluster, members), err
 }
 
-func (s *server) createClusterV2(c *call) (any, error) {
-	body, err := decode[clusterBodyV2](c, contract.Create)
+func createClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
+	keys, err := c.sshKeys()
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	keys, err := s.sshKeys(c.ctx(), c.owner)
-	if err != nil {
-		return nil, err
-	}
-	cluster, members, err := s.store.CreateCluster(c.ctx(), func(tx *store.Tx) (store.Cluster, []store.Pod, error) {
+	cluster, members, err := c.store.CreateCluster(c.ctx(), func(tx *store.Tx) (store.Cluster, []store.Pod, error) {
 		cluster, members, err := body.build(tx, c.body, keys)
 		cluster.Owner = c.owner
 		for i := range members {
 			members[i].Owner = c.owner
-			pod.Create(&members[i], s.Machine, s.Clock.Wall())
+			pod.Create(&members[i], c.Machine, c.Clock.Wall())
 		}
 		return cluster, members, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return newClusterV2(cluster, members), nil
+	return newClusterV2(cluster, members), err
 }
 
-func (s *server) updateClusterV2(c *call) (any, error) {
-	body, err := decode[clusterBodyV2](c, contract.Update)
-	if err != nil {
-		return nil, err
+func updateClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
+	if _, err := c.store.UpdateCluster(c.ctx(), c.id, func(cluster *store.Cluster) { setIfPresent(&cluster.Name, body.Name) }); err != nil {
+		return w, err
 	}
-	if _, err := s.store.UpdateCluster(c.ctx(), c.id, func(cluster *store.Cluster) { setIfPresent(&cluster.Name, body.Name) }); err != nil {
-		return nil, err
-	}
-	return s.getClusterV2(c)
+	return c.getClusterV2()
 }
 
 type podsV2 struct {
 	Pods []podV2 `json:"pods"`
 }
 
-func (s *server) listClusterPodsV2(c *call) (any, error) {
-	_, members, err := s.clusterWithMembers(c)
-	if err != nil {
-		return nil, err
-	}
-	return podsV2{convertAll(members, s.newPodV2)}, nil
+func (c *call) listClusterPodsV2() (podsV2, error) {
+	_, members, err := c.clusterWithMembers()
+	return podsV2{convertAll(members, c.newPodV2)}, err
 }

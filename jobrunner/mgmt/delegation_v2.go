@@ -74,11 +74,11 @@ func registryURI(i store.ECRImage) string {
 	return fmt.Sprintf("%s.dkr.ecr.%s.%s", i.Account, i.Region, domain)
 }
 
-func createDelegationV2(s *server, c *call, body delegationBodyV2) (store.Delegation, error) {
+func createDelegationV2(c *call, body delegationBodyV2) (store.Delegation, error) {
 	arn := ecrARN.FindStringSubmatch(*body.Resource) // the body passed this pattern
 	image := store.ECRImage{Partition: arn[1], Region: arn[2], Account: arn[3], Repository: arn[4], Tag: arn[5]}
 	if image.Tag == "" {
 		image.Tag = defaultTag
 	}
-	return s.store.CreateDelegation(c.ctx(), store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
+	return c.store.CreateDelegation(c.ctx(), store.Delegation{Head: store.Head{Name: body.Name.Value}, Owner: c.owner, ECRImage: image})
 }

@@ -48,8 +48,8 @@ func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }
 
-func (s *server) openAPIV1(*call) (any, error) { return s.documents().v1, nil }
+func (c *call) openAPIV1() (file, error) { return c.documents().v1, nil }
 
-func (s *server) docsV1(*call) (any, error) { return s.documents().v1Page, nil }
+func (c *call) docsV1() (file, error) { return c.documents().v1Page, nil }
 
-func (s *server) openAPIV2(*call) (any, error) { return s.documents().v2, nil }
+func (c *call) openAPIV2() (file, error) { return c.documents().v2, nil }

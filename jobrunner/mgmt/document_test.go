@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
@@ -35,9 +34,9 @@ func TestDocumentsHaveTheRoutes(t *testing.T) {
 		case operation == nil:
 			t.Errorf("%s is not in its document", route)
 		case o.handle.answer == nil && o.success != 204:
-			t.Errorf("%s describes no answer: see answers in describe.go", route)
+			t.Errorf("%s describes no answer: see plainHandler in operations.go", route)
 		case o.handle.body == nil && (o.method == "PATCH" || o.method == "PUT" || o.method == "POST" && !strings.Contains(o.path, "{id}/")):
-			t.Errorf("%s describes no body: see withBody in describe.go", route)
+			t.Errorf("%s describes no body: see bodyHandler in operations.go", route)
 		}
 	}
 	for route := range described {
@@ -74,21 +73,5 @@ func TestChecksAreDescribed(t *testing.T) {
 		if o.handle.body != nil {
 			visit(o.handle.body)
 		}
-	}
-}
-
-// mustTake panics if a handler decodes another body than it describes.
-func TestMustTake(t *testing.T) {
-	d := withBody[templateBodyV2](contract.Create, handler{}).description
-	panics := func(u contract.Use, body reflect.Type) (panicked bool) {
-		defer func() { panicked = recover() != nil }()
-		d.mustTake(body, u)
-		return false
-	}
-	if panics(contract.Create, reflect.TypeFor[templateBodyV2]()) {
-		t.Error("the described body panics")
-	}
-	if !panics(contract.Update, reflect.TypeFor[templateBodyV2]()) || !panics(contract.Create, reflect.TypeFor[templateBodyV1]()) {
-		t.Error("another body is accepted")
 	}
 }

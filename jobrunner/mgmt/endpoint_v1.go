@@ -186,8 +186,8 @@ type endpointV1 struct {
 	Version             int64             `json:"version"`
 }
 
-func (s *server) newEndpointV1(e store.Endpoint) endpointV1 {
-	offered := s.Catalog.Now()
+func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
+	offered := c.Catalog.Now()
 	w := endpointV1{
 		ID: e.ID, Name: e.Name, TemplateID: e.TemplateID,
 		DataCenterIDs: e.DataCenterIDs, NetworkVolumeIDs: nonNilList(e.NetworkVolumes),
@@ -222,61 +222,57 @@ func (s *server) newEndpointV1(e store.Endpoint) endpointV1 {
 // timestamp formats a time as RFC 3339 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// endpointIncludes are the include… parameters of lists and reads of endpoints.
-var endpointIncludes = []string{"includeTemplate", "includeWorkers"}
+// endpointIncludes are the flags of lists and reads of endpoints.
+var endpointIncludes = flags{"includeTemplate", "includeWorkers"}
 
-// withTemplates adds the linked templates to answers, if the call requests them.
-func (s *server) withTemplates(c *call, out []endpointV1) ([]endpointV1, error) {
-	enabled, err := includeFlags(c, endpointIncludes...)
-	if err != nil || !enabled["includeTemplate"] {
-		return out, err
+// includedTemplate reads the template that an answer includes. It returns nil if the object has none, or
+// if the template was deleted meanwhile.
+func (c *call) includedTemplate(id string) (*templateV1, error) {
+	if id == "" {
+		return nil, nil
 	}
-	for i, e := range out {
-		if e.TemplateID == "" {
-			continue
-		}
-		t, err := s.store.Template(c.ctx(), e.TemplateID)
-		if errors.Is(err, store.ErrNotFound) {
-			continue // endpoint and template were deleted meanwhile
-		}
-		if err != nil {
+	t, err := c.store.Template(c.ctx(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return new(newTemplateV1(t)), err
+}
+
+// readEndpointV1 shows an endpoint, with its template if the call requests that.
+func (c *call) readEndpointV1(e store.Endpoint, on map[string]bool) (w endpointV1, err error) {
+	w = c.newEndpointV1(e)
+	if on["includeTemplate"] {
+		w.Template, err = c.includedTemplate(e.TemplateID)
+	}
+	return w, err
+}
+
+func (c *call) listEndpointsV1(on map[string]bool) ([]endpointV1, error) {
+	all, err := c.store.Endpoints(c.ctx())
+	out := make([]endpointV1, len(all))
+	for i, e := range all {
+		if out[i], err = c.readEndpointV1(e, on); err != nil {
 			return nil, err
 		}
-		template := newTemplateV1(t)
-		out[i].Template = &template
 	}
-	return out, nil
+	return out, err
 }
 
-func (s *server) listEndpointsV1(c *call) (any, error) {
-	all, err := s.store.Endpoints(c.ctx())
+func (c *call) getEndpointV1(on map[string]bool) (w endpointV1, err error) {
+	e, err := c.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	return s.withTemplates(c, convertAll(all, s.newEndpointV1))
+	return c.readEndpointV1(e, on)
 }
 
-func (s *server) getEndpointV1(c *call) (any, error) {
-	e, err := s.store.Endpoint(c.ctx(), c.id)
-	if err != nil {
-		return nil, err
-	}
-	out, err := s.withTemplates(c, []endpointV1{s.newEndpointV1(e)})
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
-}
-
-func createEndpointV1(s *server, c *call, body endpointBodyV1) (endpointV1, error) {
-	e, err := s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+func createEndpointV1(c *call, body endpointBodyV1) (store.Endpoint, error) {
+	return c.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpointDefaultsV1()
 		return e, body.apply(tx, &e)
 	})
-	return s.newEndpointV1(e), err
 }
 
-func updateEndpointV1(s *server, c *call, body endpointBodyV1) (endpointV1, error) {
-	e, err := s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
-	return s.newEndpointV1(e), err
+func updateEndpointV1(c *call, body endpointBodyV1) (store.Endpoint, error) {
+	return c.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -59,15 +58,15 @@ type requestURLsV2 struct {
 	Health     string `json:"health"`
 }
 
-func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
-	offered := s.Catalog.Now()
+func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
+	offered := c.Catalog.Now()
 	w := endpointV2{
 		ID: e.ID, Name: e.Name, Type: e.Type, containerV2: newContainerV2(e.Container),
 		Workers:       workersV2{Min: e.WorkersMin, Max: e.WorkersMax},
 		Scaling:       newScalingV2(e.Scaling),
 		DataCenterIDs: nonNilList(e.DataCenterIDs), NetworkVolumes: nonNilList(e.NetworkVolumes),
 		Timeout: e.Timeout, FlashBoot: e.FlashBoot, CreatedAt: timestamp(e.Created),
-		RequestURLs: requestURLs(s.queueURL(c), e),
+		RequestURLs: requestURLs(c.queueURL(), e),
 	}
 	if !withoutIdleTimeout(e) {
 		w.Workers.IdleTimeout = &e.IdleTimeout
@@ -84,9 +83,9 @@ func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
 }
 
 // queueURL returns the base URL of the job API, by default that of this call.
-func (s *server) queueURL(c *call) string {
-	if s.QueueURL != "" {
-		return s.QueueURL
+func (c *call) queueURL() string {
+	if c.QueueURL != "" {
+		return c.QueueURL
 	}
 	scheme := "http"
 	if c.http.TLS != nil {
@@ -121,39 +120,25 @@ type endpointsV2 struct {
 	Pagination paginationV2 `json:"pagination"`
 }
 
-func (s *server) listEndpointsV2(c *call) (any, error) {
-	p, err := readPageQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := s.store.EndpointPage(c.ctx(), p.Page)
-	return endpointsV2{convertAll(part, func(e store.Endpoint) endpointV2 { return s.newEndpointV2(c, e) }), p.pagination(next)}, err
+func (c *call) listEndpointsV2(p pageQuery) (endpointsV2, error) {
+	part, next, err := c.store.EndpointPage(c.ctx(), p.Page)
+	return endpointsV2{convertAll(part, c.newEndpointV2), p.pagination(next)}, err
 }
 
-func (s *server) getEndpointV2(c *call) (any, error) {
-	e, err := s.store.Endpoint(c.ctx(), c.id)
-	return s.newEndpointV2(c, e), err
+func (c *call) getEndpointV2() (endpointV2, error) {
+	e, err := c.store.Endpoint(c.ctx(), c.id)
+	return c.newEndpointV2(e), err
 }
 
-func (s *server) createEndpointV2(c *call) (any, error) {
-	body, err := decode[endpointBodyV2](c, contract.Create)
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+func createEndpointV2(c *call, body endpointBodyV2) (store.Endpoint, error) {
+	return c.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpointDefaultsV2()
 		return e, body.apply(tx, &e)
 	})
-	return s.newEndpointV2(c, e), err
 }
 
-func (s *server) updateEndpointV2(c *call) (any, error) {
-	body, err := decode[endpointBodyV2](c, contract.Update)
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
-	return s.newEndpointV2(c, e), err
+func updateEndpointV2(c *call, body endpointBodyV2) (store.Endpoint, error) {
+	return c.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }
 
 // mergedEnv returns a template's env, overridden by the body's.

@@ -35,19 +35,15 @@ type globalVolumesV2 struct {
 	Pagination    paginationV2     `json:"pagination"`
 }
 
-func (s *server) listGlobalVolumesV2(c *call) (any, error) {
-	p, err := readPageQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := s.store.GlobalVolumePage(c.ctx(), p.Page)
+func (c *call) listGlobalVolumesV2(p pageQuery) (globalVolumesV2, error) {
+	part, next, err := c.store.GlobalVolumePage(c.ctx(), p.Page)
 	return globalVolumesV2{convertAll(part, newGlobalVolumeV2), p.pagination(next)}, err
 }
 
-func createGlobalVolumeV2(s *server, c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
-	return s.store.CreateGlobalVolume(c.ctx(), store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
+func createGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
+	return c.store.CreateGlobalVolume(c.ctx(), store.GlobalVolume{Head: store.Head{Name: strings.TrimSpace(*body.Name)}, Owner: c.owner})
 }
 
-func updateGlobalVolumeV2(s *server, c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
-	return s.store.RenameGlobalVolume(c.ctx(), c.id, strings.TrimSpace(*body.Name))
+func updateGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {
+	return c.store.RenameGlobalVolume(c.ctx(), c.id, strings.TrimSpace(*body.Name))
 }

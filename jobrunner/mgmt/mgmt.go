@@ -90,17 +90,16 @@ type server struct {
 
 // call is a request that is being handled.
 type call struct {
+	*server
 	http    *http.Request
 	writer  http.ResponseWriter
-	version int    // 1 or 2
-	id      string // first parameter of the path
-	subID   string // second parameter of the path
-	owner   string // owner of the API key
-	bodies  *httplimit.Memory
+	version int            // 1 or 2
+	id      string         // first parameter of the path
+	subID   string         // second parameter of the path
+	owner   string         // owner of the API key
 	body    map[string]any // as sent; nil before it is decoded
-	// operation is the requested operation; nil before it is looked up.
-	operation *operation
-	declared  *[]openapi.Parameter // if not nil, the call only declares parameters
+	// declared has the parameters that were read; nil if they aren't recorded.
+	declared *[]openapi.Parameter
 }
 
 func (c *call) ctx() context.Context { return c.http.Context() }
@@ -110,7 +109,7 @@ func (c *call) ctx() context.Context { return c.http.Context() }
 // key shows its quotas, even a 403. For a read-only key, a method that the path doesn't have is 405
 // rather than 403.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{http: r, writer: w, version: 2, bodies: s.Bodies}
+	c := &call{server: s, http: r, writer: w, version: 2}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
 		c.version = 1
 	}
@@ -136,7 +135,7 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 		return 0, nil, err
 	}
 	if op, public := publicOperation(c); public {
-		body, err := op.handle.serve(s, c)
+		body, err := op.handle.serve(c)
 		return op.success, body, err
 	}
 	user, err := s.Keys.Authorize(c.http)
@@ -159,7 +158,6 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	if reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; !reads && !user.MayManage() {
 		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read from the management API: use a key with --management all")
 	}
-	c.operation = &op
-	body, err = op.handle.serve(s, c)
+	body, err = op.handle.serve(c)
 	return op.success, body, err
 }

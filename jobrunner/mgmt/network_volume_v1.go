@@ -26,10 +26,10 @@ func newNetworkVolumeV1(v store.NetworkVolume) networkVolumeV1 {
 	return networkVolumeV1{ID: v.ID, Name: v.Name, Size: v.Size, DataCenterID: v.DataCenter}
 }
 
-func createNetworkVolumeV1(s *server, c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
-	return s.createNetworkVolume(c, store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID})
+func createNetworkVolumeV1(c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
+	return c.createNetworkVolume(store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID})
 }
 
-func updateNetworkVolumeV1(s *server, c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
-	return s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
+func updateNetworkVolumeV1(c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
+	return c.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
 }

@@ -28,23 +28,23 @@ func newNetworkVolumeV2(v store.NetworkVolume) networkVolumeV2 {
 	return networkVolumeV2{ID: v.ID, Name: v.Name, Size: v.Size, DataCenter: v.DataCenter, Type: v.Type}
 }
 
-func createNetworkVolumeV2(s *server, c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
+func createNetworkVolumeV2(c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
 	v := store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenter}
 	setIfPresent(&v.Type, body.Type)
-	return s.createNetworkVolume(c, v)
+	return c.createNetworkVolume(v)
 }
 
 // createNetworkVolume creates a volume. If it names no tier, it gets the tier of its data center; a
 // tier that the data center doesn't have is rejected.
-func (s *server) createNetworkVolume(c *call, v store.NetworkVolume) (store.NetworkVolume, error) {
-	tier, err := s.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
+func (c *call) createNetworkVolume(v store.NetworkVolume) (store.NetworkVolume, error) {
+	tier, err := c.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
 	if err != nil {
 		return v, store.Refusal(err.Error())
 	}
 	v.Type = tier
-	return s.store.CreateNetworkVolume(c.ctx(), v)
+	return c.store.CreateNetworkVolume(c.ctx(), v)
 }
 
-func updateNetworkVolumeV2(s *server, c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
-	return s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
+func updateNetworkVolumeV2(c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
+	return c.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
 }

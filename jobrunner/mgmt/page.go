@@ -26,16 +26,12 @@ type pageQuery struct {
 	list string // operation and parameters; a cursor is valid only for the same list
 }
 
-func readPageQuery(c *call) (pageQuery, error) {
-	q := newQuery(c)
-	p := q.page(c, "", maxPage)
-	return p, q.err()
-}
+func readPageQuery(q *query) pageQuery { return q.page("", maxPage) }
 
 // page reads the parameters of a page. most is both the maximum and the default number of objects.
 // parameters are the list's other parameters, for the name of the list.
-func (q *query) page(c *call, parameters string, most int64) pageQuery {
-	p := pageQuery{store.Page{Before: math.MaxInt64}, c.http.URL.Path + "?" + parameters}
+func (q *query) page(parameters string, most int64) pageQuery {
+	p := pageQuery{store.Page{Before: math.MaxInt64}, q.http.URL.Path + "?" + parameters}
 	limit := &openapi.Schema{Type: "integer", Format: "int64", Minimum: new(1.0), Maximum: new(float64(most))}
 	p.Limit = int(q.integerOf("limit", most, fmt.Sprintf("an integer from 1 to %d", most), limit, func(n int64) bool { return n >= 1 && n <= most }))
 	q.declare(openapi.Parameter{

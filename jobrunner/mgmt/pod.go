@@ -1,7 +1,6 @@
 package mgmt
 
 import (
-	"context"
 	"crypto/rand"
 	"maps"
 	"reflect"
@@ -50,8 +49,8 @@ func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
 }
 
 // sshKeys returns the owner's public keys, one per line.
-func (s *server) sshKeys(ctx context.Context, owner string) (string, error) {
-	keys, err := s.store.SSHKeys(ctx, owner)
+func (c *call) sshKeys() (string, error) {
+	keys, err := c.store.SSHKeys(c.ctx(), c.owner)
 	return strings.Join(keys, "\n"), err
 }
 
@@ -64,29 +63,29 @@ func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
 }
 
 // hourlyPrice returns the current price of a pod.
-func (s *server) hourlyPrice(p store.Pod) float64 {
-	if s.PodPrice == nil || !p.Status.Active() {
+func (c *call) hourlyPrice(p store.Pod) float64 {
+	if c.PodPrice == nil || !p.Status.Active() {
 		return 0
 	}
-	return s.PodPrice(p)
+	return c.PodPrice(p)
 }
 
-func (s *server) podReason(p store.Pod) string {
-	if s.PodReason == nil {
+func (c *call) podReason(p store.Pod) string {
+	if c.PodReason == nil {
 		return p.Reason
 	}
-	return s.PodReason(p)
+	return c.PodReason(p)
 }
 
 // createPod stores the pod that build returns.
-func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
-	created, err := s.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
+func (c *call) createPod(build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
+	created, err := c.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
 		p, err := build(tx)
 		if err != nil {
 			return nil, err
 		}
 		p.Owner = c.owner
-		pod.Create(&p, s.Machine, s.Clock.Wall())
+		pod.Create(&p, c.Machine, c.Clock.Wall())
 		return []store.Pod{p}, nil
 	})
 	if err != nil {
@@ -95,16 +94,16 @@ func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error))
 	return created[0], nil
 }
 
-// act performs an action on the path's pod.
-func (s *server) act(c *call, a pod.Action) (store.Pod, error) {
-	return s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
-		if err := pod.CheckMember(*p); err != nil {
+// act performs an action on the path's pod, unless skip reports that it isn't needed.
+func (c *call) act(a pod.Action, skip func(store.Pod) bool) (store.Pod, error) {
+	return c.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
+		if err := pod.CheckMember(*p); err != nil || skip(*p) {
 			return err
 		}
-		return pod.Do(p, a, s.Clock.Wall())
+		return pod.Do(p, a, c.Clock.Wall())
 	})
 }
 
-func deletePod(s *server, c *call) error {
-	return s.store.DeletePod(c.ctx(), c.id, pod.CheckMember)
+func (c *call) deletePod() error {
+	return c.store.DeletePod(c.ctx(), c.id, pod.CheckMember)
 }

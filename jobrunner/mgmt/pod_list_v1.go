@@ -1,13 +1,11 @@
 package mgmt
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -61,38 +59,40 @@ func (f podFilter) parameter() openapi.Parameter {
 	return openapi.Parameter{Name: f.name, In: "query", Schema: schema}
 }
 
+// podsQueryV1 has the flags and the filter of a list.
+type podsQueryV1 struct {
+	on      map[string]bool
+	matches func(podV1, store.Pod) bool
+}
+
+func readPodsQueryV1(q *query) podsQueryV1 {
+	return podsQueryV1{podIncludes.read(q), readPodMatcher(q)}
+}
+
 // listPodsV1 shows pods, and with includeWorkers the workers of endpoints.
-func (s *server) listPodsV1(c *call) (any, error) {
-	on, err := includeFlags(c, podIncludes...)
-	if err != nil {
-		return nil, err
-	}
-	matches, err := podMatcher(c)
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.store.Pods(c.ctx())
+func (c *call) listPodsV1(q podsQueryV1) ([]podV1, error) {
+	all, err := c.store.Pods(c.ctx())
 	if err != nil {
 		return nil, err
 	}
 	out := []podV1{}
 	for _, p := range all {
-		w := s.newPodV1(p)
-		if p.Cluster != nil || !matches(w, p) {
+		w := c.newPodV1(p)
+		if p.Cluster != nil || !q.matches(w, p) {
 			continue
 		}
-		if err := s.include(c, on, p, &w); err != nil {
+		if err := c.include(q.on, p, &w); err != nil {
 			return nil, err
 		}
 		out = append(out, w)
 	}
-	if on["includeWorkers"] {
-		workers, err := s.workerPodsV1(c)
+	if q.on["includeWorkers"] {
+		workers, err := c.workerPodsV1()
 		if err != nil {
 			return nil, err
 		}
 		for _, w := range workers {
-			if matches(w, store.Pod{}) {
+			if q.matches(w, store.Pod{}) {
 				out = append(out, w)
 			}
 		}
@@ -100,25 +100,22 @@ func (s *server) listPodsV1(c *call) (any, error) {
 	return out, nil
 }
 
-// podMatcher reads the filters of a call.
-func podMatcher(c *call) (func(podV1, store.Pod) bool, error) {
-	query := c.http.URL.Query()
+// readPodMatcher reads the filters of a call.
+func readPodMatcher(q *query) func(podV1, store.Pod) bool {
 	allowed := map[string][]string{}
 	for _, f := range podFilters {
-		c.declare(f.parameter())
-		values := slices.DeleteFunc(slices.Clone(query[f.name]), func(v string) bool { return v == "" })
+		q.declare(f.parameter())
+		values := slices.DeleteFunc(slices.Clone(q.values[f.name]), func(v string) bool { return v == "" })
 		if f.list {
 			values = strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' })
 		} else if len(values) > 1 {
 			values = values[:1]
 		}
 		for _, value := range values {
-			switch {
-			case f.known != nil && !slices.Contains(f.known, value):
-				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected one of %s, got %q", f.name, strings.Join(f.known, ", "), truncate(value))
-			case f.maxLength > 0 && utf8.RuneCountInString(value) > f.maxLength:
-				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected at most %d characters, got %d", f.name, f.maxLength, utf8.RuneCountInString(value))
-			}
+			q.refuseIf(f.known != nil && !slices.Contains(f.known, value),
+				"invalid parameter %s: expected one of %s, got %q", f.name, strings.Join(f.known, ", "), truncate(value))
+			q.refuseIf(f.maxLength > 0 && utf8.RuneCountInString(value) > f.maxLength,
+				"invalid parameter %s: expected at most %d characters, got %d", f.name, f.maxLength, utf8.RuneCountInString(value))
 		}
 		if len(values) > 0 {
 			allowed[f.name] = values
@@ -131,28 +128,28 @@ func podMatcher(c *call) (func(podV1, store.Pod) bool, error) {
 			}
 		}
 		return true
-	}, nil
+	}
 }
 
 // workerPodsV1 returns the workers of all endpoints in the form of pods.
-func (s *server) workerPodsV1(c *call) ([]podV1, error) {
-	endpoints, err := s.store.Endpoints(c.ctx())
+func (c *call) workerPodsV1() ([]podV1, error) {
+	endpoints, err := c.store.Endpoints(c.ctx())
 	if err != nil {
 		return nil, err
 	}
 	var out []podV1
 	for _, e := range endpoints {
-		for _, w := range s.Workers.Workers(e.ID) {
-			out = append(out, s.newWorkerPodV1(e, w))
+		for _, w := range c.Workers.Workers(e.ID) {
+			out = append(out, c.newWorkerPodV1(e, w))
 		}
 	}
 	return out, nil
 }
 
-func (s *server) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
+func (c *call) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
 	p := store.Pod{
 		Head: store.Head{ID: w.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Owner: "", Cloud: "SECURE",
-		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: s.Clock.Wall().Truncate(time.Millisecond), Machine: s.Machine},
+		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: c.Clock.Wall().Truncate(time.Millisecond), Machine: c.Machine},
 	}
 	p.Image = w.Image
 	if len(w.Devices) > 0 {
@@ -160,7 +157,7 @@ func (s *server) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
 	} else if len(e.CPU) > 0 {
 		p.CPU = &store.PodCPU{FlavorIDs: []string{e.CPU[0].FlavorID}, VCPUCount: e.CPU[0].VCPUCount}
 	}
-	out := s.newPodV1(p)
+	out := c.newPodV1(p)
 	out.EndpointID, out.AIAPIID, out.SLSVersion = e.ID, e.ID, w.Version
 	return out
 }

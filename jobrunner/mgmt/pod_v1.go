@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -75,8 +74,8 @@ type machineV1 struct {
 	CostPerHr      float64   `json:"costPerHr"`
 }
 
-func (s *server) newPodV1(p store.Pod) podV1 {
-	price := s.hourlyPrice(p)
+func (c *call) newPodV1(p store.Pod) podV1 {
+	price := c.hourlyPrice(p)
 	command, _ := p.Command() // args that can't be split are one word
 	w := podV1{
 		ID: p.ID, Name: p.Name, Image: p.Image, ContainerDiskInGB: p.Disk, ContainerRegistryAuthID: p.Registry,
@@ -96,16 +95,16 @@ func (s *server) newPodV1(p store.Pod) podV1 {
 		}
 	}
 	if p.GPU != nil {
-		w.GPU = s.newPodGPUV1(shownType(p), p.GPU.Count)
+		w.GPU = c.newPodGPUV1(shownType(p), p.GPU.Count)
 	} else if p.CPU != nil {
 		w.CPUFlavorID, w.VCPUCount = p.CPU.FlavorIDs[0], float64(p.CPU.VCPUCount)
-		w.MemoryInGB = float64(s.Catalog.Now().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
+		w.MemoryInGB = float64(c.Catalog.Now().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
 	}
 	return w
 }
 
-func (s *server) newPodGPUV1(id string, count int64) *podGPUV1 {
-	known, _ := s.Catalog.Now().GPUByID(id)
+func (c *call) newPodGPUV1(id string, count int64) *podGPUV1 {
+	known, _ := c.Catalog.Now().GPUByID(id)
 	return &podGPUV1{ID: id, Count: count, DisplayName: known.Name}
 }
 
@@ -119,11 +118,11 @@ func desiredStatus(s store.PodStatus) string {
 	return string(store.PodExited)
 }
 
-// podIncludes are the include… parameters of lists and reads of pods.
-var podIncludes = []string{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
+// podIncludes are the flags of lists and reads of pods.
+var podIncludes = flags{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
 
-// include adds the objects that a call requests with include… parameters.
-func (s *server) include(c *call, on map[string]bool, p store.Pod, w *podV1) error {
+// include adds the objects that a call requests with flags.
+func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 	if on["includeMachine"] {
 		w.Machine = &machineV1{
 			CPUCount: int64(runtime.NumCPU()), CPUTypeID: w.CPUFlavorID, DataCenterID: p.DataCenterID, SecureCloud: p.Cloud == "SECURE",
@@ -131,38 +130,29 @@ func (s *server) include(c *call, on map[string]bool, p store.Pod, w *podV1) err
 		}
 		if w.GPU != nil {
 			w.Machine.GPUTypeID, w.Machine.GPUType, w.Machine.GPUDisplayName = w.GPU.ID, w.GPU, w.GPU.DisplayName
-			w.Machine.GPUAvailable = s.Stock()[w.GPU.ID].Count
+			w.Machine.GPUAvailable = c.Stock()[w.GPU.ID].Count
 		}
 	}
 	if on["includeNetworkVolume"] && p.NetworkVolume != "" {
-		v, err := s.store.NetworkVolume(c.ctx(), p.NetworkVolume)
+		v, err := c.store.NetworkVolume(c.ctx(), p.NetworkVolume)
 		if err == nil {
 			w.NetworkVolume = new(newNetworkVolumeV1(v))
 		} else if !errors.Is(err, store.ErrNotFound) { // otherwise it was deleted meanwhile
 			return err
 		}
 	}
-	if on["includeTemplate"] && p.TemplateID != "" {
-		t, err := s.store.Template(c.ctx(), p.TemplateID)
-		if err == nil {
-			w.Template = new(newTemplateV1(t))
-		} else if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
+	if on["includeTemplate"] {
+		w.Template, err = c.includedTemplate(p.TemplateID)
 	}
-	return nil
+	return err
 }
 
-func (s *server) getPodV1(c *call) (any, error) {
-	on, err := includeFlags(c, podIncludes...)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.store.Pod(c.ctx(), c.id)
+func (c *call) getPodV1(on map[string]bool) (w podV1, err error) {
+	p, err := c.store.Pod(c.ctx(), c.id)
 	if errors.Is(err, store.ErrNotFound) && on["includeWorkers"] {
-		workers, failed := s.workerPodsV1(c)
+		workers, failed := c.workerPodsV1()
 		if failed != nil {
-			return nil, failed
+			return w, failed
 		}
 		for _, w := range workers {
 			if w.ID == c.id {
@@ -171,34 +161,19 @@ func (s *server) getPodV1(c *call) (any, error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	w := s.newPodV1(p)
-	return w, s.include(c, on, p, &w)
+	w = c.newPodV1(p)
+	return w, c.include(on, p, &w)
 }
 
-func createPodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
-	return s.createPod(c, body.build)
+func createPodV1(c *call, body podBodyV1) (store.Pod, error) {
+	return c.createPod(body.build)
 }
 
-func updatePodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
-	p, err := s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error { return body.update(p, s.Clock.Wall()) })
+func updatePodV1(c *call, body podBodyV1) (store.Pod, error) {
+	p, err := c.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error { return body.update(p, c.Clock.Wall()) })
 	return p, conflictV1(err)
-}
-
-// writePodV1 is writeHandler for pods, whose answers need the server.
-func writePodV1(u contract.Use, write func(s *server, c *call, body podBodyV1) (store.Pod, error)) handler {
-	return withBody[podBodyV1](u, returning[podV1](func(s *server, c *call) (any, error) {
-		body, err := decode[podBodyV1](c, u)
-		if err != nil {
-			return nil, err
-		}
-		created, err := write(s, c, body)
-		if err != nil {
-			return nil, err
-		}
-		return s.newPodV1(created), nil
-	}))
 }
 
 // conflictV1 turns a conflict of version 2 into an invalid request, as version 1 has it.
@@ -210,27 +185,18 @@ func conflictV1(err error) error {
 	return err
 }
 
-func deletePodV1(s *server, c *call) (any, error) { return nil, conflictV1(deletePod(s, c)) }
+func deletePodV1(c *call) (any, error) { return nil, conflictV1(c.deletePod()) }
 
 // podActionV1 performs an action. It is a no-op if the pod is already in the requested state. An
 // unknown pod is an invalid request.
 func podActionV1(a pod.Action) handler {
-	return returning[podV1](func(s *server, c *call) (any, error) {
-		p, err := s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
-			if err := pod.CheckMember(*p); err != nil {
-				return err
-			}
-			if a == pod.Start && p.Status.Active() || a == pod.Stop && !p.Status.Active() {
-				return nil
-			}
-			return pod.Do(p, a, s.Clock.Wall())
+	return plainHandler(func(c *call) (podV1, error) {
+		p, err := c.act(a, func(p store.Pod) bool {
+			return a == pod.Start && p.Status.Active() || a == pod.Stop && !p.Status.Active()
 		})
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, store.Refusal(fmt.Sprintf("pod %q not found", c.id))
+			err = store.Refusal(fmt.Sprintf("pod %q not found", c.id))
 		}
-		if err != nil {
-			return nil, conflictV1(err)
-		}
-		return s.newPodV1(p), nil
+		return c.newPodV1(p), conflictV1(err)
 	})
 }

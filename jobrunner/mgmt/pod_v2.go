@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
@@ -100,12 +99,12 @@ type podPortV2 struct {
 	IP      *string `json:"ip"`
 }
 
-func (s *server) newPodV2(p store.Pod) podV2 {
+func (c *call) newPodV2(p store.Pod) podV2 {
 	w := podV2{
 		ID: p.ID, Name: p.Name, containerV2: newContainerV2(p.Container), Status: string(p.Status),
 		Actions: convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) }),
 		Cloud:   p.Cloud, DataCenterID: nilIfEmpty(p.DataCenterID), CUDAVersion: nilIfEmpty(p.CUDAVersion), Template: nilIfEmpty(p.TemplateID),
-		Cost: s.hourlyPrice(p), Locked: p.Locked, CreatedAt: timestamp(p.Created), Reason: nilIfEmpty(s.podReason(p)),
+		Cost: c.hourlyPrice(p), Locked: p.Locked, CreatedAt: timestamp(p.Created), Reason: nilIfEmpty(c.podReason(p)),
 		SSH:              podSSHV2{Direct: directSSH(p)},
 		GlobalNetworking: globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP},
 	}
@@ -119,7 +118,7 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 		w.GPU = newPodGPUV2(p)
 	} else if p.CPU != nil {
 		flavor := p.CPU.FlavorIDs[0]
-		w.CPU = &cpuV2{flavor, p.CPU.VCPUCount, s.Catalog.Now().CPUMemory(flavor, p.CPU.VCPUCount)}
+		w.CPU = &cpuV2{flavor, p.CPU.VCPUCount, c.Catalog.Now().CPUMemory(flavor, p.CPU.VCPUCount)}
 	}
 	if c := p.Cluster; c != nil {
 		w.Cluster = &podClusterV2{ID: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
@@ -131,7 +130,7 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 		w.StartedAt = new(timestamp(p.StartedAt))
 	}
 	if p.Status == store.PodRunning {
-		w.Runtime = s.newPodRuntimeV2(p)
+		w.Runtime = c.newPodRuntimeV2(p)
 	}
 	return w
 }
@@ -171,13 +170,13 @@ func directSSH(p store.Pod) *sshEndpointV2 {
 	return nil
 }
 
-func (s *server) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
-	live, runs := s.Pods.Live(p.ID)
+func (c *call) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
+	live, runs := c.Pods.Live(p.ID)
 	if !runs {
 		live = pod.Live{CPU: -1, Memory: -1}
 	}
 	w := &podRuntimeV2{
-		Uptime: int64(max(0, s.Clock.Wall().Sub(p.StartedAt)) / time.Second),
+		Uptime: int64(max(0, c.Clock.Wall().Sub(p.StartedAt)) / time.Second),
 		GPUs:   convertAll(live.GPUs, func(g pod.GPU) podGPUUsageV2 { return podGPUUsageV2{percent(g.Util), percent(g.MemoryUtil)} }),
 		Ports: convertAll(p.OpenPorts, func(o store.PodPort) podPortV2 {
 			port := podPortV2{Private: int64(o.Private), Type: o.Protocol}
@@ -215,71 +214,45 @@ type podsQuery struct {
 	withMembers bool
 }
 
-func readPodsQuery(c *call) (out podsQuery, err error) {
-	q := newQuery(c)
+func readPodsQuery(q *query) (out podsQuery) {
 	members := q.boolean("includeClusterPods")
 	out.withMembers = members != nil && *members
-	out.pageQuery = q.page(c, fmt.Sprintf("includeClusterPods=%t", out.withMembers), maxPage)
-	return out, q.err()
+	out.pageQuery = q.page(fmt.Sprintf("includeClusterPods=%t", out.withMembers), maxPage)
+	return out
 }
 
-func (s *server) listPodsV2(c *call) (any, error) {
-	q, err := readPodsQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := s.store.PodPage(c.ctx(), q.Page)
+func (c *call) listPodsV2(q podsQuery) (podPageV2, error) {
+	part, next, err := c.store.PodPage(c.ctx(), q.Page)
 	out := []podV2{}
 	for _, p := range part {
 		if p.Cluster == nil || q.withMembers {
-			out = append(out, s.newPodV2(p))
+			out = append(out, c.newPodV2(p))
 		}
 	}
 	return podPageV2{out, q.pagination(next)}, err
 }
 
-func (s *server) getPodV2(c *call) (any, error) {
-	p, err := s.store.Pod(c.ctx(), c.id)
-	if err != nil {
-		return nil, err
-	}
-	return s.newPodV2(p), nil
+func (c *call) getPodV2() (podV2, error) {
+	p, err := c.store.Pod(c.ctx(), c.id)
+	return c.newPodV2(p), err
 }
 
-func (s *server) createPodV2(c *call) (any, error) {
-	body, err := decode[podBodyV2](c, contract.Create)
+func createPodV2(c *call, body podBodyV2) (store.Pod, error) {
+	keys, err := c.sshKeys()
 	if err != nil {
-		return nil, err
+		return store.Pod{}, err
 	}
-	keys, err := s.sshKeys(c.ctx(), c.owner)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.createPod(c, func(tx *store.Tx) (store.Pod, error) {
+	return c.createPod(func(tx *store.Tx) (store.Pod, error) {
 		if err := body.checkMerged(tx, c.body); err != nil {
 			return store.Pod{}, err
 		}
 		return body.build(tx, keys)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.newPodV2(p), nil
 }
 
-func (s *server) updatePodV2(c *call) (any, error) {
-	body, err := decode[podBodyV2](c, contract.Update)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, s.Clock.Wall()) })
-	if err != nil {
-		return nil, err
-	}
-	return s.newPodV2(p), nil
+func updatePodV2(c *call, body podBodyV2) (store.Pod, error) {
+	return c.store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, c.Clock.Wall()) })
 }
-
-func (s *server) deletePodV2(c *call) (any, error) { return nil, deletePod(s, c) }
 
 // podActionBodyV2 is the body of an action.
 type podActionBodyV2 struct {
@@ -289,30 +262,25 @@ type podActionBodyV2 struct {
 // noContent is an answer without a body.
 type noContent struct{}
 
-func (s *server) podActionV2(c *call) (any, error) {
-	body, err := decode[podActionBodyV2](c, contract.Create)
-	if err != nil {
-		return nil, err
-	}
+func deletePodV2(c *call) (any, error) { return nil, c.deletePod() }
+
+func podActionV2(c *call, body podActionBodyV2) (any, error) {
 	action := pod.Action(*body.Action)
 	if action == pod.Terminate {
-		return noContent{}, deletePod(s, c)
+		return noContent{}, c.deletePod()
 	}
-	p, err := s.act(c, action)
-	if err != nil {
-		return nil, err
-	}
-	return s.newPodV2(p), nil
+	p, err := c.act(action, func(store.Pod) bool { return false })
+	return c.newPodV2(p), err
 }
 
 // podLogsV2 opens the log of a pod.
-func (s *server) podLogsV2(c *call) (any, error) {
-	if _, err := s.store.Pod(c.ctx(), c.id); err != nil {
-		return nil, err
+func (c *call) podLogsV2(q logQuery) (stream logStream, err error) {
+	if _, err := c.store.Pod(c.ctx(), c.id); err != nil {
+		return stream, err
 	}
-	log, ok := s.Pods.Log(c.id)
+	log, ok := c.Pods.Log(c.id)
 	if !ok {
-		return nil, httpanswer.Refuse(http.StatusNotFound, "the log of pod %q is not here: another deployment runs it", c.id)
+		return stream, httpanswer.Refuse(http.StatusNotFound, "the log of pod %q is not here: another deployment runs it", c.id)
 	}
-	return openLog(c, log)
+	return q.open(log), nil
 }

@@ -15,13 +15,13 @@ import (
 
 // query reads query parameters and collects their faults.
 type query struct {
+	*call
 	values  url.Values
-	declare func(openapi.Parameter)
 	faults  []string // invalid values: 422
-	refusal string   // a conflict between parameters: 400
+	refusal string   // another error, such as a conflict between parameters: 400
 }
 
-func newQuery(c *call) *query { return &query{values: c.http.URL.Query(), declare: c.declare} }
+func newQuery(c *call) *query { return &query{call: c, values: c.http.URL.Query()} }
 
 func (q *query) has(name string) bool { return q.values.Get(name) != "" }
 

@@ -22,7 +22,8 @@ func TestLogQuery(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/?"+url.Values{"since": {c.since}, "tail": {c.tail}}.Encode(), nil)
 		r.Header.Set("Last-Event-ID", c.lastEvent)
-		q, err := readLogQuery(&call{http: r})
+		query := newQuery(&call{http: r})
+		q, err := readLogQuery(query), query.err()
 		if c.refused == "" && (err != nil || q.fromTail || (q.lastLine == 12) != strings.Contains(c.lastEvent, "/") || (q.lastLine == 12) != q.since.IsZero()) ||
 			c.refused != "" && (err == nil || !strings.HasPrefix(err.Error(), c.refused)) {
 			t.Errorf("%+v: %+v, %v", c, q, err)

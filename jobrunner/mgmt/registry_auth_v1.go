@@ -18,6 +18,6 @@ type registryAuth struct {
 
 func newRegistryAuth(r store.RegistryAuth) registryAuth { return registryAuth{ID: r.ID, Name: r.Name} }
 
-func createRegistryAuthV1(s *server, c *call, body registryAuthBodyV1) (store.RegistryAuth, error) {
-	return s.store.CreateRegistryAuth(c.ctx(), *body.Name, store.Credentials{Username: *body.Username, Password: *body.Password})
+func createRegistryAuthV1(c *call, body registryAuthBodyV1) (store.RegistryAuth, error) {
+	return c.store.CreateRegistryAuth(c.ctx(), *body.Name, store.Credentials{Username: *body.Username, Password: *body.Password})
 }

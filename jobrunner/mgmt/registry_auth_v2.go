@@ -9,6 +9,6 @@ type registryAuthBodyV2 struct {
 	Password *string `json:"password"`
 }
 
-func createRegistryAuthV2(s *server, c *call, body registryAuthBodyV2) (store.RegistryAuth, error) {
-	return createRegistryAuthV1(s, c, registryAuthBodyV1(body))
+func createRegistryAuthV2(c *call, body registryAuthBodyV2) (store.RegistryAuth, error) {
+	return createRegistryAuthV1(c, registryAuthBodyV1(body))
 }

@@ -41,25 +41,21 @@ type releaseListV2 struct {
 
 // listReleasesV2 shows the releases of an endpoint, newest first, and the progress
 // of the rollout as it is now.
-func (s *server) listReleasesV2(c *call) (any, error) {
-	p, err := readPageQuery(c)
+func (c *call) listReleasesV2(p pageQuery) (out releaseListV2, err error) {
+	e, err := c.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	e, err := s.store.Endpoint(c.ctx(), c.id)
+	releases, next, err := c.store.ReleasePage(c.ctx(), c.id, p.Page)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	releases, next, err := s.store.ReleasePage(c.ctx(), c.id, p.Page)
-	if err != nil {
-		return nil, err
-	}
-	workers := s.Workers.Workers(e.ID)
+	workers := c.Workers.Workers(e.ID)
 	workersByVersion := map[int64]int{}
 	for _, w := range workers {
 		workersByVersion[w.Version]++
 	}
-	out := releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}, Pagination: p.pagination(next)}
+	out = releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}, Pagination: p.pagination(next)}
 	for _, r := range releases {
 		release := releaseV2{
 			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created, Diff: []releaseDiffV2{},

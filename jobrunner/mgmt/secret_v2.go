@@ -56,17 +56,10 @@ type secretsV2 struct {
 	Secrets []secretV2 `json:"secrets"`
 }
 
-func readSecretsQuery(c *call) (name string, err error) {
-	q := newQuery(c)
-	return q.text("name"), q.err()
-}
+func readSecretName(q *query) string { return q.text("name") }
 
-func (s *server) listSecretsV2(c *call) (any, error) {
-	name, err := readSecretsQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.store.Secrets(c.ctx())
+func (c *call) listSecretsV2(name string) (secretsV2, error) {
+	all, err := c.store.Secrets(c.ctx())
 	out := secretsV2{Secrets: []secretV2{}}
 	for _, secret := range all {
 		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {
@@ -76,12 +69,12 @@ func (s *server) listSecretsV2(c *call) (any, error) {
 	return out, err
 }
 
-func createSecretV2(s *server, c *call, body secretBodyV2) (store.Secret, error) {
+func createSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
 	secret := store.Secret{Head: store.Head{Name: *body.Name}}
 	setIfPresent(&secret.Description, body.Description)
-	return s.store.CreateSecret(c.ctx(), secret, *body.Value)
+	return c.store.CreateSecret(c.ctx(), secret, *body.Value)
 }
 
-func updateSecretV2(s *server, c *call, body secretBodyV2) (store.Secret, error) {
-	return s.store.UpdateSecret(c.ctx(), c.id, store.SecretChange{Value: body.Value, Description: body.Description})
+func updateSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
+	return c.store.UpdateSecret(c.ctx(), c.id, store.SecretChange{Value: body.Value, Description: body.Description})
 }

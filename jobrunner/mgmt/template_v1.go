@@ -95,22 +95,21 @@ func newTemplateV1(t store.Template) templateV1 {
 	}
 }
 
-// includeFlags reads the include… parameters of an operation of version 1. It rejects values other
-// than true and false.
-func includeFlags(c *call, names ...string) (map[string]bool, error) {
-	enabled, query := map[string]bool{}, c.http.URL.Query()
-	for _, name := range names {
-		c.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
-		value := query.Get(name)
-		if value == "" {
-			continue
-		}
-		var err error
-		if enabled[name], err = strconv.ParseBool(value); err != nil {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, truncate(value))
+// flags are the names of include… parameters of an operation of version 1.
+type flags []string
+
+// read returns the flags that a call sets to true. It rejects values other than true and false.
+func (f flags) read(q *query) map[string]bool {
+	enabled := map[string]bool{}
+	for _, name := range f {
+		q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
+		if q.has(name) {
+			value, err := strconv.ParseBool(q.values.Get(name))
+			q.refuseIf(err != nil, "invalid parameter %s: expected true or false, got %q", name, truncate(q.values.Get(name)))
+			enabled[name] = value
 		}
 	}
-	return enabled, nil
+	return enabled
 }
 
 // The flags of lists and reads of templates.
@@ -119,25 +118,24 @@ const (
 	includeOfficial = "includeRunpodTemplates"
 )
 
-var templateIncludes = []string{includeBound, "includePublicTemplates", includeOfficial}
+var templateIncludes = flags{includeBound, "includePublicTemplates", includeOfficial}
 
 // hiddenTemplatesV1 returns the templates that lists and reads hide: those bound to an endpoint,
-// unless the call requests them. official reports whether the call requests the official ones.
-func (s *server) hiddenTemplatesV1(c *call) (hidden map[string]bool, official bool, err error) {
-	enabled, err := includeFlags(c, templateIncludes...)
-	if err == nil && !enabled[includeBound] {
-		hidden, err = s.store.BoundTemplates(c.ctx())
+// unless the call requests them.
+func (c *call) hiddenTemplatesV1(on map[string]bool) (map[string]bool, error) {
+	if on[includeBound] {
+		return nil, nil
 	}
-	return hidden, enabled[includeOfficial], err
+	return c.store.BoundTemplates(c.ctx())
 }
 
-func (s *server) listTemplatesV1(c *call) (any, error) {
-	hidden, official, err := s.hiddenTemplatesV1(c)
+func (c *call) listTemplatesV1(on map[string]bool) ([]templateV1, error) {
+	hidden, err := c.hiddenTemplatesV1(on)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.store.Templates(c.ctx())
-	if official {
+	all, err := c.store.Templates(c.ctx())
+	if on[includeOfficial] {
 		all = append(all, store.OfficialTemplates()...)
 	}
 	out := []templateV1{}
@@ -149,24 +147,24 @@ func (s *server) listTemplatesV1(c *call) (any, error) {
 	return out, err
 }
 
-func (s *server) getTemplateV1(c *call) (any, error) {
-	hidden, _, err := s.hiddenTemplatesV1(c)
+func (c *call) getTemplateV1(on map[string]bool) (w templateV1, err error) {
+	hidden, err := c.hiddenTemplatesV1(on)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	if hidden[c.id] {
-		return nil, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: request it with includeEndpointBoundTemplates=true", c.id)
+		return w, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: request it with includeEndpointBoundTemplates=true", c.id)
 	}
-	t, err := s.store.Template(c.ctx(), c.id)
+	t, err := c.store.Template(c.ctx(), c.id)
 	return newTemplateV1(t), err
 }
 
-func createTemplateV1(s *server, c *call, body templateBodyV1) (store.Template, error) {
+func createTemplateV1(c *call, body templateBodyV1) (store.Template, error) {
 	t := templateDefaultsV1()
 	body.apply(&t)
-	return s.store.CreateTemplate(c.ctx(), t)
+	return c.store.CreateTemplate(c.ctx(), t)
 }
 
-func updateTemplateV1(s *server, c *call, body templateBodyV1) (store.Template, error) {
-	return s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
+func updateTemplateV1(c *call, body templateBodyV1) (store.Template, error) {
+	return c.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
 }

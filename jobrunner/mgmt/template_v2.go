@@ -66,16 +66,16 @@ func newTemplateV2(t store.Template) templateV2 {
 	return w
 }
 
-func createTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
+func createTemplateV2(c *call, body templateBodyV2) (store.Template, error) {
 	t := templateDefaultsV2()
 	if err := body.apply(&t); err != nil {
 		return t, err
 	}
-	return s.store.CreateTemplate(c.ctx(), t)
+	return c.store.CreateTemplate(c.ctx(), t)
 }
 
-func updateTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
-	return s.store.UpdateTemplate(c.ctx(), c.id, body.apply)
+func updateTemplateV2(c *call, body templateBodyV2) (store.Template, error) {
+	return c.store.UpdateTemplate(c.ctx(), c.id, body.apply)
 }
 
 type templatePageV2 struct {
@@ -83,11 +83,7 @@ type templatePageV2 struct {
 	Pagination paginationV2 `json:"pagination"`
 }
 
-func (s *server) listTemplatesV2(c *call) (any, error) {
-	p, err := readPageQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	part, next, err := s.store.TemplatePage(c.ctx(), p.Page)
+func (c *call) listTemplatesV2(p pageQuery) (templatePageV2, error) {
+	part, next, err := c.store.TemplatePage(c.ctx(), p.Page)
 	return templatePageV2{convertAll(part, newTemplateV2), p.pagination(next)}, err
 }

@@ -74,19 +74,19 @@ type workerListV2 struct {
 	EndpointVersion int64           `json:"endpointVersion"`
 }
 
-func (s *server) newWorkerV2(w worker.Info) workerV2 {
+func (c *call) newWorkerV2(w worker.Info) workerV2 {
 	out := workerV2{
 		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image,
 		GPUs: []workerGPUV2{},
 	}
-	if s.Catalog != nil { // it has data centers
+	if c.Catalog != nil { // it has data centers
 		out.DataCenterID = nilIfEmpty(w.Placement.DataCenter)
 	}
 	if len(w.Devices) > 0 {
 		out.GPUTypeID = &w.Devices[0].TypeID
 	}
 	if !w.StartedAt.IsZero() {
-		started, seconds := w.StartedAt.UTC(), int64(s.Clock.Now().Sub(w.StartedAt)/time.Second)
+		started, seconds := w.StartedAt.UTC(), int64(c.Clock.Now().Sub(w.StartedAt)/time.Second)
 		out.StartedAt, out.UptimeSeconds = &started, &seconds
 	}
 	if w.Reason != "" {
@@ -96,17 +96,17 @@ func (s *server) newWorkerV2(w worker.Info) workerV2 {
 		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
 	}
 	for _, d := range w.Devices {
-		out.GPUs = append(out.GPUs, s.newWorkerGPUV2(d))
+		out.GPUs = append(out.GPUs, c.newWorkerGPUV2(d))
 	}
 	return out
 }
 
-func (s *server) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
+func (c *call) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
 	out := workerGPUV2{ID: d.UUID, TypeID: d.TypeID, MemoryBytes: d.Memory}
-	if s.Sample == nil {
+	if c.Sample == nil {
 		return out
 	}
-	sample, err := s.Sample(d.UUID)
+	sample, err := c.Sample(d.UUID)
 	if err != nil { // the GPU was removed meanwhile
 		return out
 	}
@@ -122,14 +122,14 @@ func (s *server) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
 }
 
 // listWorkersV2 shows an endpoint's workers and their number by status.
-func (s *server) listWorkersV2(c *call) (any, error) {
-	e, err := s.store.Endpoint(c.ctx(), c.id)
+func (c *call) listWorkersV2() (out workerListV2, err error) {
+	e, err := c.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := workerListV2{Workers: []workerV2{}, EndpointVersion: e.Version}
-	for _, w := range s.Workers.Workers(e.ID) {
-		out.Workers = append(out.Workers, s.newWorkerV2(w))
+	out = workerListV2{Workers: []workerV2{}, EndpointVersion: e.Version}
+	for _, w := range c.Workers.Workers(e.ID) {
+		out.Workers = append(out.Workers, c.newWorkerV2(w))
 		out.Summary.add(w.State)
 	}
 	return out, nil
@@ -175,15 +175,15 @@ type logStream struct {
 }
 
 // workerLogsV2 opens the log of a worker.
-func (s *server) workerLogsV2(c *call) (any, error) {
-	if _, err := s.store.Endpoint(c.ctx(), c.id); err != nil {
-		return nil, err
+func (c *call) workerLogsV2(q logQuery) (stream logStream, err error) {
+	if _, err := c.store.Endpoint(c.ctx(), c.id); err != nil {
+		return stream, err
 	}
-	log, ok := s.Workers.Log(c.id, c.subID)
+	log, ok := c.Workers.Log(c.id, c.subID)
 	if !ok {
-		return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it does not exist, or ended too long ago", c.id, c.subID)
+		return stream, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it does not exist, or ended too long ago", c.id, c.subID)
 	}
-	return openLog(c, log)
+	return q.open(log), nil
 }
 
 // logQuery is the position at which a stream of a log begins.
@@ -197,62 +197,47 @@ type logQuery struct {
 
 // readLogQuery reads where in a log to begin. Last-Event-ID takes precedence over since, and since
 // over tail.
-func readLogQuery(c *call) (out logQuery, err error) {
-	query := c.http.URL.Query()
-	c.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
-	switch out.source = query.Get("source"); out.source {
-	case "", fromContainer, fromSystem:
-	default:
-		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
+func readLogQuery(q *query) logQuery {
+	out := logQuery{source: q.values.Get("source"), lastLine: -1, tail: defaultTail, fromTail: true}
+	q.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
+	q.refuseIf(q.has("source") && out.source != fromContainer && out.source != fromSystem,
+		"invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
+	q.declare(openapi.Parameter{Name: lastEventID, In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
+	q.declare(openapi.Parameter{Name: "since", In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
+	q.declare(openapi.Parameter{Name: "tail", In: "query", Schema: &openapi.Schema{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(maxTail))}})
+	var err error
+	if q.has("tail") {
+		out.tail, err = strconv.ParseInt(q.values.Get("tail"), 10, 64)
+		q.refuseIf(err != nil || out.tail < 0 || out.tail > maxTail, "invalid tail: expected a number of lines from 0 to %d, got %q", maxTail, truncate(q.values.Get("tail")))
 	}
-	c.declare(openapi.Parameter{Name: lastEventID, In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
-	c.declare(openapi.Parameter{Name: "since", In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
-	c.declare(openapi.Parameter{Name: "tail", In: "query", Schema: &openapi.Schema{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(maxTail))}})
-	lastEvent := c.http.Header.Get(lastEventID)
-	out.tail, out.fromTail = defaultTail, true
-	if text := query.Get("tail"); text != "" {
-		if out.tail, err = strconv.ParseInt(text, 10, 64); err != nil || out.tail < 0 || out.tail > maxTail {
-			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid tail: expected a number of lines from 0 to %d, got %q", maxTail, truncate(text))
-		}
-	}
-	if since := query.Get("since"); since != "" {
-		if out.since, err = time.Parse(time.RFC3339Nano, since); err != nil {
-			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(since))
-		}
+	if q.has("since") {
 		out.fromTail = false
+		out.since, err = time.Parse(time.RFC3339Nano, q.values.Get("since"))
+		q.refuseIf(err != nil, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(q.values.Get("since")))
 	}
-	out.lastLine = -1
-	if lastEvent == "" {
-		return out, nil
+	if last := q.http.Header.Get(lastEventID); last != "" {
+		out.fromTail, out.since = false, time.Time{}
+		if out.lastLine, err = parseLineID(last); err != nil {
+			out.lastLine = -1
+			out.since, err = time.Parse(time.RFC3339Nano, last)
+		}
+		q.refuseIf(err != nil, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(last))
 	}
-	out.fromTail = false
-	if out.lastLine, err = parseLineID(lastEvent); err == nil {
-		out.since = time.Time{}
-		return out, nil
-	}
-	out.lastLine = -1
-	if out.since, err = time.Parse(time.RFC3339Nano, lastEvent); err != nil {
-		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(lastEvent))
-	}
-	return out, nil
+	return out
 }
 
-// openLog opens a log at the position that a call requests.
-func openLog(c *call, log *run.Log) (any, error) {
-	q, err := readLogQuery(c)
-	if err != nil {
-		return nil, err
-	}
+// open opens a log at the position.
+func (q logQuery) open(log *run.Log) logStream {
 	out := logStream{log: log, firstLine: q.lastLine + 1, since: q.since, source: q.source}
 	if !q.fromTail {
-		return out, nil
+		return out
 	}
 	lines, _ := log.Lines(0)
 	lines = slices.DeleteFunc(lines, func(l run.Line) bool { return !out.includes(l) })
 	if n := int64(len(lines)); n > q.tail {
 		out.firstLine = lines[n-q.tail-1].Number + 1
 	}
-	return out, nil
+	return out
 }
 
 func lineSource(l run.Line) string {
