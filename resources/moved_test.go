@@ -331,7 +331,7 @@ func TestMovedRefusals(t *testing.T) {
 	p := drive(t, acctest.Deploy(t), api.V2)
 	renamed := foreignState(t, "official-1.0.8", "runpod_network_volume.renamed")
 	for _, c := range []struct{ kind, provider, typeName, state, says string }{
-		{"network_volume", renamed.Provider, renamed.Type, string(renamed.Values), `import the object by its id or its name, "weights"`},
+		{"network_volume", renamed.Provider, renamed.Type, string(renamed.Values), `import the object by its id, or by its name "weights" if the name is unique`},
 		{"network_volume", renamed.Provider, renamed.Type, string(renamed.Values), "`terraform state rm`"},
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `{"id": ""}`, "import the object by its id, which the API's list shows"},
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `{"id": "a/b"}`, `the id "a/b"`},

@@ -209,7 +209,7 @@ func (d *doctor) images(ctx context.Context) finding {
 		return fail("correct the configuration (docs/reference/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
 	}
 	defer programs.Close()
-	text := strings.Join(programs.Engines(), "; ")
+	text := strings.Join(programs.Describe(), "; ")
 	if programs.LacksEngine() {
 		remedy := "install Docker or Podman, or map images to programs in jobrunner.yaml (docs/reference/jobrunner.md)"
 		if programs.HasRules() {

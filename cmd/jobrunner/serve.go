@@ -141,7 +141,7 @@ func (s *serve) Run() (err error) {
 	}
 	var greeting sync.WaitGroup
 	greeting.Go(func() { // waits until the container engines are probed
-		s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Engines)
+		s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Describe)
 	})
 	defer greeting.Wait()
 	return errors.Join(serveHTTP(ctx, stop, listener, j, log), j.Close())
@@ -245,13 +245,13 @@ func logger(w io.Writer, format string) *slog.Logger {
 }
 
 // greet prints the variables to export. It prints the key only if the user can't know it.
-func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, engines func() []string) {
+func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, describe func() []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
 		fmt.Fprintf(w, "Other machines reach it at %s\n", remote)
 	}
 	fmt.Fprintf(w, "GPUs: %s\n", gpus)
-	for _, line := range engines() {
+	for _, line := range describe() {
 		fmt.Fprintf(w, "Images: %s\n", line)
 	}
 	switch {

@@ -68,12 +68,12 @@ var concurrencyCases = []suite.Case{
 				last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
 			}
 			last.Failed() // the earlier jobs have failed, too, since there is one worker
-			n, answered := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
-			if n > 2 && !answered { // one list may have fit into the buffers
+			n, succeeded := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
+			if n > 2 && !succeeded { // one list may have fit into the buffers
 				c.Sleep(11 * time.Second) // the next window
-				n, answered = countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
+				n, succeeded = countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
 			}
-			if !answered {
+			if !succeeded {
 				expectHeld(c, n, 2)
 				return
 			}
@@ -107,8 +107,8 @@ func withOpenRuns(c *suite.C, do func()) {
 	open = append(open, last)
 	c.Given("RAT-12", func() {
 		for deadline := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
-			n, answered := countHeld(open)
-			if answered {
+			n, succeeded := countHeld(open)
+			if succeeded {
 				c.Skip("the deployment answers too fast to hold so many requests open")
 			}
 			if n <= 200 {
@@ -125,10 +125,10 @@ func withOpenRuns(c *suite.C, do func()) {
 const refusalPatience = 15 * time.Second
 
 // judgeOpenLimit opens more requests than the limit. As many as the limit allows must be
-// held, and the others answered 429.
+// held; the others get 429.
 func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
-	n, answered := countOpen(c, limit, method, path, body, o...)
-	if answered {
+	n, succeeded := countOpen(c, limit, method, path, body, o...)
+	if succeeded {
 		c.Skip("the deployment answers too fast to hold so many requests open")
 	}
 	expectHeld(c, n, limit)
@@ -140,8 +140,8 @@ func expectHeld(c *suite.C, n, limit int) {
 }
 
 // countOpen sends more requests than the limit and returns the number that stay in flight.
-// answered says that one succeeded, so that requests can't be held open.
-func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, answered bool) {
+// succeeded reports that one succeeded, so requests can't be held open.
+func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, succeeded bool) {
 	var open []*suite.Pending
 	defer func() {
 		for _, p := range open {
@@ -153,7 +153,7 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
 	for deadline := time.Now().Add(refusalPatience); ; {
-		if n, answered = countHeld(open); answered {
+		if n, succeeded = countHeld(open); succeeded {
 			return n, true
 		}
 		if n <= limit || time.Now().After(deadline) {
@@ -165,15 +165,15 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 		// One more request is refused while all earlier ones are held. By then, all have arrived.
 		open = append(open, c.Start(method, path, body, o...))
 		for deadline := time.Now().Add(refusalPatience); n >= limit && time.Now().Before(deadline); {
-			if n, answered = countHeld(open); n == limit || answered {
+			if n, succeeded = countHeld(open); n == limit || succeeded {
 				break
 			}
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(20 * time.Millisecond)
-		n, answered = countHeld(open)
+		n, succeeded = countHeld(open)
 	}
-	return n, answered
+	return n, succeeded
 }
 
 // judgeSimultaneous is for requests that can't be held open. It sends n requests at the
@@ -226,9 +226,9 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 	c.Skip("the deployment answers too fast for concurrent requests")
 }
 
-// countHeld counts the open requests. answered says that a request succeeded. All others
-// must have been answered 429.
-func countHeld(all []*suite.Pending) (open int, answered bool) {
+// countHeld counts the open requests and reports whether a request succeeded. All others must have
+// got a 429.
+func countHeld(all []*suite.Pending) (open int, succeeded bool) {
 	for _, p := range all {
 		switch {
 		case !p.Answered():
@@ -257,19 +257,19 @@ func openToLimit(c *suite.C, clause string, limit int, method, path string, body
 			}
 		}
 	}
-	answered := false
+	succeeded := false
 	c.Given(clause, func() {
 		for _, p := range open {
 			if !p.Answered() {
 				continue
 			}
 			a := p.Answer()
-			if answered = answered || a.Code/100 == 2; !answered {
+			if succeeded = succeeded || a.Code/100 == 2; !succeeded {
 				a.Is(http.StatusTooManyRequests)
 			}
 		}
 	})
-	if answered || len(held) != limit {
+	if succeeded || len(held) != limit {
 		abortAll(open)
 		c.Skip("%[2]d requests are open, not the %[1]d that the limit allows", limit, len(held))
 	}

@@ -124,7 +124,7 @@ func judgeUnsentMembers(name string) func(*suite.C) {
 		s := newObjects(c, kindOf(name, "v2"))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
-			if f.exclusive || f.single || exclusive[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
+			if f.exclusive || f.single || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {
 				continue // may change other members
 			}
 			before := s.read(o.id)

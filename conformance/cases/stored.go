@@ -112,7 +112,7 @@ func judgeSingleMembers(s *objects) {
 		}
 		values := s.requiredValues()
 		for _, sibling := range s.fields {
-			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.single && exclusive[f.path] != sibling.path {
+			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.single && excludes[f.path] != sibling.path {
 				values[sibling.path] = siblingValue
 			}
 		}
@@ -169,7 +169,7 @@ func sortRank(f field) int {
 // updateMember sets a member to its other value. It skips the case if no operation updates
 // the kind.
 func (s *objects) updateMember(o object, f field, nth int) {
-	if excluded := exclusive[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
+	if excluded := excludes[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
@@ -253,7 +253,7 @@ func judgeCleared(s *objects, nth int) {
 // exclusiveFields returns the members that exclude others.
 func (s *objects) exclusiveFields() (fields []field) {
 	for _, f := range s.fields {
-		if exclusive[f.path] != "" {
+		if excludes[f.path] != "" {
 			fields = append(fields, f)
 		}
 	}

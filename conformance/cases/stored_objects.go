@@ -65,8 +65,8 @@ func newObjects(c *suite.C, k kind) *objects {
 	return s
 }
 
-// exclusive maps a member to the member that it excludes.
-var exclusive = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
+// excludes maps a member to the member that can't be set with it.
+var excludes = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
 
 // chooseValues returns the members for which pick returns a value.
 func (s *objects) chooseValues(pick func(field) any) suite.M {

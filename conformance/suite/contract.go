@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Unserved tells whether the target is known not to serve an operation, such as "GET
+// Unserved reports whether the target is known not to serve an operation, such as "GET
 // /v2/pods".
 func (c *C) Unserved(operation string) bool {
 	return slices.Contains(c.env.Target.Unserved, operation)
 }
 
-// FromProxy tells whether the answer comes from a proxy in front of the deployment: a
-// proxy's status code without a JSON body.
+// FromProxy reports whether a proxy in front of the deployment sent the response: it has a status
+// code of proxies and no JSON body.
 func (a *Answer) FromProxy() bool { return FromProxy(a.Code) && a.parseErr != nil }
 
-// FromProxy tells whether a proxy in front of the deployment may send the status code by
-// itself.
+// FromProxy reports whether proxies send the status code without asking the deployment.
 func FromProxy(code int) bool {
 	return code == 413 || code == 431 || code == 502 || code == 503 || code == 504
 }

@@ -83,7 +83,7 @@ func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a
 	c.Succeeded = func(r *httpclient.Response) { response = r }
 	got, err := r.sendForObject(ctx, c, "")
 	if err == nil && a.before[r.id(got)] {
-		err = response.Unreadable(fmt.Errorf("it is about the %s %s, which was there before", r.kind, r.id(got)))
+		err = response.Unreadable(fmt.Errorf("it describes the %s %s, which existed before", r.kind, r.id(got)))
 	}
 	if err == nil {
 		r.creates.finish(r.id(got))
@@ -98,14 +98,14 @@ func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a
 		r.creates.finish("")
 		return none, err
 	}
-	resolving, release := httpclient.Grace(ctx, resolveAfterInterrupt)
+	resolveCtx, release := httpclient.Grace(ctx, resolveAfterInterrupt)
 	defer release()
-	if err := r.creates.awaitTurn(resolving, a); err != nil {
-		return none, r.unresolved(failure, "whether it was created could not be looked up: interrupted")
+	if err := r.creates.awaitTurn(resolveCtx, a); err != nil {
+		return none, r.searchFailed(failure, errors.New("interrupted"))
 	}
 	defer r.creates.resolved(a)
 	if r.uniqueNames {
-		return r.resolveByName(resolving, a, failure, ctx.Err() != nil)
+		return r.resolveByName(resolveCtx, a, failure, ctx.Err() != nil)
 	}
-	return r.resolveByNewObjects(resolving, a, failure)
+	return r.resolveByNewObjects(resolveCtx, a, failure)
 }

@@ -174,7 +174,7 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
 				_, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-				if !ok || len(unsettled.Candidates) != 0 || s.posts != 1 || !strings.Contains(err.Error(), "most likely not created") {
+				if !ok || len(unsettled.Candidates) != 0 || s.posts != 1 || !strings.Contains(err.Error(), "probably not created") {
 					t.Errorf("got %v after %d POSTs", err, s.posts)
 				}
 			})
@@ -240,7 +240,7 @@ func TestNothingIsGuessed(t *testing.T) {
 		candidates []string
 		says       string
 	}{
-		"another equal one appears":    {[]map[string]any{equal()}, nil, []string{"id1", "id2"}, "more than one new network volume"},
+		"another equal one appears":    {[]map[string]any{equal()}, nil, []string{"id1", "id2"}, "several new network volumes"},
 		"one of its name, larger":      {[]map[string]any{{"name": "v", "size": 20, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
 		"one of its name, elsewhere":   {[]map[string]any{{"name": "v", "size": 10, "dataCenter": "X", "type": "STANDARD"}}, nil, nil, ""},
 		"one of another name":          {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
@@ -395,7 +395,7 @@ func TestLostSecret(t *testing.T) {
 				if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
 					t.Errorf("got %v", err)
 				}
-				if !c.theirs && err != nil && !strings.Contains(err.Error(), "the next apply makes it again") {
+				if !c.theirs && err != nil && !strings.Contains(err.Error(), "the next apply creates it again") {
 					t.Errorf("got %v", err)
 				}
 			})

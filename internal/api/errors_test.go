@@ -155,10 +155,10 @@ func TestWhatWasDoneIsSaid(t *testing.T) {
 		"refused":            {[]http.HandlerFunc{answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
 		"401":                {[]http.HandlerFunc{answer(401, ``)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
 		"429":                {[]http.HandlerFunc{answer(429, ``)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
-		"500":                {[]http.HandlerFunc{answer(500, ``)}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
+		"500":                {[]http.HandlerFunc{answer(500, ``)}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "probably not created"}},
 		"lost, then refused": {[]http.HandlerFunc{hangUp, answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": unknown, "DELETE": unknown}},
 		"429, then refused":  {[]http.HandlerFunc{answer(429, ``), answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": nothing, "DELETE": kept, "POST": nothing}},
-		"lost":               {[]http.HandlerFunc{hangUp}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
+		"lost":               {[]http.HandlerFunc{hangUp}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "probably not created"}},
 		"late":               {[]http.HandlerFunc{stall}, map[string]string{"PATCH": "no answer within 10s", "DELETE": "raise request_timeout", "POST": "raise request_timeout"}},
 	} {
 		for method, want := range c.say {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
@@ -34,41 +33,41 @@ func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[
 	case err != nil && !a.ambiguous:
 		return none, failure
 	case err != nil:
-		return none, r.unresolved(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
+		return none, r.searchFailed(failure, err)
 	case len(found) == 0 && failure.Ambiguous():
-		return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("no %s has its name, so it was not created", r.kind))}
+		return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("no %s has this name, so it was not created", r.kind))}
 	case len(found) == 0:
 		return none, failure
 	}
 	o := found[0]
 	switch id := r.id(o); {
 	case !a.ambiguous || a.before[id]:
-		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, and names are unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
+		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, and names must be unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
 	case a.before == nil:
-		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, and whether it was there before is not known, since the list was refused", r.kind), o)
+		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, but it may have existed before: the list was refused", r.kind), o)
 	case r.writeOnly:
 		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
-			return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
+			return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("%s had the name, and was deleted", id))}
 		}
 		r.creates.account(id)
-		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: the next apply makes it again", withoutAdvice{failure}, id)
+		return o, fmt.Errorf("%w A search for it found %s, which is new and has the name. It may lack the credentials, so the next apply creates it again", withoutAdvice{failure}, id)
 	case !r.same(o, a.want):
-		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
+		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, with other settings, and names must be unique", r.kind), o)
 	}
 	r.creates.account(r.id(o))
 	return o, nil
 }
 
-// resolveByNewObjects looks for the only object that the create can have made.
+// resolveByNewObjects looks for the only object that the create may have made.
 func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
 	var none T
 	if a.before == nil {
-		return none, r.unresolved(failure, fmt.Sprintf("whether it was created is not known, since the list of %ss is refused", r.kind))
+		return none, r.unresolved(failure, fmt.Sprintf("it may have been created: the list of %ss is refused", r.kind))
 	}
 	fresh := func(o T) bool { return !a.before[r.id(o)] && r.name(o) == r.name(a.want) }
 	found, err := r.lookUp(ctx, fresh, true)
 	if err != nil {
-		return none, r.unresolved(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
+		return none, r.searchFailed(failure, err)
 	}
 	var equal []T
 	for _, o := range found {
@@ -83,11 +82,11 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 		r.creates.account(r.id(equal[0]))
 		return equal[0], nil
 	case len(equal) > 0:
-		return none, r.unresolved(failure, fmt.Sprintf("more than one new %s could be the one that was created, and which one is not known", r.kind), equal...)
+		return none, r.unresolved(failure, fmt.Sprintf("several new %ss could be the created one", r.kind), equal...)
 	case len(found) > 0:
-		return none, r.unresolved(failure, fmt.Sprintf("a %s of its name is new, with other settings: whether it is the one that was created is not known", r.kind), found...)
+		return none, r.unresolved(failure, fmt.Sprintf("there is a new %s with the name, but with other settings, so it may not be the created one", r.kind), found...)
 	}
-	unseen := r.unresolved(failure, fmt.Sprintf("no new %s of its name has appeared, so it was most likely not created", r.kind))
+	unseen := r.unresolved(failure, fmt.Sprintf("no new %s with the name has appeared, so it was probably not created", r.kind))
 	if failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 {
 		return none, nothingCreated{unseen} // the server asked for a repetition
 	}
@@ -99,7 +98,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
 		if n > 0 && (!patient || r.uniqueNames) {
-			break // another POST would be harmless, or nothing was created just now
+			break // another POST would be harmless, or nothing was just created
 		}
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return nil, errors.New("interrupted")

@@ -13,6 +13,11 @@ func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates 
 	return e
 }
 
+// searchFailed reports that the search for the object failed.
+func (r *restCollection[T]) searchFailed(cause *Error, err error) *UnresolvedCreateError {
+	return r.unresolved(cause, "the search failed: "+strings.TrimSuffix(err.Error(), "."))
+}
+
 // UnresolvedCreateError is a create with an unknown outcome, or whose name is taken. Candidates
 // are the ids of objects that it may have made.
 type UnresolvedCreateError struct {
@@ -24,7 +29,7 @@ type UnresolvedCreateError struct {
 
 // Error describes the failure, the result of the search, and the remedy.
 func (e *UnresolvedCreateError) Error() string {
-	text := e.Cause.Sentence() + " It was then looked for: " + e.Verdict
+	text := e.Cause.Sentence() + " A search for it: " + e.Verdict
 	if len(e.Candidates) > 0 {
 		text += ": " + strings.Join(e.Candidates, ", ") + ". Nothing was taken over and nothing was created again: look at it, and import it if it is yours."
 	} else {

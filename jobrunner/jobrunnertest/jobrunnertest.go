@@ -35,10 +35,9 @@ import (
 
 // Jobrunner is a deployment that runs until its test ends.
 type Jobrunner struct {
-	// URL is its address, such as http://127.0.0.1:40123: of both management APIs and of
-	// the job API.
+	// URL is the base address of the management and job APIs, such as http://127.0.0.1:40123.
 	URL string
-	// Key is its API key.
+	// Key is the deployment's API key.
 	Key string
 
 	t testing.TB

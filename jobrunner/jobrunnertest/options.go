@@ -24,11 +24,11 @@ type settings struct {
 // machine. Only the program jobrunner supports Kubernetes.
 func ConfigFile(path string) Option { return func(s *settings) { s.configFile = path } }
 
-// Catalog is the catalog file: data centers, GPU types, prices and stock.
+// Catalog sets the catalog file: data centers, GPU types, prices and stock.
 func Catalog(path string) Option { return func(s *settings) { s.config.Catalog = path } }
 
-// SimulateGPUs gives workers simulated GPUs: a preset, such as h200x8 or l4x2, or a file. Without it,
-// endpoints with GPUs can be created, but their jobs wait.
+// SimulateGPUs gives workers the simulated GPUs of a preset, such as h200x8 or l4x2, or of a file.
+// Without it, endpoints with GPUs can be created, but their jobs wait.
 func SimulateGPUs(preset string) Option { return func(s *settings) { s.gpus = preset } }
 
 // HandleFile makes a file run the jobs of an image, like jobrunner dev: a Python file that imports the
@@ -48,7 +48,7 @@ type fileHandler struct {
 // same [Key], clients don't notice.
 func Data(dir string) Option { return func(s *settings) { s.config.DataDir = dir } }
 
-// Key is the deployment's API key; without this option it is random.
+// Key sets the deployment's API key. Without this option, it is random.
 func Key(key string) Option { return func(s *settings) { s.config.APIKey = key } }
 
 // NoLimits switches off the limits of the job API on rates, open requests and the length of

@@ -107,7 +107,7 @@ func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Clu
 // DeleteCluster deletes a cluster and its members.
 func (s *Store) DeleteCluster(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
-		members, err := tx.owners(pods, id)
+		members, err := tx.referrers(pods, id)
 		if err != nil {
 			return err
 		}

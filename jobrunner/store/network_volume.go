@@ -76,7 +76,7 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 // be replaceable without deleting its endpoints.
 func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
-		users, err := tx.owners(endpoints, id)
+		users, err := tx.referrers(endpoints, id)
 		if err != nil {
 			return err
 		}

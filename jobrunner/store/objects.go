@@ -206,8 +206,8 @@ func (tx *Tx) exists(k kind, id string) (bool, error) {
 	return err == nil, err
 }
 
-// owners returns the ids of a kind's records that refer to the target.
-func (tx *Tx) owners(k kind, target string) ([]string, error) {
+// referrers returns the ids of a kind's records that refer to the target.
+func (tx *Tx) referrers(k kind, target string) ([]string, error) {
 	rows, err := tx.tx.Query("SELECT o.id FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", target, k.key)
 	return column(rows, err)
 }

@@ -280,7 +280,7 @@ func (p *Pod) Settings() Pod {
 
 // detachPods removes a network volume from its pods. Running containers keep their mounts.
 func (tx *Tx) detachPods(volume string) error {
-	users, err := tx.owners(pods, volume)
+	users, err := tx.referrers(pods, volume)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (tx *Tx) detachPods(volume string) error {
 
 // podThatUses returns the id of a pod that refers to a record, or "".
 func (tx *Tx) podThatUses(target string) (id string, err error) {
-	users, err := tx.owners(pods, target)
+	users, err := tx.referrers(pods, target)
 	if err != nil || len(users) == 0 {
 		return "", err
 	}

@@ -62,7 +62,7 @@ func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 		} else if user != "" {
 			return refusef("registry auth %q is in use: pod %q has it; delete that first, or give it another one", id, user)
 		}
-		users, err := tx.owners(templates, id)
+		users, err := tx.referrers(templates, id)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		if users, err = tx.owners(endpoints, id); err != nil {
+		if users, err = tx.referrers(endpoints, id); err != nil {
 			return err
 		}
 		for _, user := range users {

@@ -106,7 +106,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Te
 
 // updateLinked applies a template's change to the endpoints that are linked to it.
 func (tx *Tx) updateLinked(t Template) error {
-	ids, err := tx.owners(endpoints, t.ID)
+	ids, err := tx.referrers(endpoints, t.ID)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 		}
 		const madeFrom = "%s %q was made from it; delete that first"
 		for kind, text := range map[kind]string{endpoints: "%s %q is linked to it; delete that first, or give it another template", pods: madeFrom, clusters: madeFrom} {
-			users, err := tx.owners(kind, id)
+			users, err := tx.referrers(kind, id)
 			if err != nil {
 				return err
 			}

@@ -179,15 +179,15 @@ func (a attached) wait(c *container) run.Exit {
 	if code <= 0 {
 		return run.Exit{Text: a.command.Exit(), OK: code == 0}
 	}
-	s, _ := c.inspect(probeTimeout) // unless the engine answers, memory isn't known to be the reason
+	s, _ := c.inspect(probeTimeout) // without an answer of the engine, oom stays false
 	if code == statusKilled && !s.oom && a.command.OOMKills() > 0 {
-		// Podman does not always report it, and Docker doesn't for children of the container.
-		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by SIGKILL, out of memory, for which the kernel ended processes meanwhile", code)}
+		// Podman doesn't always report this, and Docker doesn't for children of the container.
+		return run.Exit{Text: fmt.Sprintf("exit status %d: killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile", code)}
 	}
 	return run.Exit{Text: procgroup.StatusText(code, s.oom)}
 }
 
-// statusKilled is the exit status of a container that SIGKILL ended.
+// statusKilled is the exit status of a container that was killed by SIGKILL.
 const statusKilled = 128 + 9
 
 // detached is the policy of a pod. The container is a child of the engine, so it survives

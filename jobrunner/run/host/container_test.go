@@ -322,7 +322,7 @@ func TestEngineRecovers(t *testing.T) {
 	f := newFake(t, "docker")
 	f.write("down", "")
 	e := f.executor("", "")
-	if got := e.Engines(); got[1] != "containers: docker: Cannot connect to the daemon. Is it running?" {
+	if got := e.Describe(); got[1] != "containers: docker: Cannot connect to the daemon. Is it running?" {
 		t.Errorf("%q", got)
 	}
 	_, err := e.Program("acme/x")
@@ -347,7 +347,7 @@ func TestEngineRecovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := e.Engines()[1]; got != "containers: docker 99.1 ("+f.path+")" {
+	if got := e.Describe()[1]; got != "containers: docker 99.1 ("+f.path+")" {
 		t.Error(got)
 	}
 }

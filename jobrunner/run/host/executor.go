@@ -234,8 +234,8 @@ func anyPort(ctx context.Context, _ int) (int, error) { return run.FreePort(ctx)
 // samePort publishes a port under its own number.
 func samePort(_ context.Context, private int) (int, error) { return private, nil }
 
-// Engines describes what runs images here, one line each.
-func (e *Executor) Engines() []string {
+// Describe describes what runs images here, in lines.
+func (e *Executor) Describe() []string {
 	var local []string
 	if e.file != "" {
 		count := map[string]int{}

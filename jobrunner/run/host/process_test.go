@@ -93,7 +93,7 @@ func TestUnknownImages(t *testing.T) {
 	if _, err := e.Program("--privileged"); err == nil {
 		t.Error("an option is accepted as an image")
 	}
-	if got := strings.Join(e.Engines(), "\n"); got != e.file+": 1 × process\ncontainers: off" {
+	if got := strings.Join(e.Describe(), "\n"); got != e.file+": 1 × process\ncontainers: off" {
 		t.Errorf("engines:\n%s", got)
 	}
 }

@@ -14,7 +14,7 @@ func killedText(before, after oomKills) string {
 	case before.group >= 0 && after.group > before.group:
 		return "killed by SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
 	case before.machine >= 0 && after.machine > before.machine:
-		return "killed by SIGKILL: out of memory, for which the kernel ended processes meanwhile"
+		return "killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile"
 	case before.machine >= 0 && after.machine >= 0:
 		return "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
 	}

@@ -49,7 +49,7 @@ func TestOOMKills(t *testing.T) {
 func TestKilledText(t *testing.T) {
 	const (
 		kernel  = "killed by SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
-		machine = "killed by SIGKILL: out of memory, for which the kernel ended processes meanwhile"
+		machine = "killed by SIGKILL, probably by the kernel: it killed processes for lack of memory meanwhile"
 		other   = "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
 		unknown = "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
 	)
