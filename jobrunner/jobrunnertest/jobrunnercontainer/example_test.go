@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest/jobrunnercontainer"
 )
 
-// A container with eight simulated GPUs, and the variables for a process that uses it.
+// Start a container with eight simulated GPUs and print the variables for a process that uses it.
 func ExampleRun() {
 	ctx := context.Background()
 	c, err := jobrunnercontainer.Run(ctx, "registry.example.com/team/jobrunner:1.0.0", jobrunnercontainer.WithSimulatedGPUs("h200x8"))

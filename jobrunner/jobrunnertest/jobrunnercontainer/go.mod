@@ -1,4 +1,4 @@
-// A module of its own, so that the provider and the jobrunner have none of testcontainers' dependencies.
+// A separate module keeps the dependencies of testcontainers out of the provider and the jobrunner.
 module github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest/jobrunnercontainer
 
 go 1.26.0

@@ -1,6 +1,6 @@
-// Package jobrunnercontainer is a module of Testcontainers: it runs a jobrunner's image as a
-// container, for tests of programs in any place that Docker reaches. In a test that is in Go
-// and on this machine, the sibling package jobrunnertest starts quicker and needs no Docker.
+// Package jobrunnercontainer is a Testcontainers module: it runs the jobrunner's image as a
+// container wherever Docker runs it. For a Go test on this machine, the parent package
+// jobrunnertest starts faster and needs no Docker.
 package jobrunnercontainer
 
 import (
@@ -18,19 +18,19 @@ const (
 	configFile  = "/etc/jobrunner.yaml"
 )
 
-// Container is a deployment that runs in a container.
+// Container is a deployment in a container.
 type Container struct {
 	testcontainers.Container
-	// Key is its API key.
+	// Key is the deployment's API key.
 	Key string
 }
 
-// Run starts a container of an image, such as that of `make image`, and waits until the
-// deployment serves requests. Its state ends with it. A container that is returned beside an
-// error is there to be terminated.
+// Run starts a container of the jobrunner's image, which `make image` builds, and waits until the
+// deployment serves requests. Its state is lost with the container. If Run returns an error and a
+// container, terminate the container.
 //
-// The image has no container engine: workers are what [WithConfig] says, or the built-in
-// images builtin/echo and builtin/conformance.
+// The image has no container engine. It runs the programs that [WithConfig] maps images to, and
+// the built-in images builtin/echo and builtin/conformance.
 func Run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
 	key := rand.Text()
 	all := append([]testcontainers.ContainerCustomizer{
@@ -41,23 +41,22 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	}, options...)
 	c, err := testcontainers.Run(ctx, image, all...)
 	if c == nil {
-		return nil, fmt.Errorf("starting a jobrunner of the image %s: %w", image, err)
+		return nil, fmt.Errorf("starting a jobrunner with the image %s: %w", image, err)
 	}
 	started := &Container{Container: c, Key: key}
 	if err != nil {
-		return started, fmt.Errorf("starting a jobrunner of the image %s: %w", image, err)
+		return started, fmt.Errorf("starting a jobrunner with the image %s: %w", image, err)
 	}
 	return started, nil
 }
 
-// URL is the deployment's address, such as http://localhost:32768: of both management APIs
-// and of the job API.
+// URL returns the base address of the management and job APIs, such as http://localhost:32768.
 func (c *Container) URL(ctx context.Context) (string, error) {
 	return c.PortEndpoint(ctx, port, "http")
 }
 
-// Environ are the variables by which the provider, the conformance suite and the public Python
-// SDK reach the deployment, for [os/exec.Cmd].
+// Environ returns the environment variables with which the provider, the conformance suite and the
+// public Python SDK use the deployment, for [os/exec.Cmd].
 func (c *Container) Environ(ctx context.Context) ([]string, error) {
 	url, err := c.URL(ctx)
 	if err != nil {
@@ -69,8 +68,7 @@ func (c *Container) Environ(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// WithConfig copies a jobrunner.yaml, which says what runs images, into the container. Its
-// programs must be in the image.
+// WithConfig copies a jobrunner.yaml into the container. The image must contain its programs.
 func WithConfig(file string) testcontainers.CustomizeRequestOption {
 	return func(r *testcontainers.GenericContainerRequest) error {
 		r.Files = append(r.Files, testcontainers.ContainerFile{HostFilePath: file, ContainerFilePath: configFile, FileMode: 0o444})
@@ -79,7 +77,7 @@ func WithConfig(file string) testcontainers.CustomizeRequestOption {
 	}
 }
 
-// WithSimulatedGPUs gives workers the simulated GPUs of a preset, such as h200x8.
+// WithSimulatedGPUs gives workers simulated GPUs of a preset, such as h200x8.
 func WithSimulatedGPUs(preset string) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithCmdArgs("--simulate-gpus=" + preset)
 }

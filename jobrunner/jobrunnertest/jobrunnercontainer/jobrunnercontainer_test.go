@@ -16,19 +16,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest/jobrunnercontainer"
 )
 
-// image is that of the jobrunner: JOBRUNNER_IMAGE names it.
+// image returns the jobrunner's image from JOBRUNNER_IMAGE. Without the variable, it skips the test.
 func image(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("JOBRUNNER_IMAGE")
 	if name == "" {
-		t.Skip("JOBRUNNER_IMAGE names no image of the jobrunner: make image makes one")
+		t.Skip("JOBRUNNER_IMAGE is not set: make image builds the jobrunner's image")
 	}
 	return name
 }
 
-// A container serves, with its own key, and a worker answers a job.
+// A container serves requests with its own key and runs a job.
 func TestRun(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "rules.yaml") // without it the jobrunner would not start
+	config := filepath.Join(t.TempDir(), "rules.yaml") // the jobrunner doesn't start if it can't read the file
 	if err := os.WriteFile(config, []byte("engine: none\nrules: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What can't start says why.
+// An invalid flag is an error.
 func TestRunFails(t *testing.T) {
 	c, err := jobrunnercontainer.Run(t.Context(), image(t), jobrunnercontainer.WithFlags("--clock=nosuch"))
 	if c != nil {
