@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -76,27 +75,15 @@ func TestBackup(t *testing.T) {
 	home := t.TempDir()
 	data, restored := filepath.Join(home, "data"), filepath.Join(home, "restored")
 	env := environment(home)
-	run := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command(binary, args...)
-		cmd.Env = env
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %v: %s", args, err, &stderr)
-		}
-		return strings.TrimSpace(string(out))
-	}
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(data, "api-key"), "k\n")
 	p := serve(t, env, "--data="+data, "--limits=off")
-	key := run("keys", "add", "--data="+data, "other")
+	key := strings.TrimSpace(mustPrint(t, env, "keys", "add", "--data="+data, "other"))
 	p.call("POST", "/v2/account/secrets", `{"name": "s", "value": "planted-secret"}`, nil)
 	endpoint, jobs := backUpUnderLoad(t, p, func() {
-		if got := run("backup", "--data="+data, restored); got != restored {
+		if got := mustPrint(t, env, "backup", "--data="+data, restored); got != restored+"\n" {
 			t.Errorf("backup printed %q", got)
 		}
 	})

@@ -19,48 +19,43 @@ import (
 func TestBatchSurvivesKill(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	p := serve(t, environment(home))
-	key := strings.TrimSpace(mustPrint(t, environment(home), "keys", "add", "test"))
-	c := p.client(key)
-	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "batched", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")}, Workers: api.Workers{Max: 2}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := environment(home, "GPUCLOUD_API_KEY=k")
+	p := serve(t, env)
+	c := p.client("k")
+	endpoint := queue(t, c, "batched", "builtin/conformance", 2)
 	const n = 40
 	var inputs []json.RawMessage
 	for i := range n {
 		inputs = append(inputs, json.RawMessage(fmt.Sprintf(`{"op": "sleep", "ms": 50, "n": %d}`, i)))
 	}
-	b, err := c.Jobs.CreateBatch(t.Context(), e.ID)
+	b, err := c.Jobs.CreateBatch(t.Context(), endpoint)
 	if err == nil {
-		_, err = c.Jobs.AddRequests(t.Context(), e.ID, b.ID, inputs)
+		_, err = c.Jobs.AddRequests(t.Context(), endpoint, b.ID, inputs)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := func() {
 		p.kill()
-		p = serve(t, environment(home))
-		c = p.client(key)
+		p = serve(t, env)
+		c = p.client("k")
 	}
 	again()
-	if b, err = c.Jobs.Batch(t.Context(), e.ID, b.ID); err != nil || b.Status != "DRAFT" || b.Total != n {
+	if b, err = c.Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || b.Status != "DRAFT" || b.Total != n {
 		t.Fatalf("after the kill the draft is %+v, %v", b, err)
 	}
-	if _, err := c.Jobs.FinalizeBatch(t.Context(), e.ID, b.ID); err != nil {
+	if _, err := c.Jobs.FinalizeBatch(t.Context(), endpoint, b.ID); err != nil {
 		t.Fatal(err)
 	}
 	again()
-	awaitBatch(t, c, e.ID, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
+	awaitBatch(t, c, endpoint, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	again()
-	if b = awaitBatch(t, c, e.ID, b.ID, api.Batch.Done); b.Completed != n || b.Status != "FINALIZED" {
+	if b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done); b.Completed != n || b.Status != "FINALIZED" {
 		t.Errorf("the batch ended as %+v", b)
 	}
 	file := filepath.Join(home, "inputs.jsonl")
 	put(t, file, "{\"op\": \"echo\", \"n\": 1}\n\n{\"op\": \"fail\", \"message\": \"no luck\"}\n")
-	j := jobCommands{t, append(environment(home), "GPUCLOUD_BASE_URL="+p.exported("GPUCLOUD_BASE_URL"), "GPUCLOUD_API_KEY="+key)}
+	j := jobCommands{t, append(env, "GPUCLOUD_BASE_URL="+p.url)}
 	out, errs, status := j.run("", "batch", "run", "batched", file, "--name", "nightly")
 	if status != 1 || !strings.Contains(out, `"n":1`) || !strings.Contains(out, "no luck") || !strings.Contains(errs, "1 of 2 requests COMPLETED") {
 		t.Errorf("batch run exited with %d\n%s%s", status, out, errs)
@@ -91,21 +86,16 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 func TestBatchAcrossNodes(t *testing.T) {
 	acctest.LeaveToCI(t, "TestBatchSurvivesKill has the kill on one node")
 	c := startNodes(t, 2)
-	e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "batched", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")}, Workers: api.Workers{Max: 2}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	endpoint := queue(t, c.all[0].client("k"), "batched", "builtin/conformance", 2)
 	const n = 120
 	// begin finalizes a batch at the node that doesn't lead, and waits until a number of requests
 	// have ended.
 	begin := func(ended, ms int) (lead, other int, b api.Batch, want map[string]string) {
 		t.Helper()
-		if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+e.ID+"/runsync", `{"input":{"op":"echo"}}`); status != 200 {
+		if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`); status != 200 {
 			t.Fatalf("runsync: %d %s", status, text)
 		}
-		lead = c.leader(e.ID)
+		lead = c.leader(endpoint)
 		other = 1 - lead
 		client := c.all[other].client("k")
 		jobs := client.Jobs
@@ -113,32 +103,32 @@ func TestBatchAcrossNodes(t *testing.T) {
 		for i := range n {
 			inputs = append(inputs, json.RawMessage(fmt.Sprintf(`{"op":"sleep","ms":%d,"output":{"n":%d}}`, ms, i)))
 		}
-		b, err := jobs.CreateBatch(t.Context(), e.ID)
+		b, err := jobs.CreateBatch(t.Context(), endpoint)
 		if err == nil {
-			b, err = jobs.AddRequests(t.Context(), e.ID, b.ID, inputs)
+			b, err = jobs.AddRequests(t.Context(), endpoint, b.ID, inputs)
 		}
 		want = map[string]string{}
 		for i, id := range b.RequestIDs {
 			want[id] = fmt.Sprintf(`{"n":%d}`, i)
 		}
 		if err == nil {
-			_, err = jobs.FinalizeBatch(t.Context(), e.ID, b.ID)
+			_, err = jobs.FinalizeBatch(t.Context(), endpoint, b.ID)
 		}
 		if err != nil {
 			t.Fatalf("the batch is %+v, %v", b, err)
 		}
-		return lead, other, awaitBatch(t, client, e.ID, b.ID, func(b api.Batch) bool { return b.Completed >= ended }), want
+		return lead, other, awaitBatch(t, client, endpoint, b.ID, func(b api.Batch) bool { return b.Completed >= ended }), want
 	}
 	end := func(node int, id string) api.Batch {
 		t.Helper()
-		return awaitBatch(t, c.all[node].client("k"), e.ID, id, api.Batch.Done)
+		return awaitBatch(t, c.all[node].client("k"), endpoint, id, api.Batch.Done)
 	}
 	// check compares each node's results with the batch's numbers.
 	check := func(b api.Batch, want map[string]string) {
 		t.Helper()
 		for i, p := range c.all {
 			states, seen := map[string]int{}, map[string]bool{}
-			err := p.client("k").Jobs.BatchRequests(t.Context(), e.ID, b.ID, func(r api.BatchRequest) error {
+			err := p.client("k").Jobs.BatchRequests(t.Context(), endpoint, b.ID, func(r api.BatchRequest) error {
 				if seen[r.ID] || want[r.ID] == "" || r.Status == "COMPLETED" && string(r.Output) != want[r.ID] {
 					t.Errorf("node %d has the request %+v, want %s", i, r, want[r.ID])
 				}
@@ -146,7 +136,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 				states[r.Status]++
 				return nil
 			})
-			if now, err := p.client("k").Jobs.Batch(t.Context(), e.ID, b.ID); err != nil || fmt.Sprint(now) != fmt.Sprint(b) {
+			if now, err := p.client("k").Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || fmt.Sprint(now) != fmt.Sprint(b) {
 				t.Errorf("node %d has the batch %+v, %v; want %+v", i, now, err, b)
 			}
 			if err != nil || len(seen) != n || states["COMPLETED"] != b.Completed || states["COMPLETED"]+states["CANCELLED"] != n || b.InProgress+b.Failed != 0 || b.Total != n {
@@ -164,7 +154,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 	check(b, want)
 
 	_, other, b, want = begin(1, 200)
-	if _, err := c.all[other].client("k").Jobs.CancelBatch(t.Context(), e.ID, b.ID); err != nil {
+	if _, err := c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID); err != nil {
 		t.Fatal(err)
 	}
 	if b = end(other, b.ID); b.Status != "CANCELLED" || b.Completed == 0 || b.Completed == n {

@@ -3,15 +3,12 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 )
 
@@ -37,25 +34,14 @@ const dearCatalog = "storage: {standard: 730}\ncpus: [{id: cpu3c, price: {server
 
 func (d *billedDeployment) send(method, path, body string) map[string]any {
 	d.t.Helper()
-	r, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer k")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode >= 300 {
-		d.t.Fatalf("%s %s: %s %s %v", method, path, answer.Status, text, err)
+	var text string
+	d.call(method, path, body, &text)
+	if text == "" {
+		return nil
 	}
 	var out map[string]any
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &out); err != nil {
-			d.t.Fatalf("%s: %s", path, text)
-		}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		d.t.Fatalf("%s: %s", path, text)
 	}
 	return out
 }
@@ -144,6 +130,7 @@ func (d *billedDeployment) judge() {
 // Under random operations, stops and kills, a worker is billed for its running time, less a few
 // seconds if its jobrunner was killed. A volume is billed for its whole life.
 func TestBillsAfterKills(t *testing.T) {
+	acctest.LeaveToCI(t, "jobrunner.TestBilling has the bills in virtual time")
 	t.Parallel()
 	rounds := 8
 	if testing.Short() {
@@ -151,9 +138,7 @@ func TestBillsAfterKills(t *testing.T) {
 	}
 	home := t.TempDir()
 	file := filepath.Join(home, "catalog.yaml")
-	if err := os.WriteFile(file, []byte(dearCatalog), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, dearCatalog)
 	d := &billedDeployment{
 		env: environment(home, "GPUCLOUD_API_KEY=k"), args: []string{"--data=" + filepath.Join(home, "data"), "--catalog=" + file}, volumes: map[string]*billedVolume{},
 	}

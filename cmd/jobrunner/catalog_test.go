@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,21 +18,13 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("the example's price is missing: %s", text)
 	}
 	flawed := filepath.Join(home, "flawed.yaml")
-	if err := os.WriteFile(flawed, []byte("gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		env  []string
-		args []string
-	}{
-		{environment(home), []string{"--catalog=" + flawed}},
-		{environment(home, "GPUCLOUD_CATALOG="+flawed), nil},
+	put(t, flawed, "gpus:\n  - id: NVIDIA L4\n    price: {secured: 1}\n")
+	for _, text := range []string{
+		mustFail(t, environment(home), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--catalog="+flawed),
+		mustFail(t, environment(home, "GPUCLOUD_CATALOG="+flawed), "serve", "--listen=127.0.0.1:0", "--ephemeral"),
 	} {
-		cmd := exec.Command(binary, append([]string{"serve", "--listen=127.0.0.1:0", "--ephemeral"}, c.args...)...)
-		cmd.Env = c.env
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), flawed+`:3: unknown field "secured"; did you mean "secure"?`) {
-			t.Errorf("%v %s", err, out)
+		if !strings.Contains(text, flawed+`:3: unknown field "secured"; did you mean "secure"?`) {
+			t.Error(text)
 		}
 	}
 }

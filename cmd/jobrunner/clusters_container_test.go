@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
@@ -61,6 +62,7 @@ func (c *contained) networksOf(label string) []string {
 
 // TestRealClusters tests clusters of containers with a real Docker and Podman.
 func TestRealClusters(t *testing.T) {
+	acctest.LeaveToCI(t, "TestPodsFollowTheModel has clusters of processes")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		image(t, e)

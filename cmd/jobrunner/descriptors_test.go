@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
@@ -22,24 +21,18 @@ import (
 // and closes the connection.
 func TestSlowBodiesWithoutKey(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")
-	e, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
-		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := p.endpoint("builtin/echo")
 	for path, want := range map[string]string{
-		"/v1/templates":                        `{"message":`,
-		"/v2/templates":                        `"detail":`,
-		"/v2/" + e.ID + "/run":                 `{"error":`,
-		"/v2/" + e.ID + "/runsync":             `{"error":`,
-		"/live/v2/" + e.ID + "/run":            `{"error":`,
-		"/v2/" + e.ID + "/openai/v1/x":         `{"error":`,
-		"/v2/" + e.ID + "/job-done/worker/job": `{"error":`,
-		"/ui/job":                              `{"error":`,
-		"/clock":                               `{"error":`,
-		"/nothing":                             `"detail":`,
+		"/v1/templates":                      `{"message":`,
+		"/v2/templates":                      `"detail":`,
+		"/v2/" + id + "/run":                 `{"error":`,
+		"/v2/" + id + "/runsync":             `{"error":`,
+		"/live/v2/" + id + "/run":            `{"error":`,
+		"/v2/" + id + "/openai/v1/x":         `{"error":`,
+		"/v2/" + id + "/job-done/worker/job": `{"error":`,
+		"/ui/job":                            `{"error":`,
+		"/clock":                             `{"error":`,
+		"/nothing":                           `"detail":`,
 	} {
 		for _, length := range []int{1000, 1 << 20} {
 			t.Run(fmt.Sprint(path, " ", length), func(t *testing.T) {
@@ -94,13 +87,7 @@ func TestNoDescriptors(t *testing.T) {
 func testFlood(t *testing.T, p *process) {
 	t.Helper()
 	c := p.client("k")
-	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
-		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := p.endpoint("nobody/runs-this")
 	address := strings.TrimPrefix(p.url, "http://")
 	flood := func(text string, n int) (all []net.Conn) {
 		for range n {
@@ -120,7 +107,7 @@ func testFlood(t *testing.T, p *process) {
 	}
 	// Connections of waiting requests aren't.
 	body := `{"input":{}}`
-	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", e.ID, len(body), body), 200)
+	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", id, len(body), body), 200)
 	refused := make(chan struct{}, len(held))
 	for _, conn := range held {
 		go func() {

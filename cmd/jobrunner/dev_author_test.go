@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,14 +109,7 @@ func devShowsOn(t *testing.T, path, file string, args ...string) *transcript {
 // devOnce runs jobrunner dev --once.
 func devOnce(t *testing.T, file string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	cmd := devCommand(t, "", file, append([]string{"--once"}, args...)...)
-	var out, fault bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &fault
-	err := cmd.Run()
-	if failed, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || failed.ExitCode() < 0) {
-		t.Fatalf("%v: %s", err, &fault)
-	}
-	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
+	return execute(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "", append([]string{"dev", "--listen=127.0.0.1:0", file, "--once"}, args...)...)
 }
 
 // dev --once prints a job's output on stdout and exits with the job's status.

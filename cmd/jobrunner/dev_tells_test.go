@@ -25,9 +25,9 @@ func TestDevTellsOfEnds(t *testing.T) {
 	s.until(`jobrunner job run 'my handler' --input '{}'\n`) // its name
 	own := s.until(`sent \(job [0-9a-z-]{39}\)`)
 	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
-	job(t, s.runURL(), "k", `{}`)
+	job(t, s.runURL(), `{}`)
 	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
-	job(t, s.runURL(), "k", `{"fail": 1}`)
+	job(t, s.runURL(), `{"fail": 1}`)
 	s.until(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
 	if all := s.String(); strings.Count(all, "COMPLETED") != 2 || strings.Count(all, `"done"`) != 1 {
 		t.Errorf("expected each end once:\n%s", all)
@@ -95,8 +95,8 @@ func TestDevOnceListens(t *testing.T) {
 	if l, err := net.Listen("tcp", "127.0.0.1:8420"); err == nil { // otherwise another process uses it
 		defer l.Close()
 	}
-	j := jobCommands{t, environment(t.TempDir())}
-	if out, errs, code := j.program("", "dev", file, "--once"); out != "1\n" || code != 0 {
+	env := environment(t.TempDir())
+	if out, errs, code := execute(t, env, "", "dev", file, "--once"); out != "1\n" || code != 0 {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,13 +104,13 @@ func TestDevOnceListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	if _, errs, code := j.program("", "dev", file, "--once", "--listen="+taken.Addr().String()); code != 4 || !strings.Contains(errs, "choose another address with --listen") {
+	if _, errs, code := execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String()); code != 4 || !strings.Contains(errs, "choose another address with --listen") {
 		t.Errorf("exit status %d, %q", code, errs)
 	}
-	if _, errs, code := j.program("", "dev", file, "--once", "--workers=0"); code != 2 || !strings.Contains(errs, "invalid --workers: expected at least 1, got 0") {
+	if _, errs, code := execute(t, env, "", "dev", file, "--once", "--workers=0"); code != 2 || !strings.Contains(errs, "invalid --workers: expected at least 1, got 0") {
 		t.Errorf("no worker: %d %s", code, errs)
 	}
-	if _, errs, code := j.program("", "dev", file, "--once", "--env=x"); code != 2 || !strings.Contains(errs, "invalid --env x: expected NAME=VALUE") {
+	if _, errs, code := execute(t, env, "", "dev", file, "--once", "--env=x"); code != 2 || !strings.Contains(errs, "invalid --env x: expected NAME=VALUE") {
 		t.Errorf("exit status %d, %q", code, errs)
 	}
 }

@@ -3,15 +3,12 @@
 package main_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,26 +17,16 @@ import (
 )
 
 // job runs a job and returns its status.
-func job(t *testing.T, url, key, input string) (status, output, fault string) {
+func job(t *testing.T, url, input string) (status, output, fault string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"input": `+input+`}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
 	var j struct {
 		Status string
 		Output json.RawMessage
 		Error  string
 	}
-	text, err := io.ReadAll(response.Body)
+	_, text, err := send(t.Context(), http.MethodPost, url, "k", `{"input": `+input+`}`)
 	if err == nil {
-		err = json.Unmarshal(text, &j)
+		err = json.Unmarshal([]byte(text), &j)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -47,67 +34,26 @@ func job(t *testing.T, url, key, input string) (status, output, fault string) {
 	return j.Status, string(j.Output), j.Error
 }
 
-// dev starts jobrunner dev with a file and waits until it is ready.
-func dev(t *testing.T, file string, args ...string) (p *process, url string) {
-	t.Helper()
-	p = &process{t: t, cmd: exec.Command(binary, append([]string{"dev", "--listen=127.0.0.1:0", file}, args...)...)}
-	p.cmd.Env = environment(t.TempDir(), "GPUCLOUD_API_KEY=key")
-	p.cmd.Stderr = &p.stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		p.greeted = append(p.greeted, lines.Text())
-		if at := regexp.MustCompile(`http://\S+/runsync`).FindString(lines.Text()); at != "" {
-			url = at
-		}
-		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
-			go io.Copy(io.Discard, out)
-			return p, url
-		}
-	}
-	t.Fatalf("jobrunner dev did not start: %s%s", strings.Join(p.greeted, "\n"), &p.stderr)
-	return nil, ""
-}
-
-func put(t testing.TB, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestDevOfACommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "upper.sh")
 	put(t, file, `tr a-z A-Z`)
-	p, url := dev(t, file)
-	if status, output, _ := job(t, url, "key", `{"a":"b"}`); status != "COMPLETED" || output != `{"A":"B"}` {
+	s := devShows(t, file)
+	url := s.runURL()
+	if status, output, _ := job(t, url, `{"a":"b"}`); status != "COMPLETED" || output != `{"A":"B"}` {
 		t.Errorf("%s %s", status, output)
 	}
-	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "Bearer key") || !strings.Contains(text, "a process for each job") {
-		t.Errorf("greeted:\n%s", text)
-	}
+	s.until("a process for each job")
+	s.lacks("Bearer k")
 	put(t, file, `echo '"changed"'`)
-	if status, output, _ := job(t, url, "key", `{}`); status != "COMPLETED" || output != `"changed"` {
+	if status, output, _ := job(t, url, `{}`); status != "COMPLETED" || output != `"changed"` {
 		t.Errorf("%s %s", status, output)
 	}
-	p.interrupt()
+	s.interrupt()
 
-	p, url = dev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
+	s = devShows(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
 	put(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
-	if text := strings.Join(p.greeted, "\n"); !strings.Contains(text, "simulated") {
-		t.Errorf("greeted:\n%s", text)
-	}
-	if status, _, fault := job(t, url, "key", `{}`); status != "FAILED" || fault != "no model\n(exit status 2)" {
+	s.until("simulated")
+	if status, _, fault := job(t, s.runURL(), `{}`); status != "FAILED" || fault != "no model\n(exit status 2)" {
 		t.Errorf("%s %s", status, fault)
 	}
 }
@@ -118,9 +64,9 @@ func TestDevOfAWorker(t *testing.T) {
 	file := filepath.Join(dir, "handler.py")
 	const handler = "import os, runpod\nrunpod.serverless.start({'handler': lambda job: [VERSION, os.getpid()]})\n"
 	put(t, file, strings.Replace(handler, "VERSION", "1", 1))
-	p, url := dev(t, file)
+	s := devShows(t, file)
 	version := func() (version, pid int) {
-		status, output, fault := job(t, url, "key", "{}")
+		status, output, fault := job(t, s.runURL(), "{}")
 		var both [2]int
 		if err := json.Unmarshal([]byte(output), &both); status != "COMPLETED" || err != nil {
 			t.Fatalf("%s %s %s", status, output, fault)
@@ -137,7 +83,7 @@ func TestDevOfAWorker(t *testing.T) {
 			t.Fatal("the changed file didn't run within a minute")
 		}
 	}
-	p.interrupt()
+	s.interrupt()
 	if err := syscall.Kill(pid, 0); err == nil {
 		t.Errorf("the worker %d outlives its jobrunner", pid)
 	}
@@ -171,20 +117,8 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	data, config := filepath.Join(home, "data"), filepath.Join(home, "jobrunner.yaml")
 	children := filepath.Join(home, "children")
 	put(t, config, "engine: none\nrules:\n  - image: team/worker\n    process: {run: [sh, -c, 'sleep 1000 & echo $! >>"+children+"; wait']}\n")
-	p := serve(t, environment(home, "GPUCLOUD_API_KEY=key"), "--data="+data, "--config="+config)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/serverless",
-		strings.NewReader(`{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer key")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.Body.Close(); response.StatusCode >= http.StatusBadRequest {
-		t.Fatal(response.Status)
-	}
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
+	p.call(http.MethodPost, "/v2/serverless", `{"name": "x", "image": "team/worker", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`, nil)
 	// child waits for the n-th started process and returns its id.
 	child := func(n int) (pid int) {
 		for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // a real process has no virtual time
@@ -200,7 +134,7 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	}
 	first := child(1)
 	p.kill()
-	p = serve(t, environment(home, "GPUCLOUD_API_KEY=key"), "--data="+data, "--config="+config)
+	p = serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--data="+data, "--config="+config)
 	second := child(2)
 	if runs(first) {
 		t.Errorf("%d lives on", first)

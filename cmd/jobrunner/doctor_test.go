@@ -17,7 +17,7 @@ import (
 // examine returns the findings by check.
 func examine(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, status int) {
 	t.Helper()
-	out, errs, status := jobCommands{t, env}.program("", append([]string{"doctor", "--json"}, args...)...)
+	out, errs, status := execute(t, env, "", append([]string{"doctor", "--json"}, args...)...)
 	found = map[string]struct{ Status, Text, Remedy string }{}
 	for line := range strings.Lines(out) {
 		var f struct{ Check, Status, Text, Remedy string }

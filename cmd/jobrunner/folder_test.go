@@ -46,9 +46,7 @@ func TestFolderOfOthers(t *testing.T) {
 		}
 	}
 	// An interrupted first start can be repeated, because it left a marker.
-	if err := os.WriteFile(filepath.Join(data, "jobrunner.db.new"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(data, "jobrunner.db.new"), "")
 	serve(t, env, "--data="+data).interrupt()
 	if _, err := os.Stat(filepath.Join(data, "jobrunner.db.new")); err == nil {
 		t.Error("the marker of the first start still exists")

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -29,23 +28,18 @@ func smallDisk(t *testing.T, size string) string {
 // With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted
 // again.
 func TestFullDisk(t *testing.T) {
-	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=a-long-key")
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	disk := smallDisk(t, "12m")
 	data := "--data=" + disk
 	p := serve(t, env, data, "--limits=off")
-	c := p.client("a-long-key")
-	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
-		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := p.client("k")
+	endpoint := p.endpoint("nobody/runs-this")
 	submit := func(c *api.Client) (string, error) {
-		job, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 200_000))})
+		job, err := c.Jobs.Run(t.Context(), endpoint, api.Submission{Input: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 200_000))})
 		return job.ID, err
 	}
 	var jobs []string
+	var err error
 	for len(jobs) < 1000 {
 		var id string
 		if id, err = submit(c); err != nil {
@@ -59,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 	there := func(c *api.Client) {
 		t.Helper()
 		for _, id := range jobs {
-			if job, err := c.Jobs.Status(t.Context(), e.ID, id); err != nil || job.Status != "IN_QUEUE" {
+			if job, err := c.Jobs.Status(t.Context(), endpoint, id); err != nil || job.Status != "IN_QUEUE" {
 				t.Fatalf("job %s of %d: %s, %v", id, len(jobs), job.Status, err)
 			}
 		}
@@ -68,7 +62,7 @@ func TestFullDisk(t *testing.T) {
 	p.kill()
 	// The jobrunner starts on the full disk, and operations that free space work.
 	p = serve(t, env, data, "--limits=off")
-	c = p.client("a-long-key")
+	c = p.client("k")
 	there(c)
 	// The start may move the write-ahead log into the database, which frees space for a few jobs.
 	for len(jobs) < 1000 {
@@ -82,7 +76,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error("a full disk accepts any number of jobs")
 	}
 	cancelled := jobs[0]
-	if _, err := c.Jobs.Cancel(t.Context(), e.ID, cancelled); err != nil {
+	if _, err := c.Jobs.Cancel(t.Context(), endpoint, cancelled); err != nil {
 		t.Errorf("cancelling on a full disk: %v", err)
 	}
 	jobs = jobs[1:]
@@ -92,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("freeing space: %s %s", err, out)
 	}
 	p = serve(t, env, data, "--limits=off")
-	c = p.client("a-long-key")
+	c = p.client("k")
 	there(c)
 	if _, err := submit(c); err != nil {
 		t.Errorf("with free space again: %s", err)
@@ -102,8 +96,9 @@ func TestFullDisk(t *testing.T) {
 			break
 		}
 	}
-	if removed := purge(t, p, e.ID); removed < len(jobs) {
-		t.Errorf("purging a queue on a full disk removed %d jobs of %d", removed, len(jobs))
+	var purged struct{ Removed int }
+	if p.call(http.MethodPost, "/v2/"+endpoint+"/purge-queue", "", &purged); purged.Removed < len(jobs) {
+		t.Errorf("purging a queue on a full disk removed %d jobs of %d", purged.Removed, len(jobs))
 	}
 	if _, err := submit(c); err != nil {
 		t.Errorf("after the purge: %s", err)
@@ -113,28 +108,8 @@ func TestFullDisk(t *testing.T) {
 			break
 		}
 	}
-	if err := c.Endpoints.Delete(t.Context(), e.ID); err != nil {
+	if err := c.Endpoints.Delete(t.Context(), endpoint); err != nil {
 		t.Errorf("deleting an endpoint on a full disk: %v", err)
 	}
 	p.interrupt()
-}
-
-// purge purges an endpoint's queue and returns the number of removed jobs.
-func purge(t *testing.T, p *process, endpoint string) int {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/"+endpoint+"/purge-queue", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer a-long-key")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var purged struct{ Removed int }
-	if err := json.NewDecoder(resp.Body).Decode(&purged); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("purging: %s, %v", resp.Status, err)
-	}
-	return purged.Removed
 }

@@ -5,7 +5,6 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -25,21 +24,7 @@ type jobCommands struct {
 // run runs a job command and returns its output and exit status.
 func (j jobCommands) run(stdin string, args ...string) (stdout, stderr string, status int) {
 	j.t.Helper()
-	return j.program(stdin, append([]string{"job"}, args...)...)
-}
-
-// program runs any command.
-func (j jobCommands) program(stdin string, args ...string) (stdout, stderr string, status int) {
-	j.t.Helper()
-	cmd := exec.CommandContext(j.t.Context(), binary, args...)
-	var out, errs bytes.Buffer
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = j.env, strings.NewReader(stdin), &out, &errs
-	if err := cmd.Run(); err != nil {
-		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
-			j.t.Fatal(err)
-		}
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return execute(j.t, j.env, stdin, append([]string{"job"}, args...)...)
 }
 
 // The job commands send, await, tail, cancel, retry and purge jobs, and exit with the job's status.
@@ -72,14 +57,7 @@ line ends
 		name, image string
 		workers     int64
 	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"lingers", "team/lingers", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
-		made, err := c.Endpoints.Create(t.Context(), api.Endpoint{
-			Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image)},
-			Workers: api.Workers{Max: e.workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[e.name] = made.ID
+		ids[e.name] = queue(t, c, e.name, e.image, e.workers)
 	}
 	// The key comes from the data folder, because the deployment is on this machine.
 	j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}

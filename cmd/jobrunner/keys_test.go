@@ -1,44 +1,20 @@
 package main_test
 
 import (
-	"bytes"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
-
-// mustPrint runs the program, which must succeed, and returns its output.
-func mustPrint(t *testing.T, env []string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = env
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %s: %s", args, err, &stderr)
-	}
-	return string(out)
-}
 
 // status returns the status of a request with a key.
 func (p *process) status(key, path string) int {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
+	resp, _, err := send(p.t.Context(), http.MethodGet, p.url+path, key, "")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	resp.Body.Close()
 	return resp.StatusCode
 }
 
@@ -47,13 +23,11 @@ func TestKeyOfNoDeployment(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	add := func(name string, args ...string) (said string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), binary, append([]string{"keys", "add", name}, args...)...)
-		var stderr bytes.Buffer
-		cmd.Env, cmd.Stderr = env, &stderr
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %s", err, &stderr)
+		_, said, status := execute(t, env, "", append([]string{"keys", "add", name}, args...)...)
+		if status != 0 {
+			t.Fatalf("exit status %d: %s", status, said)
 		}
-		return stderr.String()
+		return said
 	}
 	if said := add("before"); !strings.Contains(said, "No deployment has its state in") || !strings.Contains(said, "with --data") {
 		t.Errorf("before the first start: %s", said)
@@ -74,18 +48,7 @@ func TestFurtherKeys(t *testing.T) {
 	env := environment(home, "GPUCLOUD_API_KEY=k")
 	before := strings.TrimSpace(mustPrint(t, env, "keys", "add", "before"))
 	p := serve(t, env)
-	var endpoints [2]api.Endpoint
-	for i, name := range []string{"mine", "other"} {
-		var err error
-		endpoints[i], err = p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
-			Name: name, Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
-			Workers: api.Workers{Max: 0}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	mine, other := endpoints[0].ID, endpoints[1].ID
+	mine, other := p.endpoint("builtin/echo"), p.endpoint("builtin/echo")
 	added := strings.TrimSpace(mustPrint(t, env, "keys", "add", "ci", "--endpoint", mine, "--owner", "team", "--expires", "720h"))
 	for _, c := range []struct {
 		key, path string

@@ -50,13 +50,8 @@ func clusterConforms(t *testing.T) {
 	for variable, args := range map[string][]string{
 		"GPUCLOUD_API_KEY": {"suite"}, "GPUCLOUD_USER_API_KEY": {"user"}, "GPUCLOUD_OTHER_API_KEY": {"other", "--endpoint=nothingofour"},
 	} {
-		add := exec.CommandContext(t.Context(), binary, append([]string{"keys", "add", "--data=" + filepath.Join(c.home, "data")}, args...)...)
-		add.Env = environment(c.home)
-		out, err := add.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.keys = append(s.keys, variable+"="+strings.TrimSpace(string(out)))
+		key := mustPrint(t, environment(c.home), append([]string{"keys", "add", "--data=" + filepath.Join(c.home, "data")}, args...)...)
+		s.keys = append(s.keys, variable+"="+strings.TrimSpace(key))
 	}
 	if err := gobuild.Programs(t.Context(), filepath.Dir(s.binary), "../conformance"); err != nil {
 		t.Fatal(err)

@@ -119,6 +119,7 @@ func (c *inCluster) awaitEmpty() {
 // Workers are Pods of a real cluster: they get their arguments, variables and a GPU of the requested
 // type, and are deleted when they aren't needed. If one can't start, health has the reason.
 func TestKubernetes(t *testing.T) {
+	acctest.LeaveToCI(t, "run/kubernetes tests against an API server in the process")
 	t.Parallel()
 	k := containers.StartKubernetes(t)
 	k.AddNode(t)

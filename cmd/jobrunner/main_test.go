@@ -140,53 +140,99 @@ func (p *process) client(key string) *api.Client {
 	return c
 }
 
-// endpoint creates an endpoint with an image.
-func (p *process) endpoint(image string) string {
+// endpoint creates an endpoint of an image with at most four workers.
+func (p *process) endpoint(image string) (id string) {
 	p.t.Helper()
-	e, err := p.client("k").Endpoints.Create(p.t.Context(), api.Endpoint{
-		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new(image)},
-		Workers: api.Workers{Max: 4}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	return queue(p.t, p.client("k"), "e", image, 4)
+}
+
+// queue creates a queue-based endpoint, which starts a worker per waiting job.
+func queue(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (id string) {
+	t.Helper()
+	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: name, Type: "QUEUE", Container: &api.Container{Image: new(image)},
+		Workers: api.Workers{Max: maxWorkers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.ID
+}
+
+// send sends a request with a key and reads the response's body.
+func send(ctx context.Context, method, url, key, body string) (resp *http.Response, text string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	if resp, err = http.DefaultClient.Do(req); err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	return resp, string(all), err
+}
+
+// request sends a request with the key k.
+func (p *process) request(method, path, body string) (resp *http.Response, text string) {
+	p.t.Helper()
+	resp, text, err := send(p.t.Context(), method, p.url+path, "k", body)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return e.ID
+	return resp, text
 }
 
 // get sends a GET with the key k.
 func (p *process) get(path string) (status int, body string) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
-	if err != nil {
-		p.t.Fatal(err)
+	resp, text := p.request(http.MethodGet, path, "")
+	return resp.StatusCode, text
+}
+
+func put(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer k")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		p.t.Fatal(err)
+}
+
+// execute runs the program to its end.
+func execute(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, strings.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() < 0 {
+			t.Fatalf("%v: %v: %s%s", args, err, &out, &errs)
+		}
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // mustFail runs the program, which must fail, and returns its error.
 func mustFail(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = env
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() < 1 {
-		t.Errorf("%v: expected a failure, got %v", args, err)
+	stdout, stderr, status := execute(t, env, "", args...)
+	if status == 0 {
+		t.Errorf("%v: expected a failure, got %s%s", args, stdout, stderr)
 	}
-	return stderr.String()
+	return stderr
+}
+
+// mustPrint runs the program, which must succeed, and returns its output.
+func mustPrint(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	stdout, stderr, status := execute(t, env, "", args...)
+	if status != 0 {
+		t.Fatalf("%v: exit status %d: %s%s", args, status, stdout, stderr)
+	}
+	return stdout
 }
 
 // The first start creates a key and stores it readable only for its owner. The next one uses it and
@@ -312,9 +358,7 @@ func TestRefusals(t *testing.T) {
 func emptyKey(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "api-key"), []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(dir, "api-key"), "\n")
 	return dir
 }
 
@@ -347,27 +391,21 @@ func survives(t *testing.T, kills int, env []string, args ...string) {
 	t.Helper()
 	args = append(args, "--data="+t.TempDir(), "--limits=off")
 	p := serve(t, env, args...)
-	endpoint, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "killed", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
-		Workers: api.Workers{Max: 8}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	endpoint := queue(t, p.client("k"), "killed", "builtin/conformance", 8)
 	volumes, all := map[string]int64{}, map[string]string{}
 	for range kills {
 		jobs := map[string]string{}
-		load(t, p, endpoint.ID, volumes, jobs)
+		load(t, p, endpoint, volumes, jobs)
 		maps.Copy(all, jobs)
 		p = serve(t, env, args...)
 		c := p.client("k")
 		expectVolumes(t, c, volumes)
 		for id, output := range jobs {
-			awaitOutput(t, c, endpoint.ID, id, output)
+			awaitOutput(t, c, endpoint, id, output)
 		}
 	}
 	for id, output := range all { // results survive kills, too
-		awaitOutput(t, p.client("k"), endpoint.ID, id, output)
+		awaitOutput(t, p.client("k"), endpoint, id, output)
 	}
 	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
 	p.interrupt()
@@ -445,20 +483,13 @@ func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, j
 // volume creates or changes a network volume. It doesn't use the client, which would query a dead
 // jobrunner for a while.
 func (p *process) volume(ctx context.Context, method, path, body string) (id string, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, p.url+"/v2/network-volumes"+path, strings.NewReader(body))
+	_, text, err := send(ctx, method, p.url+"/v2/network-volumes"+path, "k", body)
 	if err != nil {
 		return "", err
 	}
-	req.Header.Set("Authorization", "Bearer k")
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
 	var made struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
-		return "", fmt.Errorf("%s %s: %s, %w", method, path, resp.Status, err)
+	if err := json.Unmarshal([]byte(text), &made); err != nil || made.ID == "" {
+		return "", fmt.Errorf("%s %s: %s, %w", method, path, text, err)
 	}
 	return made.ID, nil
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -11,18 +9,6 @@ import (
 func TestManyWorkers(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	id := p.endpoint("builtin/echo")
-	send := func(method, path, body string) (int, string) {
-		req, _ := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
-		req.Header.Set("Authorization", "Bearer k")
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(text)
-	}
 	for _, c := range [][3]string{
 		{"POST", "/v2/serverless", `{"name":"x","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":200000,"max":200000}}`},
 		{"POST", "/v2/serverless", `{"name":"x","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"max":1500}}`},
@@ -31,11 +17,11 @@ func TestManyWorkers(t *testing.T) {
 		{"PATCH", "/v1/endpoints/" + id, `{"workersMax":1500}`},
 		{"POST", "/v1/endpoints/" + id + "/update", `{"workersMax":9223372036854775807}`},
 	} {
-		if status, body := send(c[0], c[1], c[2]); status != 400 || !strings.Contains(body, "invalid number of workers: expected 1000 at most") {
-			t.Errorf("%v: %d %s", c, status, body)
+		if resp, body := p.request(c[0], c[1], c[2]); resp.StatusCode != 400 || !strings.Contains(body, "invalid number of workers: expected 1000 at most") {
+			t.Errorf("%v: %s %s", c, resp.Status, body)
 		}
 	}
-	if status, body := send("PATCH", "/v2/serverless/"+id, `{"workers":{"max":1000}}`); status != 200 {
-		t.Errorf("a thousand: %d %s", status, body)
+	if resp, body := p.request("PATCH", "/v2/serverless/"+id, `{"workers":{"max":1000}}`); resp.StatusCode != 200 {
+		t.Errorf("a thousand: %s %s", resp.Status, body)
 	}
 }

@@ -147,14 +147,10 @@ func TestOutputsShareMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for ; ; time.Sleep(100 * time.Millisecond) {
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, nil)
-		req.Header.Set("Authorization", "Bearer k")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
+		resp, text, err := send(ctx, http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, "k", "")
+		if resp == nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
 		if resp.StatusCode == http.StatusServiceUnavailable {
 			continue
 		}
@@ -174,17 +170,13 @@ func TestEphemeralMemory(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=128")
 	id := p.endpoint("builtin/conformance")
 	post := func(input string) (status int, state, text string) {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/"+id+"/runsync?wait=60000", strings.NewReader(`{"input":`+input+`}`))
-		req.Header.Set("Authorization", "Bearer k")
-		resp, err := http.DefaultClient.Do(req)
+		resp, all, err := send(t.Context(), http.MethodPost, p.url+"/v2/"+id+"/runsync?wait=60000", "k", `{"input":`+input+`}`)
 		if err != nil {
 			t.Error(err)
 			return 0, "", ""
 		}
-		defer resp.Body.Close()
-		all, _ := io.ReadAll(resp.Body)
 		var job struct{ Status, Error string }
-		json.Unmarshal(all, &job)
+		json.Unmarshal([]byte(all), &job)
 		return resp.StatusCode, job.Status, job.Error
 	}
 	// Eight jobs are accepted before the first one runs, but not all results fit.

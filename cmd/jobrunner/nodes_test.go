@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -59,9 +57,7 @@ func startNodes(t *testing.T, n int) *nodes {
 	}
 	home := t.TempDir()
 	password := filepath.Join(home, "pgpass")
-	if err := os.WriteFile(password, []byte(u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, password, u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n")
 	u.User = url.User(u.User.Username())
 	c.env = environment(home, "GPUCLOUD_API_KEY=k", "PGPASSFILE="+password)
 	c.args = []string{"--limits=off", "--engine=" + u.String(), "--engine-connections=6"}
@@ -85,21 +81,11 @@ func (c *nodes) start(i int) {
 func (c *nodes) ask(ctx context.Context, node int, method, path, body string) (status int, text string) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.node(node).url+path, strings.NewReader(body))
+	resp, text, err := send(ctx, method, c.node(node).url+path, "k", body)
 	if err != nil {
 		return 0, err.Error()
 	}
-	req.Header.Set("Authorization", "Bearer k")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return resp.StatusCode, string(answer)
+	return resp.StatusCode, text
 }
 
 // query runs a query on the database.
@@ -312,22 +298,15 @@ func TestNodesUnderFaults(t *testing.T) {
 	c := startNodes(t, 3)
 	round := func(t *testing.T, fault func(c *nodes, leader int)) account {
 		c.t = t
-		e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
-			Name: "faults", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
-			Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoint = e.ID
+		endpoint = queue(t, c.all[0].client("k"), "faults", "builtin/conformance", most)
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		wait, stop := c.load(ctx, e.ID, 6), c.watchMaximum(e.ID, most)
+		wait, stop := c.load(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
 		time.Sleep(time.Second)
-		fault(c, c.leader(e.ID))
+		fault(c, c.leader(endpoint))
 		time.Sleep(2 * time.Second)
 		end()
-		all := c.awaitAll(e.ID, wait())
+		all := c.awaitAll(endpoint, wait())
 		stop()
 		return all
 	}
@@ -355,9 +334,7 @@ func TestEnginePassword(t *testing.T) {
 	t.Parallel()
 	engine := pgtest.Start(t)
 	file := filepath.Join(t.TempDir(), "engine")
-	if err := os.WriteFile(file, []byte(engine+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, engine+"\n")
 	u, err := url.Parse(engine)
 	if err != nil {
 		t.Fatal(err)

@@ -50,19 +50,13 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := "--data=" + t.TempDir()
 	p := serve(t, env, data)
-	e, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "deadly", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
-		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := p.client("k").Jobs.Run(t.Context(), e.ID, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)})
+	endpoint := p.endpoint("builtin/conformance")
+	job, err := p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kills := 0; ; {
-		got, err := p.client("k").Jobs.Status(t.Context(), e.ID, job.ID)
+		got, err := p.client("k").Jobs.Status(t.Context(), endpoint, job.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

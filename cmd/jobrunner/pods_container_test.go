@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
@@ -88,6 +89,7 @@ func (c *contained) expectNumbers(id string, from int) (upTo int) {
 
 // TestRealPods tests pods as containers of a real Docker and Podman.
 func TestRealPods(t *testing.T) {
+	acctest.LeaveToCI(t, "TestPodsFollowTheModel has pods of processes")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		image(t, e)

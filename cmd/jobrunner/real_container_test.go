@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
@@ -261,6 +262,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 // TestRealEngines tests a deployment with real container engines. The engines are tested
 // concurrently, the scenarios of one in turn.
 func TestRealEngines(t *testing.T) {
+	acctest.LeaveToCI(t, "TestAContainerOfAnEndpoint has a simulated engine")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
 		image(t, e)

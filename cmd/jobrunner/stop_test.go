@@ -2,16 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
 // A stop answers each waiting request with the current state of its job, and the program ends before
@@ -19,14 +15,7 @@ import (
 func TestStopsWhileRequestsWait(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
-	waits, err := c.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
-		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs := p.endpoint("builtin/conformance")
+	waits, runs := p.endpoint("nobody/runs-this"), p.endpoint("builtin/conformance")
 	type answer struct {
 		status int
 		body   string
@@ -34,31 +23,24 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	ask := func(method, path, body string) <-chan answer {
 		got := make(chan answer, 1)
 		go func() {
-			req, _ := http.NewRequest(method, p.url+path, strings.NewReader(body))
-			req.Header.Set("Authorization", "Bearer k")
-			resp, err := http.DefaultClient.Do(req)
+			resp, text, err := send(t.Context(), method, p.url+path, "k", body)
 			if err != nil {
 				got <- answer{0, err.Error()}
 				return
 			}
-			defer resp.Body.Close()
-			text, err := io.ReadAll(resp.Body)
-			if err != nil {
-				text = []byte(err.Error())
-			}
-			got <- answer{resp.StatusCode, string(text)}
+			got <- answer{resp.StatusCode, text}
 		}()
 		return got
 	}
-	queued := ask("POST", "/v2/"+waits.ID+"/runsync?wait=300000", `{"input": {}}`)
+	queued := ask("POST", "/v2/"+waits+"/runsync?wait=300000", `{"input": {}}`)
 	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
-	for _, e := range []string{waits.ID, runs} {
+	for _, e := range []string{waits, runs} {
 		for ; ; time.Sleep(10 * time.Millisecond) {
 			h, err := c.Jobs.Health(t.Context(), e)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e == waits.ID && h.Jobs.InQueue == 1 || e == runs && h.Jobs.InProgress == 1 {
+			if e == waits && h.Jobs.InQueue == 1 || e == runs && h.Jobs.InProgress == 1 {
 				break
 			}
 		}
@@ -70,9 +52,9 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	id := list.Requests[0].ID
 	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
-	openAI := ask("POST", "/v2/"+waits.ID+"/openai/v1/chat/completions", `{}`)
+	openAI := ask("POST", "/v2/"+waits+"/openai/v1/chat/completions", `{}`)
 	for ; ; time.Sleep(10 * time.Millisecond) { // until the second request waits, too
-		h, err := c.Jobs.Health(t.Context(), waits.ID)
+		h, err := c.Jobs.Health(t.Context(), waits)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,9 +19,7 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	mark, config := filepath.Join(dir, "mark"), filepath.Join(dir, "jobrunner.yaml")
 	evil := filepath.Join(dir, "evil.sh")
 	for file, text := range map[string]string{evil: "touch " + mark + "\n", config: "engine: none\nrules:\n  - image: a/b\n    command: {run: [/bin/bash, -c, 'echo 1']}\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, file, text)
 	}
 	p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config)
 	c := p.client("k")

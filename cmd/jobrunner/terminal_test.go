@@ -1,9 +1,6 @@
 package main_test
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,14 +26,12 @@ func TestTerminalObeysNobody(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		dir := t.TempDir()
 		config := filepath.Join(dir, "jobrunner.yaml")
-		if err := os.WriteFile(config, []byte(`
+		put(t, config, `
 engine: none
 rules:
   - image: a/b
     command: {run: [sh, -c, 'printf "written\033]0;x\007\302\2331m\n" >&2; echo 1']}
-`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+`)
 		p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config, "--logs", "--log-format="+format)
 		id := p.endpoint("a/b")
 		if _, err := p.client("k").Jobs.RunSync(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, 0); err != nil {
@@ -59,10 +54,6 @@ rules:
 	// The same holds for invalid arguments in errors.
 	dir := t.TempDir()
 	for _, args := range [][]string{{"dev", filepath.Join(dir, "no\x1b[2Jfile")}, {"keys", "remove", "--data=" + dir, "x\x1b[2J"}, {"serve", "--listen=127.0.0.1:0\x1b[2J"}} {
-		out, err := exec.Command(binary, args...).CombinedOutput()
-		if err == nil {
-			t.Errorf("%q: no failure", args)
-		}
-		obeyed(t, args[0], string(bytes.TrimSpace(out)))
+		obeyed(t, args[0], mustFail(t, environment(dir), args...))
 	}
 }

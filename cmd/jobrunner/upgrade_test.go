@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -42,18 +41,14 @@ func newerVersion(t *testing.T) (program string) {
 			t.Fatalf("%s does not have %q once", file, edit[0])
 		}
 		edited[source] = filepath.Join(dir, file)
-		if err := os.WriteFile(edited[source], []byte(strings.Replace(string(text), edit[0], edit[1], 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": edited})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(path, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, string(overlay))
 	program = filepath.Join(dir, "jobrunner")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", path, "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -83,16 +78,10 @@ func TestRollingUpgrade(t *testing.T) {
 	const breaks = adds + "|" + sqldb.Breaking + "ALTER TABLE jobs RENAME COLUMN streamed TO chunks_so_far"
 	newer := newerVersion(t)
 	c := startNodes(t, 3)
-	e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "upgrade", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
-		Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	endpoint := queue(t, c.all[0].client("k"), "upgraded", "builtin/conformance", most)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	wait, stop := c.load(ctx, e.ID, 6), c.watchMaximum(e.ID, most)
+	wait, stop := c.load(ctx, endpoint, 6), c.watchMaximum(endpoint, most)
 	version := func() (n int) {
 		if err := c.query(&n, "SELECT version FROM meta WHERE component = 'engine'"); err != nil {
 			t.Error(err)
@@ -100,7 +89,7 @@ func TestRollingUpgrade(t *testing.T) {
 		return n
 	}
 	done := func() (n int) {
-		if err := c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", e.ID); err != nil {
+		if err := c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", endpoint); err != nil {
 			t.Error(err)
 		}
 		return n
@@ -115,7 +104,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	progress()
 	before := version()
-	for _, i := range []int{(c.leader(e.ID) + 1) % 3, c.leader(e.ID), (c.leader(e.ID) + 2) % 3} {
+	for _, i := range []int{(c.leader(endpoint) + 1) % 3, c.leader(endpoint), (c.leader(endpoint) + 2) % 3} {
 		c.all[i].interrupt()
 		c.startVersion(i, newer, adds)
 		progress()
@@ -123,7 +112,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if version() != before+1 {
 		t.Errorf("the schema has version %d after the upgrade, before %d", version(), before)
 	}
-	back := c.leader(e.ID)
+	back := c.leader(endpoint)
 	c.all[back].interrupt()
 	c.start(back)
 	progress()
@@ -131,7 +120,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Errorf("the older program changed the schema's version to %d", version())
 	}
 	end()
-	t.Log(c.awaitAll(e.ID, wait()))
+	t.Log(c.awaitAll(endpoint, wait()))
 	stop()
 	var byNewer, retried int
 	if err := c.query(&byNewer, "SELECT COUNT(*) FROM jobs WHERE added <> ''"); err != nil || byNewer == 0 {
@@ -156,7 +145,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	c.startVersion(0, newer, breaks)
 	refused(binary, "newer version of this program")
-	if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+e.ID+"/runsync", `{"input":{"op":"echo"}}`); status != 200 || !strings.Contains(text, `"COMPLETED"`) {
+	if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo"}}`); status != 200 || !strings.Contains(text, `"COMPLETED"`) {
 		t.Errorf("the breaking version: %d %s", status, text)
 	}
 }

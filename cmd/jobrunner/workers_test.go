@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -112,32 +110,21 @@ func (p *process) call(method, path, body string, into any) {
 }
 
 func (p *process) try(method, path, body string, into any) error {
-	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	resp, text, err := send(p.t.Context(), method, p.url+path, "k", body)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer k")
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
 	switch out := into.(type) {
 	case nil:
 	case *string:
-		*out = string(text)
+		*out = text
 	default:
-		if err == nil && resp.StatusCode < 300 {
-			err = json.Unmarshal(text, into)
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			return fmt.Errorf("%s %s: %s: %w", method, path, text, err)
 		}
-	}
-	if err == nil && resp.StatusCode >= 300 {
-		err = errors.New(string(text))
-	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %s: %w", method, path, resp.Status, err)
 	}
 	return nil
 }
