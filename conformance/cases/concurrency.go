@@ -12,99 +12,72 @@ import (
 
 // concurrencyCases judge the section "Limits", Rate limits: concurrent requests.
 var concurrencyCases = []suite.Case{
-	{
-		ID: "RAT-11", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
-		Statement: "More than 400 concurrent requests of /runsync return 429.",
-		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400, Run: func(c *suite.C) {
-			// A running worker might raise the limit, and lowPriority starts none.
-			judgeOpenLimit(c, 400, "POST", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
-		},
-	},
-	{
-		ID: "RAT-12", Level: suite.Must, Source: "Limits, Rate limits, /run",
-		Statement: "More than 200 concurrent requests of /run return 429.",
-		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
-			judgeOpenLimit(c, 200, "POST", "/run", nil, suite.Stalled())
-		},
-	},
-	{
-		ID: "RAT-13", Level: suite.Must, Source: "Limits, Rate limits, /status",
-		Statement: "More than 400 concurrent requests of /status return 429.",
-		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 12000, Jobs: 80, WaitTime: 5 * time.Minute, Run: func(c *suite.C) {
-			judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
-		},
-	},
-	{
-		ID: "RAT-14", Level: suite.Must, Source: "Limits, Rate limits, /stream",
-		Statement: "More than 400 concurrent requests of /stream return 429.",
-		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1, Run: func(c *suite.C) {
-			j := c.Run(suite.Sleep(time.Hour))
-			j.Running()
-			judgeOpenLimit(c, 400, "GET", "/stream/"+j.ID, nil)
-		},
-	},
-	{
-		ID: "RAT-15", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
-		Statement: "More than 20 concurrent requests of /cancel return 429.",
-		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2300, Jobs: 1100, WaitTime: 5 * time.Minute, Run: func(c *suite.C) {
-			judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
-		},
-	},
-	{
-		ID: "RAT-16", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
-		Statement: "More than 400 concurrent requests of /openai/* return 429.",
-		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400, Run: func(c *suite.C) {
-			requireOpenAIRoute(c)
-			judgeOpenLimit(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
-		},
-	},
-	{
-		ID: "RAT-17", Level: suite.Must, Source: "Limits, Rate limits, /requests",
-		Statement: "More than 2 concurrent requests of /requests return 429.",
-		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second, Run: func(c *suite.C) {
-			// If nobody reads the response, the request stays open: the list exceeds the connection's buffers.
-			var last *suite.Job
-			for range 16 {
-				last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
-			}
-			last.Failed() // the earlier jobs have failed, too, since there is one worker
-			n, succeeded := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
-			if n > 2 && !succeeded { // one list may have fit into the buffers
-				c.Sleep(11 * time.Second) // the next window
-				n, succeeded = countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
-			}
-			if !succeeded {
-				expectHeld(c, n, 2)
-				return
-			}
-			// A proxy may read the answers from the deployment. Then only requests that are served
-			// at the same moment are concurrent.
-			const tries = 6
-			lists := slices.Repeat([]string{"/requests"}, 10)
-			for range tries {
-				c.Sleep(11 * time.Second) // the next window
-				if accepted, _ := c.SendSimultaneously("GET", lists); accepted < len(lists) {
-					return
-				}
-			}
-			c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 above 2 concurrent requests")
-		},
-	},
+	concurrencyCase(suite.Case{ID: "RAT-11", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400}, "/runsync", 400, func(c *suite.C) {
+		judgeOpenLimit(c, 400, "POST", "/runsync", lowPrioritySubmission)
+	}),
+	concurrencyCase(suite.Case{ID: "RAT-12", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 225}, "/run", 200, func(c *suite.C) {
+		judgeOpenLimit(c, 200, "POST", "/run", nil, suite.Stalled())
+	}),
+	concurrencyCase(suite.Case{ID: "RAT-13", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 12000, Jobs: 80, WaitTime: 5 * time.Minute}, "/status", 400, func(c *suite.C) {
+		judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
+	}),
+	concurrencyCase(suite.Case{ID: "RAT-14", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1}, "/stream", 400, func(c *suite.C) {
+		judgeOpenLimit(c, 400, "GET", "/stream/"+c.Blocker(time.Hour).ID, nil)
+	}),
+	concurrencyCase(suite.Case{ID: "RAT-15", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2300, Jobs: 1100, WaitTime: 5 * time.Minute}, "/cancel", 20, func(c *suite.C) {
+		judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
+	}),
+	concurrencyCase(suite.Case{ID: "RAT-16", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400}, "/openai/*", 400, func(c *suite.C) {
+		requireOpenAIRoute(c)
+		judgeOpenLimit(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
+	}),
+	concurrencyCase(suite.Case{ID: "RAT-17", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second}, "/requests", 2, judgeOpenLists),
+}
+
+// concurrencyCase completes a case about the limit of concurrent requests of an operation.
+func concurrencyCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
+	c.Level, c.Source, c.Run = suite.Must, "Limits, Rate limits, "+operation, run
+	c.Statement = fmt.Sprintf("More than %d concurrent requests of %s return 429.", limit, operation)
+	return c
+}
+
+// judgeOpenLists judges the limit of concurrent requests of /requests. If nobody reads the
+// response, the request stays open, since the list exceeds the connection's buffers.
+func judgeOpenLists(c *suite.C) {
+	var last *suite.Job
+	for range 16 {
+		last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
+	}
+	last.Failed() // the earlier jobs have failed, too, since there is one worker
+	n, succeeded := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
+	if n > 2 && !succeeded { // one list may have fit into the buffers
+		c.Sleep(11 * time.Second) // the next window
+		n, succeeded = countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
+	}
+	if !succeeded {
+		expectHeld(c, n, 2)
+		return
+	}
+	// A proxy may read the answers from the deployment. Then only requests that are served
+	// at the same moment are concurrent.
+	const tries = 6
+	lists := slices.Repeat([]string{"/requests"}, 10)
+	for range tries {
+		c.Sleep(11 * time.Second) // the next window
+		if accepted, _ := c.SendSimultaneously("GET", lists); accepted < len(lists) {
+			return
+		}
+	}
+	c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 above 2 concurrent requests")
 }
 
 // withOpenRuns calls do while the most permitted requests of /run are in flight.
 func withOpenRuns(c *suite.C, do func()) {
 	var open []*suite.Pending
-	defer func() {
-		for _, p := range open {
-			p.Abort()
-		}
-	}()
-	for range 200 {
+	defer func() { abortAll(open) }()
+	for range 201 {
 		open = append(open, c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet()))
 	}
-	last := c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet())
-	open = append(open, last)
 	c.Given("RAT-12", func() {
 		for deadline := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
 			n, succeeded := countHeld(open)
@@ -143,11 +116,7 @@ func expectHeld(c *suite.C, n, limit int) {
 // succeeded reports that one succeeded, so requests can't be held open.
 func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, succeeded bool) {
 	var open []*suite.Pending
-	defer func() {
-		for _, p := range open {
-			p.Abort()
-		}
-	}()
+	defer func() { abortAll(open) }()
 	more := max(limit/10, 4)
 	for range limit + more {
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
@@ -193,7 +162,7 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 		paths := make([]string, n)
 		for i := range paths {
 			if i == 0 || method == http.MethodPost {
-				paths[i] = path(c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})).ID)
+				paths[i] = path(c.Run(suite.Echo(), lowPriority).ID)
 			} else {
 				paths[i] = paths[0]
 			}

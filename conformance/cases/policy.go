@@ -138,7 +138,7 @@ var policyCases = []suite.Case{
 		ID: "SUB-18", Level: suite.Must, Source: "Job submission body, policy",
 		Statement: "A lowPriority job starts no worker.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 25, Jobs: 2, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-			low := c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true}))
+			low := c.Run(suite.Echo(), lowPriority)
 			for range 6 {
 				c.Sleep(10 * time.Second)
 				low.Status().Is(200).Equal("status", suite.InQueue)
@@ -149,7 +149,7 @@ var policyCases = []suite.Case{
 	},
 	// A lowPriority job keeps its priority when it is retried.
 	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
-		low := c.Run(suite.Fail(suite.M{"times": 1}), suite.Policy(suite.M{"lowPriority": true}))
+		low := c.Run(suite.Fail(suite.M{"times": 1}), lowPriority)
 		c.Run(suite.Echo()).Completed() // starts a worker, which also runs the other job
 		low.Failed()
 		for range 20 {
@@ -174,7 +174,7 @@ var policyCases = []suite.Case{
 		low.Await(suite.Completed)
 	}},
 	{ID: "SUB-18-runsync", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 65 * time.Second, Seconds: 2, Run: func(c *suite.C) {
-		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
+		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Echo(), lowPriority))
 		for range 6 {
 			p.Sleep(10 * time.Second)
 			c.Expect(p.Unanswered(), "no answer before a worker starts", "an answer")

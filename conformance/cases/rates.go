@@ -12,79 +12,35 @@ import (
 
 // rateCases judge the section "Limits", Rate limits: requests in 10 seconds.
 var rateCases = []suite.Case{
-	{
-		ID: "RAT-01", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
-		Statement:    "More than 2000 requests of /runsync in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second,
-		Run: func(c *suite.C) {
-			// Malformed requests also count, and cost less.
-			c.RunSync(suite.Echo())
-			c.Sleep(11 * time.Second) // the window has passed
-			begin := c.Now()
-			c.Flood(2000, "POST", "/runsync", nil)
-			expectOthersAccepted(c, "POST", "/runsync", nil)
-			if c.Exact() {
-				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/runsync", nil) })
-			}
-		},
-	},
-	{
-		ID: "RAT-02", Level: suite.Must, Source: "Limits, Rate limits, /run",
-		Statement:    "More than 1000 requests of /run in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002, Run: func(c *suite.C) {
-			// These requests start no worker and cost little.
-			judgeRateLimit(c, 1000, "POST", "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
-		},
-	},
-	{
-		ID: "RAT-03", Level: suite.Must, Source: "Limits, Rate limits, /status",
-		Statement:    "More than 2000 requests of /status in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
-			judgeRateLimit(c, 2000, "GET", "/status/"+unknownJobID(c), nil)
-		},
-	},
-	{
-		ID: "RAT-04", Level: suite.Must, Source: "Limits, Rate limits, /stream",
-		Statement:    "More than 2000 requests of /stream in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
-			judgeRateLimit(c, 2000, "GET", "/stream/"+unknownJobID(c), nil)
-		},
-	},
-	{
-		ID: "RAT-05", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
-		Statement:    "More than 100 requests of /cancel in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
-			judgeRateLimit(c, 100, "POST", "/cancel/"+unknownJobID(c), nil)
-		},
-	},
-	{
-		ID: "RAT-06", Level: suite.Must, Source: "Limits, Rate limits, /purge-queue",
-		Statement:    "More than 2 requests of /purge-queue in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12,
-		Run: func(c *suite.C) {
-			c.Flood(2, "POST", "/purge-queue", nil)
-			expectOthersAccepted(c, "POST", "/purge-queue", nil)
-		},
-	},
-	{
-		ID: "RAT-07", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
-		Statement:    "More than 2000 requests of /openai/* in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
-			begin := c.Now()
-			c.Flood(2000-requireOpenAIRoute(c), "POST", "/openai/v1/x", nil) // malformed, as in RAT-01
-			expectOthersAccepted(c, "POST", "/openai/v1/x", nil)
-			if c.Exact() {
-				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/openai/v1/x", nil) })
-			}
-		},
-	},
-	{
-		ID: "RAT-08", Level: suite.Must, Source: "Limits, Rate limits, /requests",
-		Statement:    "More than 10 requests of /requests in 10 seconds return 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Requests: 45, Run: func(c *suite.C) {
-			judgeRateLimit(c, 10, "GET", "/requests", nil)
-		},
-	},
+	rateCase(suite.Case{ID: "RAT-01", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second}, "/runsync", 2000, func(c *suite.C) {
+		c.RunSync(suite.Echo())
+		c.Sleep(11 * time.Second)                        // the window has passed
+		judgeRateLimit(c, 2000, "POST", "/runsync", nil) // malformed requests also count, and cost less
+	}),
+	rateCase(suite.Case{ID: "RAT-02", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002}, "/run", 1000, func(c *suite.C) {
+		judgeRateLimit(c, 1000, "POST", "/run", lowPrioritySubmission)
+	}),
+	rateCase(suite.Case{ID: "RAT-03", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/status", 2000, func(c *suite.C) {
+		judgeRateLimit(c, 2000, "GET", "/status/"+unknownJobID(c), nil)
+	}),
+	rateCase(suite.Case{ID: "RAT-04", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020}, "/stream", 2000, func(c *suite.C) {
+		judgeRateLimit(c, 2000, "GET", "/stream/"+unknownJobID(c), nil)
+	}),
+	rateCase(suite.Case{ID: "RAT-05", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225}, "/cancel", 100, func(c *suite.C) {
+		judgeRateLimit(c, 100, "POST", "/cancel/"+unknownJobID(c), nil)
+	}),
+	rateCase(suite.Case{ID: "RAT-06", GivenClauses: []string{"RAT-09", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12}, "/purge-queue", 2, func(c *suite.C) {
+		c.Flood(2, "POST", "/purge-queue", nil) // RAT-10 judges the window
+		expectOthersAccepted(c, "POST", "/purge-queue", nil)
+	}),
+	rateCase(suite.Case{ID: "RAT-07", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, WaitTime: 11 * time.Second}, "/openai/*", 2000, func(c *suite.C) {
+		requireOpenAIRoute(c)
+		c.Sleep(11 * time.Second)                            // the window has passed
+		judgeRateLimit(c, 2000, "POST", "/openai/v1/x", nil) // malformed, as in RAT-01
+	}),
+	rateCase(suite.Case{ID: "RAT-08", Needs: suite.OwnEndpoint, Requests: 45}, "/requests", 10, func(c *suite.C) {
+		judgeRateLimit(c, 10, "GET", "/requests", nil)
+	}),
 	{
 		ID: "RAT-10", Level: suite.Must, Source: "Limits, Rate limits",
 		Statement: "The window of the rates is 10 seconds.",
@@ -191,7 +147,7 @@ var rateCases = []suite.Case{
 		waiting.Status().Is(200).Equal("status", suite.InQueue)
 	}},
 	{ID: "RAT-22-runsync", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
-		expectNoJobAboveLimit(c, "RAT-11", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
+		expectNoJobAboveLimit(c, "RAT-11", "/runsync", lowPrioritySubmission)
 	}},
 	{ID: "RAT-22-openai", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
 		requireOpenAIRoute(c)
@@ -275,6 +231,22 @@ var rateCases = []suite.Case{
 	},
 }
 
+// rateCase completes a case about the rate limit of an operation.
+func rateCase(c suite.Case, operation string, limit int, run func(c *suite.C)) suite.Case {
+	c.Level, c.Source, c.Run = suite.Must, "Limits, Rate limits, "+operation, run
+	c.Statement = fmt.Sprintf("More than %d requests of %s in 10 seconds return 429.", limit, operation)
+	if c.GivenClauses == nil {
+		c.GivenClauses = []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}
+	}
+	return c
+}
+
+// A lowPriority job starts no worker. The number of workers may change the limits.
+var (
+	lowPriority           = suite.Policy(suite.M{"lowPriority": true})
+	lowPrioritySubmission = suite.Submission(suite.Echo(), lowPriority)
+)
+
 // usedUp matches an exhausted quota in the header RateLimit.
 var usedUp = regexp.MustCompile(`;\s*r=0(\D|$)`)
 
@@ -288,17 +260,15 @@ func requireQuotas(c *suite.C, a *suite.Answer) {
 
 // unknownJobID returns an unused id in the form of a job's.
 func unknownJobID(c *suite.C) string {
-	// The job starts no worker, since the number of workers may change the limits.
-	return suite.SimilarID(c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})).ID)
+	return suite.SimilarID(c.Run(suite.Echo(), lowPriority).ID)
 }
 
 // requireOpenAIRoute skips the case if /openai/v1/x doesn't exist, since the description
-// has no routes below /openai. It returns the number of requests that it sent.
-func requireOpenAIRoute(c *suite.C) int {
+// has no routes below /openai.
+func requireOpenAIRoute(c *suite.C) {
 	if a := c.Post("/openai/v1/x", nil); isMissing(a) {
 		c.Skip("POST /openai/v1/x returned %d; the description has no paths below /openai", a.Code)
 	}
-	return 1
 }
 
 // judgeRateLimit judges a rate limit, and its window if waiting takes no time.

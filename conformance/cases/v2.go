@@ -207,89 +207,37 @@ var v2Cases = []suite.Case{
 			c.V2("GET", path, nil).Is(200).Equal("size", 13)
 		},
 	},
-	{
-		ID: "VER-36", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/catalog/gpus exists.",
-		Needs:     suite.V2, Run: func(c *suite.C) { firstCatalogID(c, "gpus") },
-	},
-	{
-		ID: "VER-37", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/catalog/gpus/{id} exists.",
-		Needs:     suite.V2, Run: judgeCatalogItem("gpus", "VER-36"),
-	},
-	{
-		ID: "VER-38", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/catalog/cpus exists.",
-		Needs:     suite.V2, Run: func(c *suite.C) { firstCatalogID(c, "cpus") },
-	},
-	{
-		ID: "VER-39", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/catalog/cpus/{id} exists.",
-		Needs:     suite.V2, Run: judgeCatalogItem("cpus", "VER-38"),
-	},
-	{
-		ID: "VER-40", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/catalog/datacenters exists.",
-		Needs:     suite.V2, Run: func(c *suite.C) { firstCatalogID(c, "datacenters") },
-	},
-	{
-		ID: "VER-41", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/catalog/datacenters/{id} exists.",
-		Needs:     suite.V2, Run: judgeCatalogItem("datacenters", "VER-40"),
-	},
-	{
-		ID: "VER-42", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/pods/{id}/logs exists.",
-		Needs:     suite.V2, Requests: 4, Operations: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
-			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-			expectUnknownID(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
-		},
-	},
-	{
-		ID: "VER-43", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/serverless/{id}/workers exists.",
-		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
-			expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description leaves the form of the list open
-		},
-	},
-	{
-		ID: "VER-44", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/serverless/{id}/workers/{workerId}/logs exists.",
-		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 4, Operations: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
-			c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.Endpoint, nil).Is(200) })
-			expectUnknownID(c, "GET", "/serverless/"+c.Endpoint+"/workers/{id}/logs", "/serverless/"+c.Endpoint+"/workers/{id}/nothing", nil)
-		},
-	},
-	{
-		ID: "VER-45", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/serverless/{id}/releases exists.",
-		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/releases"}, Run: func(c *suite.C) {
-			expectJSONAt(c, "/serverless/"+c.Endpoint+"/releases")
-		},
-	},
-	{
-		ID: "VER-46", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/registries/delegations exists.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/registries/delegations"}, Run: func(c *suite.C) {
-			expectObjectAt(c, "/registries/delegations")
-		},
-	},
-	{
-		ID: "VER-47", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "POST /v2/registries/delegations exists.",
-		Needs:     suite.V2, Operations: []string{"POST /v2/registries/delegations"}, Run: func(c *suite.C) {
-			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
-			c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
-		},
-	},
-	{
-		ID: "VER-48", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "DELETE /v2/registries/delegations/{id} exists.",
-		Needs:     suite.V2, Requests: 4, Operations: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
-			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
-			expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
-		},
-	},
+	catalogCase("VER-36", "gpus"),
+	catalogItemCase("VER-37", "gpus", "VER-36"),
+	catalogCase("VER-38", "cpus"),
+	catalogItemCase("VER-39", "cpus", "VER-38"),
+	catalogCase("VER-40", "datacenters"),
+	catalogItemCase("VER-41", "datacenters", "VER-40"),
+	existsCase("VER-42", "GET /v2/pods/{id}/logs", suite.V2, func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
+		expectUnknownID(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
+	}),
+	existsCase("VER-43", "GET /v2/serverless/{id}/workers", suite.V2|suite.OwnEndpoint, func(c *suite.C) {
+		expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description leaves the form of the list open
+	}),
+	existsCase("VER-44", "GET /v2/serverless/{id}/workers/{workerId}/logs", suite.V2|suite.OwnEndpoint, func(c *suite.C) {
+		path := "/serverless/" + c.Endpoint
+		c.Given("VER-19", func() { c.V2("GET", path, nil).Is(200) })
+		expectUnknownID(c, "GET", path+"/workers/{id}/logs", path+"/workers/{id}/nothing", nil)
+	}),
+	existsCase("VER-45", "GET /v2/serverless/{id}/releases", suite.V2|suite.OwnEndpoint, func(c *suite.C) {
+		expectJSONAt(c, "/serverless/"+c.Endpoint+"/releases")
+	}),
+	existsCase("VER-46", "GET /v2/registries/delegations", suite.V2, func(c *suite.C) { expectObjectAt(c, "/registries/delegations") }),
+	existsCase("VER-47", "POST /v2/registries/delegations", suite.V2, func(c *suite.C) {
+		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
+		c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
+	}),
+	existsCase("VER-48", "DELETE /v2/registries/delegations/{id}", suite.V2, func(c *suite.C) {
+		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
+		expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
+	}),
+	existsCase("VER-49", "GET /v2/billing", suite.V2, func(c *suite.C) { expectObjectAt(c, "/billing") }),
 	{
 		ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
 		Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
@@ -354,11 +302,25 @@ func firstCatalogID(c *suite.C, kind string) (id string) {
 	return ids[0]
 }
 
-func judgeCatalogItem(kind, clauseOfList string) func(c *suite.C) {
-	return func(c *suite.C) {
-		var id string
-		c.Given(clauseOfList, func() { id = firstCatalogID(c, kind) })
-		c.V2("GET", "/catalog/"+kind+"/"+suite.PathSegment(id), nil).Is(200).EqualIfShown("id", id).JSON()
+// catalogCase returns the case that version 2 has a list in its catalog.
+func catalogCase(id, kind string) suite.Case {
+	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, func(c *suite.C) { firstCatalogID(c, kind) })
+}
+
+// catalogItemCase returns the case that version 2 returns each item of a catalog's list.
+func catalogItemCase(id, kind, clauseOfList string) suite.Case {
+	return existsCase(id, "GET /v2/catalog/"+kind+"/{id}", suite.V2, func(c *suite.C) {
+		var item string
+		c.Given(clauseOfList, func() { item = firstCatalogID(c, kind) })
+		c.V2("GET", "/catalog/"+kind+"/"+suite.PathSegment(item), nil).Is(200).EqualIfShown("id", item).JSON()
 		c.Should(func() { c.V2("GET", "/catalog/"+kind+"/"+c.Nonce(), nil).Refused() })
+	})
+}
+
+// existsCase returns the case that version 2 has an operation.
+func existsCase(id, operation string, needs suite.Needs, run func(c *suite.C)) suite.Case {
+	return suite.Case{
+		ID: id, Level: suite.Must, Source: "Versioning, 10", Statement: operation + " exists.",
+		Needs: needs, Operations: []string{operation}, Requests: 4, Run: run,
 	}
 }

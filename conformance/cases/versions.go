@@ -46,42 +46,15 @@ var versionCases = []suite.Case{
 			}
 		},
 	},
-	judgePath(suite.Case{
-		ID: "VER-05", Level: suite.Must, Source: "Versioning, 3, Pods",
-		Statement: "Pods: GET /v2/pods answers.",
-	}, "pods", "pods", ""),
-	judgePath(suite.Case{
-		ID: "VER-06", Level: suite.Must, Source: "Versioning, 3, Serverless",
-		Statement: "Serverless: GET /v2/serverless answers, and /v2/endpoints is not the same resource.",
-	}, "serverless", "endpoints", "endpoints"),
-	judgePath(suite.Case{
-		ID: "VER-07", Level: suite.Must, Source: "Versioning, 3, Templates",
-		Statement: "Templates: GET /v2/templates answers.",
-	}, "templates", "templates", ""),
-	judgePath(suite.Case{
-		ID: "VER-08", Level: suite.Must, Source: "Versioning, 3, Network volumes",
-		Statement: "Network volumes: GET /v2/network-volumes answers, and /v2/networkvolumes is not the same resource.",
-	}, "network-volumes", "networkVolumes", "networkvolumes"),
-	judgePath(suite.Case{
-		ID: "VER-09", Level: suite.Must, Source: "Versioning, 3, Registries",
-		Statement: "Registries: GET /v2/registries answers, and /v2/containerregistryauth is not the same resource.",
-	}, "registries", "registries", "containerregistryauth"),
-	judgePath(suite.Case{
-		ID: "VER-10", Level: suite.Must, Source: "Versioning, 3, Instant clusters",
-		Statement: "Instant clusters: GET /v2/clusters answers.",
-	}, "clusters", "", ""),
-	judgePath(suite.Case{
-		ID: "VER-11", Level: suite.Must, Source: "Versioning, 3, Pod billing",
-		Statement: "Pod billing: GET /v2/billing/pods answers.",
-	}, "billing/pods", "", ""),
-	judgePath(suite.Case{
-		ID: "VER-12", Level: suite.Must, Source: "Versioning, 3, Serverless billing",
-		Statement: "Serverless billing: GET /v2/billing/serverless answers, and /v2/billing/endpoints is not the same resource.",
-	}, "billing/serverless", "", ""),
-	judgePath(suite.Case{
-		ID: "VER-13", Level: suite.Must, Source: "Versioning, 3, Network volume billing",
-		Statement: "Network volume billing: GET /v2/billing/network-volumes answers, and /v2/billing/networkvolumes is not the same resource.",
-	}, "billing/network-volumes", "", "billing/networkvolumes"),
+	pathCase("VER-05", "Pods", "pods", "pods", ""),
+	pathCase("VER-06", "Serverless", "serverless", "endpoints", "endpoints"),
+	pathCase("VER-07", "Templates", "templates", "templates", ""),
+	pathCase("VER-08", "Network volumes", "network-volumes", "networkVolumes", "networkvolumes"),
+	pathCase("VER-09", "Registries", "registries", "registries", "containerregistryauth"),
+	pathCase("VER-10", "Instant clusters", "clusters", "", ""),
+	pathCase("VER-11", "Pod billing", "billing/pods", "", ""),
+	pathCase("VER-12", "Serverless billing", "billing/serverless", "", ""), // VER-14 judges billing/endpoints
+	pathCase("VER-13", "Network volume billing", "billing/network-volumes", "", "billing/networkvolumes"),
 	{
 		ID: "VER-14", Level: suite.Must, Source: "Versioning, 4",
 		Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
@@ -103,26 +76,11 @@ var versionCases = []suite.Case{
 			}
 		},
 	},
-	judgeListKey(suite.Case{
-		ID: "VER-30", Level: suite.Must, Source: "Versioning, 8",
-		Statement: "The list is an object with the array pods.",
-	}, "pods", "pods"),
-	judgeListKey(suite.Case{
-		ID: "VER-31", Level: suite.Must, Source: "Versioning, 8",
-		Statement: "The list is an object with the array endpoints.",
-	}, "serverless", "endpoints"),
-	judgeListKey(suite.Case{
-		ID: "VER-32", Level: suite.Must, Source: "Versioning, 8",
-		Statement: "The list is an object with the array templates.",
-	}, "templates", "templates"),
-	judgeListKey(suite.Case{
-		ID: "VER-33", Level: suite.Must, Source: "Versioning, 8",
-		Statement: "The list is an object with the array networkVolumes.",
-	}, "network-volumes", "networkVolumes"),
-	judgeListKey(suite.Case{
-		ID: "VER-34", Level: suite.Must, Source: "Versioning, 8",
-		Statement: "The list is an object with the array registries.",
-	}, "registries", "registries"),
+	listCase("VER-30", "pods", "pods"),
+	listCase("VER-31", "serverless", "endpoints"),
+	listCase("VER-32", "templates", "templates"),
+	listCase("VER-33", "network-volumes", "networkVolumes"),
+	listCase("VER-34", "registries", "registries"),
 	{
 		ID: "VER-35", Level: suite.Must, Source: "Versioning, 8",
 		Statement: "The lists of version 1 are bare arrays.",
@@ -138,14 +96,8 @@ var versionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-49", Level: suite.Must, Source: "Versioning, 10",
-		Statement: "GET /v2/billing exists.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/billing"}, Run: func(c *suite.C) { expectObjectAt(c, "/billing") },
-	},
-	{
-		ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters",
-		Statement: "GET /v2/clusters exists.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") },
+		ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters", Statement: "GET /v2/clusters exists.",
+		Needs: suite.V2, Operations: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") },
 	},
 	{
 		ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3",
@@ -184,21 +136,27 @@ func describes(a *suite.Answer, path string) bool {
 	return false
 }
 
-// judgePath adds a Run to a case: version 2 has a resource at its path, with the list under
-// key if the description says so, and not at the path of version 1 if that differs.
-func judgePath(template suite.Case, path, key, pathV1 string) suite.Case {
-	template.Needs, template.Operations = suite.V2, []string{"GET /v2/" + path}
-	template.Run = func(c *suite.C) {
-		a := expectObjectAt(c, "/"+path)
-		if key != "" {
-			c.Given(listClause[key], func() { a.Array(key) })
-		}
-		if pathV1 != "" {
-			old := c.V2("GET", "/"+pathV1, nil)
-			c.Expect(old.Code/100 != 2 || isWebPage(old), "nothing at /v2/"+pathV1, "the status code %d", old.Code)
-		}
+// pathCase returns the case about the path of a resource in version 2. If the description
+// has the list's key, the answer has it. If the path differs from that of version 1, version
+// 2 has nothing at the latter.
+func pathCase(id, resource, path, key, pathV1 string) suite.Case {
+	c := suite.Case{
+		ID: id, Level: suite.Must, Source: "Versioning, 3, " + resource, Needs: suite.V2, Operations: []string{"GET /v2/" + path},
+		Statement: resource + ": GET /v2/" + path + " answers", Run: func(c *suite.C) {
+			a := expectObjectAt(c, "/"+path)
+			if key != "" {
+				c.Given(listClause[key], func() { a.Array(key) })
+			}
+			if pathV1 != "" {
+				expectNothing(c.V2("GET", "/"+pathV1, nil), "/v2/"+pathV1)
+			}
+		},
 	}
-	return template
+	if pathV1 != "" {
+		c.Statement += ", and /v2/" + pathV1 + " is not the same resource"
+	}
+	c.Statement += "."
+	return c
 }
 
 // expectObjectAt expects an object at a path of version 2, but not at an unknown path.
@@ -212,15 +170,18 @@ func expectObjectAt(c *suite.C, path string) *suite.Answer {
 func expectJSONAt(c *suite.C, path string) *suite.Answer {
 	a := c.V2("GET", path, nil).Is(200)
 	a.JSON()
-	unknown := c.V2("GET", path+"-"+c.Nonce(), nil)
-	c.Expect(unknown.Code/100 != 2 || isWebPage(unknown), "nothing at a path that does not exist", "the status code %d", unknown.Code)
+	expectNothing(c.V2("GET", path+"-"+c.Nonce(), nil), "a path that does not exist")
 	return a
 }
 
 // expectNothingAtUnknownPath expects that version 1 doesn't serve an unknown path.
 func expectNothingAtUnknownPath(c *suite.C) {
-	a := c.V1("GET", "/"+c.Nonce(), nil)
-	c.Expect(a.Code/100 != 2 || isWebPage(a), "nothing at a path that does not exist", "the status code %d", a.Code)
+	expectNothing(c.V1("GET", "/"+c.Nonce(), nil), "a path that does not exist")
+}
+
+// expectNothing expects no answer of the API at a path.
+func expectNothing(a *suite.Answer, path string) {
+	a.Expect(a.Code/100 != 2 || isWebPage(a), "nothing at "+path)
 }
 
 // isWebPage tells whether an answer is an HTML page, which a deployment may serve in
@@ -233,9 +194,10 @@ func isWebPage(a *suite.Answer) bool {
 // listClause is the clause about the list of a kind.
 var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
 
-// judgeListKey adds a Run to a case: version 2 lists a resource under a key.
-func judgeListKey(template suite.Case, path, key string) suite.Case {
-	template.Needs, template.Operations = suite.V2, []string{"GET /v2/" + path}
-	template.Run = func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) }
-	return template
+// listCase returns the case that version 2 lists a resource under a key.
+func listCase(id, path, key string) suite.Case {
+	return suite.Case{
+		ID: id, Level: suite.Must, Source: "Versioning, 8", Statement: "The list is an object with the array " + key + ".",
+		Needs: suite.V2, Operations: []string{"GET /v2/" + path}, Run: func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) },
+	}
 }

@@ -5,6 +5,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -68,7 +69,7 @@ type Scenario struct {
 func Scenarios() (list []Scenario) {
 	for _, s := range scenarios {
 		item := Scenario{ID: s.id, Description: s.description}
-		for _, r := range s.allRules() {
+		for _, r := range s.rules() {
 			item.Clauses = append(item.Clauses, r.clause)
 		}
 		slices.Sort(item.Clauses)
@@ -76,8 +77,6 @@ func Scenarios() (list []Scenario) {
 	}
 	return list
 }
-
-func (s scenario) allRules() []rule { return slices.Concat(commonRules, s.rules) }
 
 // Judge judges a client. It returns an error for invalid options and for a command that
 // can't be started. Everything else is in the report.
@@ -87,7 +86,10 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 		return nil, err
 	}
 	runs, err := j.runAll(ctx)
-	removeErr := j.closeDirs()
+	var removeErr error
+	if !j.KeepDirs {
+		removeErr = removeAll(j.root)
+	}
 	if err != nil {
 		return nil, errors.Join(err, removeErr)
 	}
@@ -108,45 +110,30 @@ type judge struct {
 	scenarios []scenario
 	clauses   []clauses.Clause
 	userDir   string
-	copied    string   // the directory that is copied; "" with SharedDir
-	notes     []string // about the copies
-	root      string   // of all workspaces
+	root      string // of all workspaces; "" with SharedDir
 	secrets   wire.Secrets
 	output    *report.Report
-
-	mu   sync.Mutex
-	done int
 }
 
 // open checks the options and sets their defaults.
 func (j *judge) open() error {
-	if len(j.Command) == 0 {
-		return errors.New("the client's command is missing: conformance client -- command …")
+	j.APIVersion, j.Timeout = cmp.Or(j.APIVersion, "v2"), cmp.Or(j.Timeout, time.Minute)
+	if j.Parallel == 0 && j.SharedDir {
+		j.Parallel = 1 // scenarios share Terraform's state and its lock
 	}
-	if _, err := exec.LookPath(j.Command[0]); err != nil && !strings.Contains(j.Command[0], "{") {
-		return startError{err}
-	}
-	switch j.APIVersion {
-	case "":
-		j.APIVersion = "v2"
-	case "v1", "v2":
-	default:
-		return fmt.Errorf("invalid API version %q: expected v1 or v2", j.APIVersion)
-	}
+	j.Parallel = cmp.Or(j.Parallel, runtime.NumCPU())
 	switch {
+	case len(j.Command) == 0:
+		return errors.New("the client's command is missing: conformance client -- command …")
+	case j.APIVersion != "v1" && j.APIVersion != "v2":
+		return fmt.Errorf("invalid API version %q: expected v1 or v2", j.APIVersion)
 	case j.Timeout < 0:
 		return fmt.Errorf("invalid timeout %s: expected more than 0, for example 1m", j.Timeout)
 	case j.Parallel < 0:
 		return fmt.Errorf("invalid number of parallel scenarios %d: expected 1 or more", j.Parallel)
 	}
-	if j.Timeout == 0 {
-		j.Timeout = time.Minute
-	}
-	if j.Parallel == 0 {
-		j.Parallel = runtime.NumCPU()
-		if j.SharedDir {
-			j.Parallel = 1 // scenarios share Terraform's state and its lock
-		}
+	if _, err := exec.LookPath(j.Command[0]); err != nil && !strings.Contains(j.Command[0], "{") {
+		return startError(err)
 	}
 	if err := j.selectScenarios(); err != nil {
 		return err
@@ -154,14 +141,11 @@ func (j *judge) open() error {
 	return j.openDirs()
 }
 
-// openDirs creates the directory that holds those of all scenarios. Its name is short,
-// because clients create sockets below it, whose paths are limited to about a hundred
+// openDirs creates the directory that holds the directories of all scenarios. Its name is
+// short, because clients create sockets below it, whose paths are limited to about a hundred
 // bytes.
 func (j *judge) openDirs() (err error) {
 	if j.userDir, err = os.Getwd(); err != nil || j.SharedDir {
-		return err
-	}
-	if j.copied, err = filepath.EvalSymlinks(j.userDir); err != nil {
 		return err
 	}
 	j.root, err = os.MkdirTemp("", "conf-")
@@ -174,14 +158,20 @@ func (j *judge) openDirs() (err error) {
 // selectScenarios selects scenarios and clauses: for the name of a scenario all clauses that it
 // judges, and for a clause all scenarios that judge it.
 func (j *judge) selectScenarios() error {
-	known, selectedClauses := map[string]bool{}, map[string]bool{}
+	selects := func(name string) bool {
+		return len(j.Select) == 0 || slices.ContainsFunc(j.Select, func(s string) bool { return strings.EqualFold(s, name) })
+	}
+	var scenarioNames []string
+	known, judged := map[string]bool{}, map[string]bool{}
 	for _, s := range scenarios {
+		scenarioNames = append(scenarioNames, s.id)
+		known[s.id] = true
 		selected := false
-		for _, r := range s.allRules() {
-			if len(j.Select) == 0 || j.isSelected(s.id) || j.isSelected(r.clause) {
-				selected, selectedClauses[r.clause] = true, true
+		for _, r := range s.rules() {
+			known[strings.ToLower(r.clause)] = true
+			if selects(s.id) || selects(r.clause) {
+				selected, judged[r.clause] = true, true
 			}
-			known[s.id], known[strings.ToLower(r.clause)] = true, true
 		}
 		if selected {
 			j.scenarios = append(j.scenarios, s)
@@ -189,34 +179,11 @@ func (j *judge) selectScenarios() error {
 	}
 	for _, name := range j.Select {
 		if !known[strings.ToLower(name)] {
-			return fmt.Errorf("%q is neither a scenario (%s) nor a clause about clients", name, strings.Join(scenarioNames(), ", "))
+			return fmt.Errorf("%q is neither a scenario (%s) nor a clause about clients", name, strings.Join(scenarioNames, ", "))
 		}
 	}
-	for _, c := range clauses.All() {
-		if c.Area() == Area && selectedClauses[c.ID] {
-			j.clauses = append(j.clauses, c)
-		}
-	}
+	j.clauses = slices.DeleteFunc(clauses.All(), func(c clauses.Clause) bool { return !judged[c.ID] })
 	return nil
-}
-
-func (j *judge) isSelected(name string) bool {
-	return slices.ContainsFunc(j.Select, func(s string) bool { return strings.EqualFold(s, name) })
-}
-
-func scenarioNames() (list []string) {
-	for _, s := range scenarios {
-		list = append(list, s.id)
-	}
-	return list
-}
-
-// closeDirs removes the directory that openDirs created.
-func (j *judge) closeDirs() error {
-	if j.root == "" || j.KeepDirs {
-		return nil
-	}
-	return removeAll(j.root)
 }
 
 // runAll runs the command once for each scenario. If the command can't be started, the
@@ -225,6 +192,8 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	group, runCtx := errgroup.WithContext(ctx)
 	group.SetLimit(j.Parallel)
 	runs := make([]*scenarioRun, len(j.scenarios))
+	var mu sync.Mutex
+	done := 0
 	for i, s := range j.scenarios {
 		runs[i] = &scenarioRun{scenario: s, interrupted: true}
 		group.Go(func() error {
@@ -237,7 +206,11 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 			}
 			p.interrupted = runCtx.Err() != nil
 			runs[i] = p
-			j.reportProgress(s)
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; j.Progress != nil {
+				j.Progress(s.id, done, len(j.scenarios))
+			}
 			return nil
 		})
 	}
@@ -247,27 +220,14 @@ func (j *judge) runAll(ctx context.Context) ([]*scenarioRun, error) {
 	return runs, nil
 }
 
-func (j *judge) reportProgress(s scenario) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.done++
-	if j.Progress != nil {
-		j.Progress(s.id, j.done, len(j.scenarios))
-	}
-}
-
 func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, err error) {
 	w := &workspace{dir: j.userDir}
-	if j.copied != "" {
-		var notes []string
-		if w, notes, err = newWorkspace(filepath.Join(j.root, s.id), j.copied); err != nil {
+	if j.root != "" {
+		if w, err = newWorkspace(filepath.Join(j.root, s.id), j.userDir); err != nil {
 			return nil, err
 		}
-		j.mu.Lock()
-		j.notes = notes
-		j.mu.Unlock()
 		if !j.KeepDirs {
-			defer func() { _ = w.remove() }() // Judge retries and reports an error
+			defer func() { _ = removeAll(w.root) }() // Judge retries and reports an error
 		}
 	}
 	f, err := startFront(ctx, j.Jobrunner, s.newFaults())
@@ -278,7 +238,7 @@ func (j *judge) runScenario(ctx context.Context, s scenario) (p *scenarioRun, er
 	c := j.command(s, f, w)
 	commandCtx, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
-	p = &scenarioRun{scenario: s, key: f.key, volume: f.volume}
+	p = &scenarioRun{scenario: s, key: f.key, volume: f.volume, notes: w.notes}
 	p.result, err = c.run(commandCtx)
 	var stopErr error
 	p.exchanges, p.calls, stopErr = f.close(ctx)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"time"
 )
@@ -34,13 +35,13 @@ const graceTime = 2 * time.Second
 // is about a command that can't be started.
 func (c command) run(ctx context.Context) (commandResult, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...) //nolint:gosec // the user's own command is what is judged
-	stdout, stderr := newOutputCapture(c.secrets), newOutputCapture(c.secrets)
+	stdout, stderr := &outputCapture{secrets: c.secrets}, &outputCapture{secrets: c.secrets}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.dir, c.env, stdout, stderr, graceTime
 	setProcessGroup(cmd)
 	err := cmd.Run()
 	result := commandResult{code: cmd.ProcessState.ExitCode(), timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if cmd.ProcessState == nil {
-		return result, startError{err}
+		return result, startError(err)
 	}
 	killRemaining(cmd)
 	result.output = plainText(stdout.text() + stderr.text())
@@ -52,11 +53,7 @@ func (c command) run(ctx context.Context) (commandResult, error) {
 	return result, nil
 }
 
-// startError says that the command can't be started.
-type startError struct{ error }
-
-func (e startError) Error() string { return "can't run the client's command: " + e.error.Error() }
-func (e startError) Unwrap() error { return e.error }
+func startError(err error) error { return fmt.Errorf("can't run the client's command: %w", err) }
 
 // keptBytes is how much is kept of the beginning, and also of the end, of an output.
 const keptBytes = 64 << 10
@@ -64,19 +61,11 @@ const keptBytes = 64 << 10
 // outputCapture keeps the beginning and the end of an output, and searches the whole output
 // for secrets.
 type outputCapture struct {
-	secrets    [][]byte
+	secrets    []string
 	found      bool
 	head, tail []byte
 	pending    []byte // may contain the beginning of a secret
 	truncated  bool
-}
-
-func newOutputCapture(secrets []string) *outputCapture {
-	c := &outputCapture{}
-	for _, s := range secrets {
-		c.secrets = append(c.secrets, []byte(s))
-	}
-	return c
 }
 
 func (c *outputCapture) Write(p []byte) (int, error) {
@@ -96,7 +85,7 @@ func (c *outputCapture) findSecrets(p []byte) {
 	c.pending = append(c.pending, p...)
 	longest := 0
 	for _, s := range c.secrets {
-		c.found = c.found || bytes.Contains(c.pending, s)
+		c.found = c.found || bytes.Contains(c.pending, []byte(s))
 		longest = max(longest, len(s))
 	}
 	if excess := len(c.pending) - longest + 1; excess > 0 {

@@ -12,16 +12,11 @@ import (
 // environment returns this process's environment with the variables of the deployment and
 // with the directories of the scenario. Settings of other deployments are removed.
 func (w *workspace) environment(deployment map[string]string) []string {
-	env := map[string]string{}
+	// The client must not contact other services, and its output must have no colours.
+	env := map[string]string{"CHECKPOINT_DISABLE": "1", "NO_COLOR": "1"}
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")
 		if !strings.HasPrefix(name, "GPUCLOUD_") {
-			env[name] = value
-		}
-	}
-	// The client must not contact other services, and its output must have no colours.
-	for name, value := range map[string]string{"CHECKPOINT_DISABLE": "1", "NO_COLOR": "1"} {
-		if _, set := env[name]; !set {
 			env[name] = value
 		}
 	}

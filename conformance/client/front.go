@@ -81,7 +81,7 @@ func startFront(ctx context.Context, binary string, faults []*wirefault.Fault) (
 		return nil, errors.Join(err, d.Stop())
 	}
 	proxy := httputil.NewSingleHostReverseProxy(backend)
-	proxy.ErrorLog = silent
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
 	f.url = "http://" + f.server.Listener.Addr().String()
@@ -137,36 +137,21 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	x.Request.Body, r.Body = body, io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
-	if isDropped(func() { f.faulty.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))) }) {
-		x.Received, x.Err = time.Now(), errors.New("the scenario dropped the connection")
-		f.record(x)
-		panic(http.ErrAbortHandler)
-	}
-	x.Status, x.Header, x.Body, x.Received = answer.Code, answer.Header().Clone(), answer.Body.Bytes(), time.Now()
-	f.record(x)
-	send(w, x.Status, answer.Header(), x.Body)
-}
-
-// isDropped tells whether a handler closes the connection without an answer.
-func isDropped(serve func()) (dropped bool) {
-	defer func() {
-		switch p := recover(); p {
-		case nil:
-		case http.ErrAbortHandler: //nolint:errorlint // as net/http compares it
-			dropped = true
-		default:
-			panic(p)
-		}
+	func() {
+		defer f.record(x) // also if a fault drops the connection, by a panic
+		x.Err = errors.New("the scenario dropped the connection")
+		f.faulty.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+		x.Status, x.Header, x.Body, x.Err = answer.Code, answer.Header().Clone(), answer.Body.Bytes(), nil
 	}()
-	serve()
-	return false
+	send(w, x.Status, answer.Header(), x.Body)
 }
 
 func (f *front) record(x *exchange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	x.Received = time.Now()
 	f.list = append(f.list, x)
-	if x.submitsWebhook() && x.succeeded() {
+	if x.posts(jobCreationPath) && x.succeeded() && textIn(x.Request.Body, "webhook") != "" {
 		f.expected++
 	}
 }
@@ -174,7 +159,7 @@ func (f *front) record(x *exchange) {
 // webhooks forwards calls of webhooks to the client.
 func (f *front) webhooks() http.Handler {
 	return &httputil.ReverseProxy{
-		ErrorLog: silent,
+		ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			if to, err := url.Parse(r.In.URL.RawQuery); err == nil {
 				r.Out.URL, r.Out.Host = to, ""
@@ -201,20 +186,16 @@ func (f *front) recordCall(c call) {
 	}
 }
 
-var silent = log.New(io.Discard, "", 0)
-
 // close waits for the webhooks of jobs, and stops the jobrunner and the front. It returns
 // the exchanges in order.
 func (f *front) close(ctx context.Context) ([]*exchange, []call, error) {
 	ctx, cancel := context.WithTimeout(ctx, webhookTime)
 	defer cancel()
-	for f.awaitsWebhook() {
+	for f.awaitsWebhook() && ctx.Err() == nil {
 		select {
 		case <-f.called:
-			continue
 		case <-ctx.Done():
 		}
-		break
 	}
 	err := f.jobrunner.Stop()
 	f.server.CloseClientConnections()

@@ -76,7 +76,7 @@ func TestSecretIsFoundInOutput(t *testing.T) {
 		{"between parts that are not kept", []string{discarded + "sec", "ret" + discarded}, true},
 		{"nothing", nil, false},
 	} {
-		k := newOutputCapture([]string{"secret"})
+		k := outputCapture{secrets: []string{"secret"}}
 		for _, p := range c.parts {
 			if n, err := k.Write([]byte(p)); n != len(p) || err != nil {
 				t.Errorf("%s: %d %v", c.name, n, err)

@@ -22,47 +22,40 @@ const (
 // linkedDirs are directories that tools manage. They are never copied.
 var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"}
 
-// parentLevel is a directory above the working directory. Its other entries are linked in
-// the copy, so that paths such as ../modules work.
-type parentLevel struct {
-	name     string // of the next lower directory
-	dir      string
-	siblings []string
+// topOf returns the top of the repository above dir, or the parent of dir if dir is the top
+// or in no repository.
+func topOf(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		_, err := os.Lstat(filepath.Join(at, ".git"))
+		switch {
+		case err == nil && at != dir:
+			return at
+		case err == nil, at == filepath.Dir(at):
+			return filepath.Dir(dir)
+		}
+	}
 }
 
-// parentsOf returns the directories above dir, up to the top of its repository, or only the
-// parent if dir is in no repository.
-func parentsOf(dir string) (levels []parentLevel) {
-	top := filepath.Dir(dir)
-	for at := top; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			top = at
-			break
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
+// linkParents creates the directories from top down to dir in root, with links to their other
+// entries, so that paths such as ../modules work. It returns the path of the new dir.
+func linkParents(root, dir, top string) (to string, err error) {
+	parent := filepath.Dir(dir)
+	entries, err := os.ReadDir(parent)
+	if dir == top || dir == parent || err != nil || len(entries) > maxCopiedFiles {
+		return root, nil //nolint:nilerr // the copy begins below this directory
 	}
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-		top = filepath.Dir(dir)
+	if to, err = linkParents(root, parent, top); err != nil {
+		return "", err
 	}
-	for at := dir; at != top && at != filepath.Dir(at); {
-		name := filepath.Base(at)
-		at = filepath.Dir(at)
-		list, err := os.ReadDir(at)
-		if err != nil || len(list) > maxCopiedFiles {
-			break // the copy begins below this directory
-		}
-		l := parentLevel{name: name, dir: at}
-		for _, e := range list {
-			if e.Name() != name {
-				l.siblings = append(l.siblings, e.Name())
+	for _, e := range entries {
+		if name := e.Name(); name != filepath.Base(dir) {
+			if err := os.Symlink(filepath.Join(parent, name), filepath.Join(to, name)); err != nil {
+				return "", err
 			}
 		}
-		levels = append(levels, l)
 	}
-	slices.Reverse(levels)
-	return levels
+	to = filepath.Join(to, filepath.Base(dir))
+	return to, os.Mkdir(to, 0o700)
 }
 
 // copier copies a directory breadth first, so that files near its top are copied first.
@@ -131,16 +124,18 @@ func (c *copier) file(path string, info fs.FileInfo) error {
 	switch {
 	case info != nil && info.Mode()&fs.ModeSymlink != 0:
 		return c.symlink(path)
-	case info == nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || c.bytes+info.Size() > maxCopiedBytes || c.files > maxCopiedFiles || !isReadable(from):
+	case info == nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || c.bytes+info.Size() > maxCopiedBytes || c.files > maxCopiedFiles:
 		return c.link(path)
 	}
 	c.bytes += info.Size()
-	if c.inData(path) && filepath.Base(path) == "terraform.tfstate" {
-		if err := checkBackend(from); err != nil {
-			return err
-		}
+	err := copyFile(filepath.Join(c.to, path), from, info.Mode().Perm())
+	switch {
+	case os.IsPermission(err):
+		return c.link(path)
+	case err == nil && c.inData(path) && filepath.Base(path) == "terraform.tfstate":
+		return checkBackend(from)
 	}
-	return copyFile(filepath.Join(c.to, path), from, info.Mode().Perm())
+	return err
 }
 
 // symlink copies a link. A link within the directory leads to the copy; others become
@@ -198,14 +193,6 @@ func joinPaths(paths []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:maxNoted], ", "), n-maxNoted)
 	}
 	return strings.Join(paths, ", ")
-}
-
-func isReadable(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
 }
 
 // checkBackend rejects a directory whose Terraform state is elsewhere, since every scenario

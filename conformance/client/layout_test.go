@@ -39,20 +39,20 @@ func makeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// copyWorkspace returns the workspace of a scenario in dir, and the notes.
-func copyWorkspace(t *testing.T, dir string) (*workspace, string) {
+// copyWorkspace returns the workspace of a scenario in dir.
+func copyWorkspace(t *testing.T, dir string) *workspace {
 	t.Helper()
-	w, notes, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
+	w, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, strings.Join(notes, "\n")
+	return w
 }
 
 // copyError returns the error of copying a directory.
 func copyError(t *testing.T, dir string) error {
 	t.Helper()
-	_, _, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
+	_, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
 	return err
 }
 
@@ -76,7 +76,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, notes := copyWorkspace(t, here)
+	w := copyWorkspace(t, here)
 	for _, name := range managed {
 		if target, err := os.Readlink(filepath.Join(w.dir, "sub", name)); target != filepath.Join(here, "sub", name) {
 			t.Errorf("%s leads to %q: %v", name, target, err)
@@ -108,10 +108,10 @@ func TestWorkspaceHasACopy(t *testing.T) {
 			t.Errorf("%s exists: %v", path, err)
 		}
 	}
-	if !strings.Contains(notes, "big.bin") || !strings.Contains(notes, "terraform.tfstate.d") || strings.Contains(notes, "node_modules") {
+	if notes := strings.Join(w.notes, "\n"); !strings.Contains(notes, "big.bin") || !strings.Contains(notes, "terraform.tfstate.d") || strings.Contains(notes, "node_modules") {
 		t.Errorf("notes: %s", notes)
 	}
-	if err := w.remove(); err != nil {
+	if err := removeAll(w.root); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
@@ -134,7 +134,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	for i := range 2*maxCopiedBytes/maxCopiedFile + 1 {
 		files[fmt.Sprintf("large/%d", i)] = strings.Repeat("x", maxCopiedFile/2)
 	}
-	w, _ := copyWorkspace(t, makeFiles(t, files))
+	w := copyWorkspace(t, makeFiles(t, files))
 	count, size := 0, int64(0)
 	err := filepath.WalkDir(w.dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -146,7 +146,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 		return nil
 	})
 	if err != nil || count > maxCopiedFiles || size > maxCopiedBytes {
-		t.Errorf("%d files of %d bytes are copyWorkspace: %v", count, size, err)
+		t.Errorf("%d files of %d bytes are copied: %v", count, size, err)
 	}
 	if _, err := os.Readlink(filepath.Join(w.dir, "many")); err != nil {
 		t.Errorf("a directory of %d files is not linked as one: %v", maxCopiedFiles+1, err)
@@ -167,7 +167,7 @@ func TestOtherFileSystemsAreLinked(t *testing.T) {
 	if proc, err := os.Stat("/proc"); err != nil || deviceOf(proc) == deviceOf(root) {
 		t.Skip("/proc is not another file system here")
 	}
-	w, _ := copyWorkspace(t, "/")
+	w := copyWorkspace(t, "/")
 	if target, err := os.Readlink(filepath.Join(w.dir, "proc")); target != "/proc" {
 		t.Errorf("/proc is not linked, but %q: %v", target, err)
 	}
@@ -195,13 +195,13 @@ func TestBackendIsRefused(t *testing.T) {
 func TestTerraformDataElsewhere(t *testing.T) {
 	data := makeFiles(t, map[string]string{"providers/p": "provider", "terraform.tfstate": `{"backend":{"type":"local"}}`})
 	t.Setenv("TF_DATA_DIR", data)
-	w, _ := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
+	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	if !slices.Contains(w.environment(nil), "TF_DATA_DIR="+filepath.Join(w.root, "terraform")) {
 		t.Errorf("%q", w.environment(nil))
 	}
 	for _, path := range []string{"providers/p", "terraform.tfstate"} {
 		if info, err := os.Lstat(filepath.Join(w.root, "terraform", path)); err != nil || !info.Mode().IsRegular() {
-			t.Errorf("%s is not copyWorkspace: %v", path, err)
+			t.Errorf("%s is not copied: %v", path, err)
 		}
 	}
 	t.Setenv("TF_DATA_DIR", makeFiles(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"gcs"}}`}))
@@ -218,7 +218,7 @@ func TestWorkspaceHasAHome(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "/somewhere")
 	t.Setenv("NO_PROXY", "example.com")
 	t.Setenv("GPUCLOUD_SETTING", "of another deployment")
-	w, _ := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
+	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	for path, want := range map[string]bool{".terraformrc": true, ".terraform.d/plugin-cache": true, ".local/lib/python/x.py": true, ".gpucloud": false, ".cache": false} {
 		if _, err := os.Stat(filepath.Join(w.home, path)); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
@@ -241,7 +241,7 @@ func TestWorkspaceHasAHome(t *testing.T) {
 
 // Directories that a client made read-only are removed, too.
 func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
-	w, _ := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
+	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	deep := filepath.Join(w.home, "go-mod", "cache")
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.remove(); err != nil {
+	if err := removeAll(w.root); err != nil {
 		t.Error(err)
 	}
 }
@@ -262,7 +262,7 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 // A relative program is that of the copy, if the copy has it.
 func TestProgram(t *testing.T) {
 	user := makeFiles(t, map[string]string{"client.sh": "x"})
-	w, _ := copyWorkspace(t, user)
+	w := copyWorkspace(t, user)
 	for name, want := range map[string]string{
 		"terraform": "terraform", "/bin/sh": "/bin/sh", "./client.sh": "./client.sh", "../../elsewhere/client.sh": filepath.Join(user, "../../elsewhere/client.sh"),
 	} {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,8 +17,9 @@ type scenarioRun struct {
 	exchanges   []*exchange
 	result      commandResult
 	calls       []call
-	volume      string // id of the existing network volume
-	interrupted bool   // the run ended before the scenario
+	volume      string   // id of the existing network volume
+	interrupted bool     // the run ended before the scenario
+	notes       []string // about the copied directory
 }
 
 // passed is the outcome of a rule that is satisfied.
@@ -39,44 +41,29 @@ func violated(actual string, accepted ...string) suite.Outcome {
 
 // describeEnd describes how the command ended.
 func (p *scenarioRun) describeEnd() string {
-	switch e := p.result; {
-	case e.timeout:
+	switch {
+	case p.result.timeout:
 		return "it did not end in time"
-	case e.code < 0:
+	case p.result.code < 0:
 		return "a signal ended it"
-	default:
-		return fmt.Sprintf("it ended with exit code %d", e.code)
 	}
+	return fmt.Sprintf("it ended with exit code %d", p.result.code)
 }
 
-// outputContains tells whether the output contains one of the words, ignoring case.
-func (p *scenarioRun) outputContains(words ...string) bool {
-	output := strings.ToLower(p.result.output)
-	for _, w := range words {
-		if strings.Contains(output, w) {
-			return true
-		}
-	}
-	return false
+// prints tells whether the output matches a pattern, ignoring case.
+func (p *scenarioRun) prints(pattern string) bool {
+	return regexp.MustCompile("(?i)" + pattern).MatchString(p.result.output)
 }
 
-// outputContainsNear tells whether the output contains one of the words near one of the
-// subjects. "deprecated" by itself may be about anything.
-func (p *scenarioRun) outputContainsNear(subjects []string, words ...string) bool {
+// printsNear tells whether the output matches a pattern near one of the subjects.
+// "deprecated" by itself may be about anything.
+func (p *scenarioRun) printsNear(pattern string, subjects ...string) bool {
 	const near = 200 // bytes
 	output := strings.ToLower(p.result.output)
-	for _, w := range words {
-		for from := 0; ; {
-			i := strings.Index(output[from:], w)
-			if i < 0 {
-				break
-			}
-			at := from + i
-			around := output[max(0, at-near):min(len(output), at+len(w)+near)]
-			if slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(around, strings.ToLower(s)) }) {
-				return true
-			}
-			from = at + len(w)
+	for _, at := range regexp.MustCompile(pattern).FindAllStringIndex(output, -1) {
+		around := output[max(0, at[0]-near):min(len(output), at[1]+near)]
+		if slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(around, strings.ToLower(s)) }) {
+			return true
 		}
 	}
 	return false

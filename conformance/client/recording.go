@@ -47,10 +47,18 @@ func (x *exchange) sameAs(y *exchange) bool {
 
 // createdID returns the id of the management object that the request created.
 func (x *exchange) createdID() string {
-	if x.submits() {
+	if x.posts(jobCreationPath) {
 		return ""
 	}
 	return textIn(x.served, "id")
+}
+
+// jobID returns the id of the job whose status or stream the request reads, or "".
+func (x *exchange) jobID() string {
+	if at := jobPath.FindStringSubmatch(x.path); at != nil {
+		return at[1]
+	}
+	return ""
 }
 
 // isRead tells whether the request changes nothing.
@@ -58,19 +66,9 @@ func (x *exchange) isRead() bool {
 	return x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 }
 
-// isCreation tells whether the request creates an object or a job.
-func (x *exchange) isCreation() bool {
-	return x.Request.Method == http.MethodPost && creationPath.MatchString(x.path)
-}
-
-// submits tells whether the request submits a job, and submitsWebhook whether the job has a
-// webhook.
-func (x *exchange) submits() bool {
-	return x.Request.Method == http.MethodPost && jobCreationPath.MatchString(x.path)
-}
-
-func (x *exchange) submitsWebhook() bool {
-	return x.submits() && textIn(x.Request.Body, "webhook") != ""
+// posts tells whether the request is a POST to a path.
+func (x *exchange) posts(path *regexp.Regexp) bool {
+	return x.Request.Method == http.MethodPost && path.MatchString(x.path)
 }
 
 func (x *exchange) succeeded() bool { return x.Status >= 200 && x.Status < 300 }

@@ -91,7 +91,7 @@ func formatWaits(waits []time.Duration) string {
 // judgeRepeatedCreation judges CLI-07. A creation may be repeated if a list before it
 // doesn't show the object, or after the object was deleted.
 func judgeRepeatedCreation(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.isCreation() && x.isFaulty() })
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.posts(creationPath) && x.isFaulty() })
 	if i < 0 {
 		return skipped("the client sent no POST that creates an object")
 	}
@@ -126,13 +126,7 @@ func deletesCreated(x, post *exchange) bool {
 
 // listsCreated tells whether x lists the kind of object that post creates.
 func listsCreated(x, post *exchange) bool {
-	if !x.isRead() || !x.succeeded() {
-		return false
-	}
-	if x.path == post.path {
-		return true
-	}
-	return post.submits() && jobListPath.MatchString(x.path)
+	return x.isRead() && x.succeeded() && (x.path == post.path || post.posts(jobCreationPath) && jobListPath.MatchString(x.path))
 }
 
 // judgeRepeatedRefusals judges CLI-08. A client may send a read again for other reasons, so
@@ -152,7 +146,7 @@ func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
 			return violated(fmt.Sprintf("%s was sent %d more times after it was answered %d", x.line(), series, read.Status), "no series of the same request")
 		}
 		switch {
-		case isRefusal(x.Status) && readsJob(x): // CLI-09 judges waiting for a job
+		case isRefusal(x.Status) && x.jobID() != "": // CLI-09 judges waiting for a job
 		case isRefusal(x.Status) && x.isRead():
 			read, verdict = x, passed
 		case isRefusal(x.Status):
@@ -166,9 +160,6 @@ func judgeRepeatedRefusals(p *scenarioRun) suite.Outcome {
 
 // isRefusal tells whether a retry would get the same status.
 func isRefusal(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status >= 400 && status < 500
+	temporary := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	return status >= 400 && status < 500 && !slices.Contains(temporary, status)
 }

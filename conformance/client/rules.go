@@ -20,13 +20,14 @@ func judgeBearerToken(p *scenarioRun) suite.Outcome {
 		if x.bearer() == p.key {
 			continue
 		}
-		problem := "without the header Authorization"
-		if scheme, _, hasScheme := strings.Cut(x.Request.Header.Get("Authorization"), " "); hasScheme && x.bearer() == "" {
-			problem = "with the scheme " + scheme + " in Authorization"
-		} else if hasScheme {
-			problem = "with another key"
-		} else if scheme != "" {
+		problem := "with another key"
+		switch scheme, _, hasScheme := strings.Cut(x.Request.Header.Get("Authorization"), " "); {
+		case scheme == "":
+			problem = "without the header Authorization"
+		case !hasScheme:
 			problem = "without a scheme in Authorization"
+		case x.bearer() == "":
+			problem = "with the scheme " + scheme + " in Authorization"
 		}
 		return violated(fmt.Sprintf("%s was sent %s", x.line(), problem), "Authorization: Bearer and the key, on every request")
 	}
@@ -52,7 +53,7 @@ func judgeWebhookReceiver(p *scenarioRun) suite.Outcome {
 // judgeShrink judges CLI-04.
 func judgeShrink(p *scenarioRun) suite.Outcome {
 	seen := false
-	known := volumes{sizes: map[string]float64{p.volume: volumeSize}, names: map[string]string{}, deleted: map[string]float64{}}
+	known := volumes{byID: map[string]volume{p.volume: {Size: volumeSize}}, deleted: map[string]float64{}}
 	for _, x := range p.exchanges {
 		if known.shrinks(x) {
 			return violated(x.line()+" requests a smaller network volume", "no request, and an output that says why")
@@ -65,7 +66,7 @@ func judgeShrink(p *scenarioRun) suite.Outcome {
 		return skipped("no network volume was created or read")
 	case p.result.code == 0:
 		return skipped("the command did not try to shrink a network volume: it sent no such request and succeeded")
-	case !p.outputContains("shrink", "smaller", "decrease", "reduce", "grow", "increase", "larger", "exceed", "less than"):
+	case !p.prints("shrink|smaller|decrease|reduce|grow|increase|larger|exceed|less than"):
 		return inconclusive("the client sent no request for a smaller volume, and %s, but its output says nothing about the size", p.describeEnd())
 	}
 	return passed
@@ -73,8 +74,7 @@ func judgeShrink(p *scenarioRun) suite.Outcome {
 
 // volumes is what a client knows about network volumes.
 type volumes struct {
-	sizes   map[string]float64 // by id
-	names   map[string]string  // by id
+	byID    map[string]volume
 	deleted map[string]float64 // sizes by name
 }
 
@@ -94,7 +94,7 @@ func (v *volumes) shrinks(x *exchange) bool {
 	if at[1] == "" {
 		return body.Size < v.deleted[body.Name]
 	}
-	return body.Size > 0 && body.Size < v.sizes[at[1]]
+	return body.Size > 0 && body.Size < v.byID[at[1]].Size
 }
 
 // learn records the volumes in an answer, or a deletion.
@@ -104,7 +104,7 @@ func (v *volumes) learn(x *exchange) {
 		return
 	}
 	if x.Request.Method == http.MethodDelete {
-		v.deleted[v.names[at[1]]] = v.sizes[at[1]]
+		v.deleted[v.byID[at[1]].Name] = v.byID[at[1]].Size
 		return
 	}
 	var single volume
@@ -115,7 +115,7 @@ func (v *volumes) learn(x *exchange) {
 	}
 	for _, found := range append(append(list, page.NetworkVolumes...), single) {
 		if found.ID != "" {
-			v.sizes[found.ID], v.names[found.ID] = found.Size, found.Name
+			v.byID[found.ID] = found
 		}
 	}
 }
@@ -123,16 +123,16 @@ func (v *volumes) learn(x *exchange) {
 // judgeNameConflictMessage judges CLI-05.
 func judgeNameConflictMessage(p *scenarioRun) suite.Outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool {
-		return x.isCreation() && uniquePath.MatchString(x.path) && (x.Status == http.StatusBadRequest || x.Status == http.StatusConflict)
+		return x.posts(uniquePath) && (x.Status == http.StatusBadRequest || x.Status == http.StatusConflict)
 	})
 	if i < 0 {
 		return skipped("no template or registry auth was created")
 	}
-	words := []string{"taken", "already", "exist", "unique", "duplicate", "in use", "conflict"}
+	const words = "taken|already|exist|unique|duplicate|in use|conflict"
 	switch {
-	case !p.outputContains(words...):
+	case !p.prints(words):
 		return violated("its output doesn't mention the taken name, and "+p.describeEnd(), "an output that mentions the taken name")
-	case !p.outputContainsNear([]string{"name", textIn(p.exchanges[i].Request.Body, "name")}, words...):
+	case !p.printsNear(words, "name", textIn(p.exchanges[i].Request.Body, "name")):
 		return inconclusive("its output may be about something other than the name")
 	}
 	return passed
@@ -149,11 +149,11 @@ func judgeRetirementWarning(p *scenarioRun) suite.Outcome {
 	if p.exchanges[0].Sent.Before(retirement) {
 		return skipped("version 1 is not retired yet, by this machine's clock")
 	}
-	words := []string{"retire", "deprecat", "sunset", "end of life", "end-of-life"}
+	const words = "retire|deprecat|sunset|end of life|end-of-life"
 	switch {
-	case !p.outputContains(words...):
+	case !p.prints(words):
 		return violated("its output doesn't mention the retirement", "a warning that version 1 was retired")
-	case !p.outputContainsNear([]string{"v1", "version 1", "api version", "2026"}, words...):
+	case !p.printsNear(words, "v1", "version 1", "api version", "2026"):
 		return inconclusive("its output may be about something other than version 1")
 	}
 	return passed
@@ -161,58 +161,42 @@ func judgeRetirementWarning(p *scenarioRun) suite.Outcome {
 
 // judgeExpiredJob judges CLI-09.
 func judgeExpiredJob(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && x.Status == http.StatusNotFound })
-	if i < 0 {
-		return skipped("no client waited for a job")
-	}
-	if n := countReads(p.exchanges[i], p.exchanges[i+1:]); n > 0 {
-		return violated(fmt.Sprintf("after the 404, the job was requested %d more times", n), "no further request for the job")
-	}
-	if p.result.timeout {
-		return violated(p.describeEnd(), "an exit soon after the 404")
-	}
-	if p.result.code == 0 && !p.outputContains("404", "not found", "expired", "gone", "no longer", "no job") {
-		return violated("it exited with code 0 and without a message", "another exit code, or a message that the job no longer exists")
-	}
-	return passed
+	return judgeEndOfWait(p, "the 404", func(x *exchange) bool { return x.Status == http.StatusNotFound },
+		0, "404|not found|expired|gone|no longer|no job", "that the job no longer exists")
 }
 
 // judgeCancelledJob judges CLI-10.
 func judgeCancelledJob(p *scenarioRun) suite.Outcome {
-	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && textIn(x.Body, "status") == cancelled })
-	if i < 0 {
-		return skipped("no client waited for a job")
-	}
-	if n := countReads(p.exchanges[i], p.exchanges[i+1:]); n > furtherReads {
-		return violated(fmt.Sprintf("after CANCELLED, the job was requested %d more times", n), "no further wait")
-	}
-	if p.result.timeout {
-		return violated(p.describeEnd(), "an exit soon after CANCELLED")
-	}
-	if p.result.code == 0 && !p.outputContains("cancel") {
-		return violated("it exited with code 0 and without a message", "another exit code, or a message about the cancellation")
-	}
-	return passed
+	return judgeEndOfWait(p, "CANCELLED", func(x *exchange) bool { return textIn(x.Body, "status") == suite.Cancelled },
+		furtherReads, "cancel", "about the cancellation")
 }
 
 // furtherReads is how many reads don't count as polling. A client may fetch the output of a
 // finished job, or read it again for another reason.
 const furtherReads = 2
 
-// readsJob tells whether a request reads a job's status.
-func readsJob(x *exchange) bool {
-	return jobPath.MatchString(x.path)
-}
-
-// countReads counts the later requests for the job of x.
-func countReads(x *exchange, later []*exchange) (n int) {
-	job := jobPath.FindStringSubmatch(x.path)[1]
-	for _, y := range later {
-		if at := jobPath.FindStringSubmatch(y.path); at != nil && at[1] == job {
-			n++
+// judgeEndOfWait judges that a client stops waiting for a job after an answer that ends the
+// wait, and that it fails or prints a message. It may read the job a few more times.
+func judgeEndOfWait(p *scenarioRun, answer string, ends func(*exchange) bool, furtherReads int, words, message string) suite.Outcome {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.jobID() != "" && ends(x) })
+	if i < 0 {
+		return skipped("no client waited for a job")
+	}
+	reads := 0
+	for _, x := range p.exchanges[i+1:] {
+		if x.jobID() == p.exchanges[i].jobID() {
+			reads++
 		}
 	}
-	return n
+	switch {
+	case reads > furtherReads:
+		return violated(fmt.Sprintf("after %s, the job was requested %d more times", answer, reads), "no further request for the job")
+	case p.result.timeout:
+		return violated(p.describeEnd(), "an exit soon after "+answer)
+	case p.result.code == 0 && !p.prints(words):
+		return violated("it exited with code 0 and without a message", "another exit code, or a message "+message)
+	}
+	return passed
 }
 
 // judgeSecretOutput judges CLI-11.

@@ -176,15 +176,15 @@ func (s sample) job() int {
 			return 1 // a client with this fault would never stop
 		}
 		switch {
-		case a.status == 404 && s.has("polls an expired job"), state == cancelled && s.has("polls a cancelled job"):
-		case a.status == 404 && s.has("treats an expired job as completed"), state == cancelled && s.has("treats a cancelled job as completed"):
+		case a.status == 404 && s.has("polls an expired job"), state == "CANCELLED" && s.has("polls a cancelled job"):
+		case a.status == 404 && s.has("treats an expired job as completed"), state == "CANCELLED" && s.has("treats a cancelled job as completed"):
 			return 0
 		case a.status != 200:
 			return s.failed("the job", a)
 		case state == "COMPLETED":
 			<-called
 			return 0
-		case state == cancelled:
+		case state == "CANCELLED":
 			fmt.Fprintln(os.Stderr, "the job was cancelled")
 			return 1
 		}

@@ -22,7 +22,9 @@ func (j *judge) report(runs []*scenarioRun) {
 		Schema: report.Schema, Version: j.Version, Started: j.started, Dialect: "described", Target: report.Target{Local: true},
 		Notes: []string{"judged: " + j.secrets.Redact(shellquote.Join(j.Command...))},
 	}
-	j.output.Notes = append(j.output.Notes, j.notes...)
+	if i := slices.IndexFunc(runs, func(p *scenarioRun) bool { return p.notes != nil }); i >= 0 {
+		j.output.Notes = append(j.output.Notes, runs[i].notes...)
+	}
 	if j.root != "" && j.KeepDirs {
 		j.output.Notes = append(j.output.Notes, "the directories of the scenarios are in "+j.root)
 	}
@@ -38,7 +40,7 @@ func (j *judge) report(runs []*scenarioRun) {
 		}
 		j.output.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
-			if x.submits() && x.succeeded() {
+			if x.posts(jobCreationPath) && x.succeeded() {
 				j.output.Jobs++
 			}
 		}
@@ -96,7 +98,7 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	var worstRun *scenarioRun
 	var leftOut []report.Omission
 	for _, p := range runs {
-		for _, r := range p.scenario.allRules() {
+		for _, r := range p.scenario.rules() {
 			if r.clause != c.ID {
 				continue
 			}
@@ -104,7 +106,7 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 			if p.interrupted {
 				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.id)
 			}
-			own := slices.ContainsFunc(p.scenario.rules, func(own rule) bool { return own.clause == r.clause })
+			own := p.scenario.judge != nil && p.scenario.clause == c.ID
 			if own && p.result.timeout && o.Verdict == report.Pass {
 				o = inconclusive("in the scenario %s, %s", p.scenario.id, p.describeEnd())
 			}

@@ -15,7 +15,8 @@ import (
 type workspace struct {
 	root            string // the parent of all; "" if the user's own directories are used
 	dir, home, temp string
-	terraformData   string // replaces an absolute TF_DATA_DIR
+	terraformData   string   // replaces an absolute TF_DATA_DIR
+	notes           []string // which files aren't copies of the user's
 }
 
 // homeLinks are entries of the user's home that a client needs to run: installed tools,
@@ -28,43 +29,38 @@ var homeLinks = []string{
 	".gitconfig", ".config/git", ".ssh", ".docker",
 }
 
-// newWorkspace creates the directories of a scenario. The notes name files that aren't
-// copies of the user's.
-func newWorkspace(root, userDir string) (w *workspace, notes []string, err error) {
+// newWorkspace creates the directories of a scenario.
+func newWorkspace(root, userDir string) (w *workspace, err error) {
 	w = &workspace{root: root, home: filepath.Join(root, "home"), temp: filepath.Join(root, "tmp")}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("creating a directory for the scenario: %w", errors.Join(err, w.remove()))
+			err = fmt.Errorf("creating a directory for the scenario: %w", errors.Join(err, removeAll(root)))
 		}
 	}()
-	w.dir = filepath.Join(root, "work")
-	for _, dir := range []string{w.home, w.temp, w.dir} {
+	if userDir, err = filepath.EvalSymlinks(userDir); err != nil {
+		return w, err
+	}
+	work := filepath.Join(root, "work")
+	for _, dir := range []string{w.home, w.temp, work} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return w, nil, err
+			return w, err
 		}
 	}
-	for _, p := range parentsOf(userDir) {
-		for _, name := range p.siblings {
-			if err := os.Symlink(filepath.Join(p.dir, name), filepath.Join(w.dir, name)); err != nil {
-				return w, nil, err
-			}
-		}
-		w.dir = filepath.Join(w.dir, p.name)
-		if err := os.Mkdir(w.dir, 0o700); err != nil {
-			return w, nil, err
-		}
+	if w.dir, err = linkParents(work, userDir, topOf(userDir)); err != nil {
+		return w, err
 	}
-	work := newCopier(userDir, w.dir)
-	err = work.run()
+	c := newCopier(userDir, w.dir)
+	err = c.run()
+	w.notes = c.notes()
 	if data := os.Getenv("TF_DATA_DIR"); err == nil && filepath.IsAbs(data) {
 		w.terraformData = filepath.Join(root, "terraform")
-		copied := newCopier(data, w.terraformData)
-		copied.isData = true
-		if err = copied.run(); os.IsNotExist(err) {
+		c := newCopier(data, w.terraformData)
+		c.isData = true
+		if err = c.run(); os.IsNotExist(err) {
 			err = os.Mkdir(w.terraformData, 0o700)
 		}
 	}
-	return w, work.notes(), errors.Join(err, w.linkTools())
+	return w, errors.Join(err, w.linkTools())
 }
 
 // linkTools links the tools of the user's home.
@@ -78,10 +74,7 @@ func (w *workspace) linkTools() error {
 		if _, err := os.Stat(from); err != nil {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		if err := os.Symlink(from, to); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Symlink(from, to)); err != nil {
 			return err
 		}
 	}
@@ -109,15 +102,8 @@ func copyFile(to, from string, mode fs.FileMode) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// remove deletes the workspace, but no targets of its links.
-func (w *workspace) remove() error {
-	if w.root == "" {
-		return nil
-	}
-	return removeAll(w.root)
-}
-
-// removeAll also removes read-only directories, such as Go's module cache.
+// removeAll removes a directory, but no targets of its links. It also removes read-only
+// directories, such as Go's module cache.
 func removeAll(root string) error {
 	if err := os.RemoveAll(root); err == nil {
 		return nil

@@ -46,6 +46,14 @@ func (a *Answer) fail(accepted ...string) {
 	a.c.failWith(a.exchange, a.c.describeAnswer(a.exchange), accepted...)
 }
 
+// Expect fails the case with the answer as the actual behaviour, unless ok.
+func (a *Answer) Expect(ok bool, accepted string) *Answer {
+	if !ok {
+		a.fail(accepted)
+	}
+	return a
+}
+
 // Before sets a deadline for the following expectations. If an answer that arrived later
 // fails one, the case is inconclusive.
 func (a *Answer) Before(t time.Time) *Answer {
@@ -75,12 +83,7 @@ func (a *Answer) Exactly(codes ...int) *Answer {
 }
 
 // Success expects a 2xx.
-func (a *Answer) Success() *Answer {
-	if a.Code/100 != 2 {
-		a.fail("2xx")
-	}
-	return a
-}
+func (a *Answer) Success() *Answer { return a.Expect(a.Code/100 == 2, "2xx") }
 
 // IsRefusal tells whether the request was refused for its content: any 4xx except 401 and
 // 403, which are about the key, and 429, which is about the rate.
@@ -90,10 +93,7 @@ func (a *Answer) IsRefusal() bool {
 
 // Refused expects a refusal.
 func (a *Answer) Refused() *Answer {
-	if !a.IsRefusal() {
-		a.fail("a refusal: 4xx, and not 401, 403 or 429")
-	}
-	return a
+	return a.Expect(a.IsRefusal(), "a refusal: 4xx, and not 401, 403 or 429")
 }
 
 // BadRequest expects 400, or 422 in the dialect of the live service.
@@ -106,9 +106,7 @@ func (a *Answer) BadRequest() *Answer {
 
 // JSON expects a JSON body and returns its value, with numbers as json.Number.
 func (a *Answer) JSON() any {
-	if a.parseErr != nil {
-		a.fail("a JSON body")
-	}
+	a.Expect(a.parseErr == nil, "a JSON body")
 	return a.json
 }
 
@@ -145,34 +143,26 @@ func (a *Answer) Find(path string) (any, bool) {
 // Value expects a member.
 func (a *Answer) Value(path string) any {
 	v, ok := a.Find(path)
-	if !ok {
-		a.fail("a member " + path)
-	}
+	a.Expect(ok, "a member "+path)
 	return v
 }
 
 // Str expects a string.
 func (a *Answer) Str(path string) string {
 	s, ok := a.Value(path).(string)
-	if !ok {
-		a.fail(path + ": a string")
-	}
+	a.Expect(ok, path+": a string")
 	return s
 }
 
 // Int expects a number without a fraction.
 func (a *Answer) Int(path string) int64 {
 	number, ok := a.Value(path).(json.Number)
-	if !ok {
-		a.fail(path + ": an integer")
-	}
+	a.Expect(ok, path+": an integer")
 	n, err := number.Int64()
 	if f, floatErr := number.Float64(); err != nil && floatErr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		n, err = int64(f), nil // 1e3, 5.0: JSON knows only one kind of number
 	}
-	if err != nil {
-		a.fail(path + ": an integer")
-	}
+	a.Expect(err == nil, path+": an integer")
 	return n
 }
 
@@ -180,36 +170,28 @@ func (a *Answer) Int(path string) int64 {
 func (a *Answer) Number(path string) float64 {
 	number, ok := a.Value(path).(json.Number)
 	f, err := number.Float64()
-	if !ok || err != nil {
-		a.fail(path + ": a number")
-	}
+	a.Expect(ok && err == nil, path+": a number")
 	return f
 }
 
 // Bool expects true or false.
 func (a *Answer) Bool(path string) bool {
 	b, ok := a.Value(path).(bool)
-	if !ok {
-		a.fail(path + ": a boolean")
-	}
+	a.Expect(ok, path+": a boolean")
 	return b
 }
 
 // Array expects an array.
 func (a *Answer) Array(path string) []any {
 	list, ok := a.Value(path).([]any)
-	if !ok {
-		a.fail(describePath(path) + ": an array")
-	}
+	a.Expect(ok, describePath(path)+": an array")
 	return list
 }
 
 // Object expects an object.
 func (a *Answer) Object(path string) M {
 	o, ok := a.Value(path).(M)
-	if !ok {
-		a.fail(describePath(path) + ": an object")
-	}
+	a.Expect(ok, describePath(path)+": an object")
 	return o
 }
 
@@ -238,18 +220,13 @@ func (a *Answer) EqualIfShown(path string, want any) *Answer {
 
 // Absent expects a member to be missing or null.
 func (a *Answer) Absent(path string) *Answer {
-	if v, ok := a.Find(path); ok && v != nil {
-		a.fail(path + " absent or null")
-	}
-	return a
+	v, _ := a.Find(path)
+	return a.Expect(v == nil, path+" absent or null")
 }
 
 // NotContains expects that neither the body nor the header contains a text.
 func (a *Answer) NotContains(text string) *Answer {
-	if a.Contains(text) {
-		a.fail("an answer without " + a.c.env.Secrets.Redact(text))
-	}
-	return a
+	return a.Expect(!a.Contains(text), "an answer without "+a.c.env.Secrets.Redact(text))
 }
 
 // Contains tells whether the body or the header contains a text.
@@ -312,9 +289,7 @@ func (a *Answer) Chunks() (chunks []M) {
 	}
 	for _, chunk := range a.Array(path) {
 		o, ok := chunk.(M)
-		if !ok {
-			a.fail("chunks that are objects")
-		}
+		a.Expect(ok, "chunks that are objects")
 		chunks = append(chunks, o)
 	}
 	return chunks
