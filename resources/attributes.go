@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // All lists every kind.
@@ -48,6 +49,25 @@ func deletionProtectionAttribute(title string) schema.BoolAttribute {
 		Optional:            true,
 		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is rejected. Kept only in the state. Apply false before you delete the " + title + ".",
 	}
+}
+
+type attributes = map[string]schema.Attribute
+
+func requiredObject(text string, members attributes) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Required: true, MarkdownDescription: text, Attributes: members}
+}
+
+func optionalObject(text string, members attributes) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: text, Attributes: members}
+}
+
+func computedObject(text string, members attributes) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: text, Attributes: members}
+}
+
+// nonEmptyObject is an optional object that draws a warning if none of its members is set.
+func nonEmptyObject(text string, members attributes) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: text, Validators: value.NotEmpty, Attributes: members}
 }
 
 // keptAttribute is an optional attribute. An imported or moved object keeps its value if the

@@ -41,7 +41,6 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 		},
 	},
 	Complete: func(m *catalogTemplate) { m.command().complete() },
-	Plural:   "catalog_templates",
 	Omit:     append([]string{"registry", "public"}, ofConfigurations...), // only the owner sees registry; public is always true
 	Filters:  []string{"category", "image", "serverless", "source"},
 }

@@ -75,22 +75,12 @@ const clusterLoss = "The processes of its pods end, and what is on their contain
 
 // clusterFixed are the attributes that only a create sets: all except the name. For an imported
 // cluster, an apply records those that its pods don't show.
-var clusterFixed = []fixedSetting{
-	{attribute: "type", readable: true},
-	{attribute: "compute", readable: true},
-	{attribute: "template_id", readable: true},
-	{attribute: "image"},
-	{attribute: "args"},
-	{attribute: "entrypoint"},
-	{attribute: "cmd"},
-	{attribute: "disk"},
-	{attribute: "env"},
-	{attribute: "ports"},
-	{attribute: "mounts"},
-	{attribute: "data_center_ids", constraint: true},
-	{attribute: "start_ssh"},
-	{attribute: "start_jupyter"},
-}
+var clusterFixed = slices.Concat(
+	fixedSetting{readable: true}.each("type", "compute", "template_id"),
+	fixedSetting{}.each("image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"),
+	fixedSetting{constraint: true}.each("data_center_ids"),
+	fixedSetting{}.each("start_ssh", "start_jupyter"),
+)
 
 // planClusterCommand keeps the start command if the configuration omits it.
 func planClusterCommand(p *planrule.Plan[cluster]) {

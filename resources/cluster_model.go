@@ -21,15 +21,11 @@ var clusterSchema = schema.Schema{
 		"id":   idAttribute("cluster"),
 		"name": ofCluster.text("name", "Name of the cluster. It need not be unique."),
 		"type": ofCluster.text("type", "{choices}; the latter two give the pods roles.", fixedOfCluster),
-		"compute": schema.SingleNestedAttribute{
-			Required:            true,
-			MarkdownDescription: "The machines of the cluster, which are equal." + fixedOfCluster,
-			Attributes: map[string]schema.Attribute{
-				"gpu_type_id":       ofCluster.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
-				"gpu_count_per_pod": ofCluster.integer("compute.gpuCountPerPod", "GPUs of each pod."),
-				"pod_count":         ofCluster.integer("compute.podCount", "Pods, {min} to {max}."),
-			},
-		},
+		"compute": requiredObject("The machines of the cluster, which are equal."+fixedOfCluster, attributes{
+			"gpu_type_id":       ofCluster.text("compute.gpuTypeId", "GPU type, such as `NVIDIA L4`."),
+			"gpu_count_per_pod": ofCluster.integer("compute.gpuCountPerPod", "GPUs of each pod."),
+			"pod_count":         ofCluster.integer("compute.podCount", "Pods, {min} to {max}."),
+		}),
 		"template_id":         ofCluster.text("templateId", "Id of a template for pods (`serverless = false`), from which the pods get all settings of their containers and the registry auth. Conflicts with `image`, `args`, `entrypoint`, `cmd`, `disk`, `env`, `ports` and `mounts`.", fixedOfCluster),
 		"image":               imageAttribute(ofCluster, "Container image of the pods. A create needs it or `template_id`.", fixedOfCluster),
 		"args":                keptAttribute(argsAttribute(ofCluster, fixedOfCluster)),
@@ -49,32 +45,20 @@ var clusterSchema = schema.Schema{
 
 		"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the template that the pods were made from, if any."},
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the cluster, once a pod is placed."},
-		"pods": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The pods of the cluster, counted.",
-			Attributes: map[string]schema.Attribute{
-				"total":     schema.Int64Attribute{Computed: true, MarkdownDescription: "All of them."},
-				"by_status": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "By status, such as `RUNNING`."},
-			},
-		},
-		"network": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The network of the pods, once it is provisioned.",
-			Attributes: map[string]schema.Attribute{
-				"cidr":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its addresses."},
-				"vxlan_id":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Id of the overlay, where there is one."},
-				"vxlan_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port of the overlay, where there is one."},
-			},
-		},
-		"primary": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The pod of rank 0, once it is placed.",
-			Attributes: map[string]schema.Attribute{
-				"pod_id":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its id."},
-				"status":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its status: `PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."},
-				"ssh_endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "`host:port` of its SSH server, while it runs with `22/tcp`."},
-			},
-		},
+		"pods": computedObject("The pods of the cluster, counted.", attributes{
+			"total":     schema.Int64Attribute{Computed: true, MarkdownDescription: "All of them."},
+			"by_status": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "By status, such as `RUNNING`."},
+		}),
+		"network": computedObject("The network of the pods, once it is provisioned.", attributes{
+			"cidr":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its addresses."},
+			"vxlan_id":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Id of the overlay, where there is one."},
+			"vxlan_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port of the overlay, where there is one."},
+		}),
+		"primary": computedObject("The pod of rank 0, once it is placed.", attributes{
+			"pod_id":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its id."},
+			"status":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its status: `PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."},
+			"ssh_endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "`host:port` of its SSH server, while it runs with `22/tcp`."},
+		}),
 		"created_at": fixedAttribute("When the cluster was created, in RFC 3339."),
 	},
 }
@@ -85,13 +69,6 @@ type cluster struct {
 	Type               types.String `tfsdk:"type"`
 	Compute            types.Object `tfsdk:"compute"`
 	TemplateID         types.String `tfsdk:"template_id"`
-	Image              types.String `tfsdk:"image"`
-	Args               types.String `tfsdk:"args"`
-	Entrypoint         types.List   `tfsdk:"entrypoint"`
-	Cmd                types.List   `tfsdk:"cmd"`
-	Disk               types.Int64  `tfsdk:"disk"`
-	Env                types.Map    `tfsdk:"env"`
-	Ports              types.Set    `tfsdk:"ports"`
 	Mounts             types.Object `tfsdk:"mounts"`
 	DataCenterIDs      types.Set    `tfsdk:"data_center_ids"`
 	StartSSH           types.Bool   `tfsdk:"start_ssh"`
@@ -108,6 +85,7 @@ type cluster struct {
 	Primary      types.Object `tfsdk:"primary"`
 	CreatedAt    types.String `tfsdk:"created_at"`
 
+	container
 	Private clusterPrivate `tfsdk:"-"`
 }
 
@@ -116,9 +94,8 @@ type clusterPrivate struct {
 }
 
 type clusterCompute struct {
-	GPUTypeID      types.String `tfsdk:"gpu_type_id"`
-	GPUCountPerPod types.Int64  `tfsdk:"gpu_count_per_pod"`
-	PodCount       types.Int64  `tfsdk:"pod_count"`
+	GPUTypeID                types.String
+	GPUCountPerPod, PodCount types.Int64
 }
 
 // validateCluster requires an image or a template. A template excludes other settings.
@@ -127,7 +104,7 @@ func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 		c.Error("image", "Missing image", "The pods of a cluster are made from an image or a template: set image or template_id.")
 	}
 	if isSet(config.TemplateID) {
-		for _, own := range config.settings() {
+		for _, own := range config.ofTemplates() {
 			if isSet(own.value) {
 				c.Error(own.name, "Setting beside a template", "%s conflicts with template_id: the pods of the cluster get it from the template. Remove one of them.", own.name)
 			}
@@ -137,18 +114,14 @@ func validateCluster(_ context.Context, c diagnostics.Check, config *cluster) {
 	validateMounts(c, config.Mounts)
 }
 
-func (m *cluster) command() command {
-	return command{args: &m.Args, entrypoint: &m.Entrypoint, cmd: &m.Cmd}
-}
-
 // setting is an attribute and its value.
 type setting struct {
 	name  string
 	value attr.Value
 }
 
-// settings returns the attributes that conflict with a template.
-func (m *cluster) settings() []setting {
+// ofTemplates returns the attributes that conflict with a template.
+func (m *cluster) ofTemplates() []setting {
 	return []setting{{"image", m.Image}, {"args", m.Args}, {"entrypoint", m.Entrypoint}, {"cmd", m.Cmd}, {"disk", m.Disk}, {"env", m.Env}, {"ports", m.Ports}, {"mounts", m.Mounts}}
 }
 
@@ -170,6 +143,6 @@ func (m *cluster) flattenMember(pod api.Pod) {
 	registry := types.StringNull() // a cluster has none
 	container := *pod.Container
 	container.Env = comparedEnv(types.MapNull(types.StringType), container.Env)
-	containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &registry}.flatten(container, true)
+	containerSettings{&m.container, m.command(), &registry}.flatten(container, true)
 	m.Mounts = flattenMounts(pod.Mounts)
 }

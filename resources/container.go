@@ -51,58 +51,70 @@ var defaultDisk = contract.Default[int64](ofTemplate.at("disk").V2) // GB
 
 var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
 
-// containerFields are the container settings of a model. With a template, they override it.
-type containerFields struct {
-	image    *types.String
-	command  command
-	disk     *types.Int64
-	env      *types.Map
-	ports    *types.Set
+// container has the settings in the models of all kinds with containers.
+type container struct {
+	Image      types.String `tfsdk:"image"`
+	Args       types.String `tfsdk:"args"`
+	Entrypoint types.List   `tfsdk:"entrypoint"`
+	Cmd        types.List   `tfsdk:"cmd"`
+	Disk       types.Int64  `tfsdk:"disk"`
+	Env        types.Map    `tfsdk:"env"`
+	Ports      types.Set    `tfsdk:"ports"`
+}
+
+func (c *container) command() command {
+	return command{args: &c.Args, entrypoint: &c.Entrypoint, cmd: &c.Cmd}
+}
+
+// containerSettings are all container settings of a model. With a template, they override it.
+type containerSettings struct {
+	*container
+	start    command
 	registry *types.String
 }
 
 // expand returns the model's own settings. If the object follows a template, omitted settings
 // are the template's; otherwise they are empty.
-func (f containerFields) expand(followed bool) *api.Container {
-	c := &api.Container{Image: optional(*f.image), Command: f.command.expand(followed), Disk: f.disk.ValueInt64Pointer()}
-	if !f.env.IsNull() || !followed {
-		c.Env = value.StringMap(*f.env)
+func (s containerSettings) expand(followed bool) *api.Container {
+	c := &api.Container{Image: optional(s.Image), Command: s.start.expand(followed), Disk: s.Disk.ValueInt64Pointer()}
+	if !s.Env.IsNull() || !followed {
+		c.Env = value.StringMap(s.Env)
 	}
-	if !f.ports.IsNull() || !followed {
-		c.Ports = new(sorted(value.Strings(*f.ports)))
+	if !s.Ports.IsNull() || !followed {
+		c.Ports = new(sorted(value.Strings(s.Ports)))
 	}
-	if !f.registry.IsNull() || !followed {
-		c.Registry = new(f.registry.ValueString())
+	if !s.registry.IsNull() || !followed {
+		c.Registry = new(s.registry.ValueString())
 	}
 	return c
 }
 
 // flatten copies an answer into the model: all of it if own is true, otherwise only the
 // settings that the model sets.
-func (f containerFields) flatten(got api.Container, own bool) {
-	if got.Image != nil && (own || !f.image.IsNull()) {
-		*f.image = value.KeepString(*f.image, *got.Image)
+func (s containerSettings) flatten(got api.Container, own bool) {
+	if got.Image != nil && (own || !s.Image.IsNull()) {
+		s.Image = value.KeepString(s.Image, *got.Image)
 	}
-	f.command.flatten(got.Command, own)
-	if got.Disk != nil && (own || !f.disk.IsNull()) {
-		*f.disk = types.Int64Value(*got.Disk)
+	s.start.flatten(got.Command, own)
+	if got.Disk != nil && (own || !s.Disk.IsNull()) {
+		s.Disk = types.Int64Value(*got.Disk)
 	}
-	if own || !f.env.IsNull() {
+	if own || !s.Env.IsNull() {
 		env := got.Env
 		if !own {
 			env = map[string]string{}
-			for key := range f.env.Elements() {
+			for key := range s.Env.Elements() {
 				if v, ok := got.Env[key]; ok {
 					env[key] = v
 				}
 			}
 		}
-		*f.env = value.KeepMap(*f.env, env)
+		s.Env = value.KeepMap(s.Env, env)
 	}
-	if got.Ports != nil && (own || !f.ports.IsNull()) {
-		*f.ports = value.KeepSet(*f.ports, *got.Ports)
+	if got.Ports != nil && (own || !s.Ports.IsNull()) {
+		s.Ports = value.KeepSet(s.Ports, *got.Ports)
 	}
-	if got.Registry != nil && (own || !f.registry.IsNull()) {
-		*f.registry = value.KeepString(*f.registry, *got.Registry)
+	if got.Registry != nil && (own || !s.registry.IsNull()) {
+		*s.registry = value.KeepString(*s.registry, *got.Registry)
 	}
 }

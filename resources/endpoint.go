@@ -2,12 +2,12 @@ package resources
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
@@ -19,22 +19,11 @@ var Endpoint = collected(kit.Kind[endpoint]{
 	ID:     func(m *endpoint) *types.String { return &m.ID },
 	// Ruled: endpoint_plan.go checks them, because API v1 has them through a template or under
 	// other names.
-	Only: []planrule.Only{
-		{Version: api.V2, Attribute: "type", Except: []string{"QUEUE"}, Ruled: true},
-		{Version: api.V2, Attribute: "image", Ruled: true},
-		{Version: api.V2, Attribute: "args", Ruled: true},
-		{Version: api.V2, Attribute: "entrypoint", Ruled: true},
-		{Version: api.V2, Attribute: "cmd", Ruled: true},
-		{Version: api.V2, Attribute: "disk", Ruled: true},
-		{Version: api.V2, Attribute: "env", Except: []string{"{}"}, Ruled: true},
-		{Version: api.V2, Attribute: "env_wo", Ruled: true},
-		{Version: api.V2, Attribute: "ports", Ruled: true},
-		{Version: api.V2, Attribute: "registry", Ruled: true},
-		{Version: api.V2, Attribute: "gpu.pools", Ruled: true},
-		{Version: api.V2, Attribute: "gpu.excluded_types", Ruled: true},
-		{Version: api.V2, Attribute: "wait_for.rollout", Except: []string{"false"}, Ruled: true},
-		{Version: api.V2, Attribute: "flashboot", Except: []string{"OFF", "FLASHBOOT"}, Ruled: true},
-	},
+	Only: slices.Concat(
+		ruled(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools", "gpu.excluded_types"),
+		ruled(api.V2, []string{"QUEUE"}, "type"), ruled(api.V2, []string{"{}"}, "env"),
+		ruled(api.V2, []string{"false"}, "wait_for.rollout"), ruled(api.V2, []string{"OFF", "FLASHBOOT"}, "flashboot"),
+	),
 	Protected: func(m *endpoint) types.Bool { return m.DeletionProtection },
 	Private:   func(m *endpoint) any { return &m.Private },
 	Moved:     movedEndpoint,

@@ -16,13 +16,6 @@ type endpoint struct {
 	Name           types.String `tfsdk:"name"`
 	Type           types.String `tfsdk:"type"`
 	TemplateID     types.String `tfsdk:"template_id"`
-	Image          types.String `tfsdk:"image"`
-	Args           types.String `tfsdk:"args"`
-	Entrypoint     types.List   `tfsdk:"entrypoint"`
-	Cmd            types.List   `tfsdk:"cmd"`
-	Disk           types.Int64  `tfsdk:"disk"`
-	Env            types.Map    `tfsdk:"env"`
-	Ports          types.Set    `tfsdk:"ports"`
 	Registry       types.String `tfsdk:"registry"`
 	GPU            types.Object `tfsdk:"gpu"`
 	CPU            types.List   `tfsdk:"cpu"`
@@ -41,6 +34,7 @@ type endpoint struct {
 	WaitFor            types.Object `tfsdk:"wait_for"`
 	Timeouts           types.Object `tfsdk:"timeouts"`
 
+	container
 	writeOnlyEnv
 	Private endpointPrivate `tfsdk:"-"`
 }
@@ -48,29 +42,23 @@ type endpoint struct {
 func (m *endpoint) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
 
 type endpointGPU struct {
-	Pools               types.Set    `tfsdk:"pools"`
-	ExcludedTypes       types.Set    `tfsdk:"excluded_types"`
-	TypeIDs             types.List   `tfsdk:"type_ids"`
-	Count               types.Int64  `tfsdk:"count"`
-	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
-	MinCUDAVersion      types.String `tfsdk:"min_cuda_version"`
+	Pools, ExcludedTypes, AllowedCUDAVersions types.Set
+	TypeIDs                                   types.List
+	Count                                     types.Int64
+	MinCUDAVersion                            types.String
 }
 
-type endpointWorkers struct {
-	Min         types.Int64 `tfsdk:"min"`
-	Max         types.Int64 `tfsdk:"max"`
-	IdleTimeout types.Int64 `tfsdk:"idle_timeout"`
-}
+type endpointWorkers struct{ Min, Max, IdleTimeout types.Int64 }
 
 type endpointScaling struct {
-	Type         types.String  `tfsdk:"type"`
-	QueueDelay   types.Float64 `tfsdk:"queue_delay"`
-	RequestCount types.Int64   `tfsdk:"request_count"`
+	Type         types.String
+	QueueDelay   types.Float64
+	RequestCount types.Int64
 }
 
 func (m *endpoint) expand() (want api.Endpoint) {
 	value.Expand(m, &want)
-	if want.Container = m.container().expand(!m.TemplateID.IsNull()); want.Container.Env != nil || len(m.values) > 0 {
+	if want.Container = m.settings().expand(!m.TemplateID.IsNull()); want.Container.Env != nil || len(m.values) > 0 {
 		want.Container.Env = m.merged(value.StringMap(m.Env))
 	}
 	return want
@@ -89,26 +77,15 @@ func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, er
 	return want, err
 }
 
-func (m *endpoint) command() command {
-	return command{args: &m.Args, entrypoint: &m.Entrypoint, cmd: &m.Cmd}
-}
-
-func (m *endpoint) container() containerFields {
-	return containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &m.Registry}
+func (m *endpoint) settings() containerSettings {
+	return containerSettings{&m.container, m.command(), &m.Registry}
 }
 
 // flatten copies an answer into the model. The model doesn't change where the version returns
 // nothing or an equivalent value.
 func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
 	imported := m.Name.IsNull()
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
-	switch {
-	case got.Type != "":
-		m.Type = types.StringValue(got.Type)
-	case m.Type.ValueString() == "": // v1 doesn't return it and only has queues
-		m.Type = types.StringValue(queue)
-	}
+	got.Type = cmp.Or(got.Type, m.Type.ValueString(), queue) // v1 doesn't return it and only has queues
 	if got.TemplateID != nil && *got.TemplateID != "" {
 		m.TemplateID = types.StringValue(*got.TemplateID)
 	}
@@ -116,7 +93,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		// With a template, the other settings are the template's copy: see recordRead.
 		container := *got.Container
 		container.Env = m.unowned(m.Private.EnvWO, container.Env)
-		m.container().flatten(container, imported || m.TemplateID.IsNull())
+		m.settings().flatten(container, imported || m.TemplateID.IsNull())
 	}
 	if m.Disk.IsUnknown() {
 		m.Disk = types.Int64Null()
@@ -128,10 +105,9 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if c.Version == api.V2 || m.CPU.IsNull() || got.CPU != nil && !sameCPU(m.expand().CPU, got.CPU) {
 		m.CPU = flattenCPU(got.CPU)
 	}
-	if c.Version == api.V2 && m.Type.ValueString() == queue && got.Scaling.Type == requestCount {
+	if c.Version == api.V2 && got.Type == queue && got.Scaling.Type == requestCount {
 		got.Workers.IdleTimeout = nil
 	}
-	m.Workers = value.Object(workersAttribute, &got.Workers)
 	scaling := &endpointScaling{Type: types.StringValue(got.Scaling.Type)}
 	if got.Scaling.Type == requestCount {
 		scaling.RequestCount = types.Int64Value(got.Scaling.RequestCount)
@@ -139,23 +115,17 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		scaling.QueueDelay = types.Float64Value(got.Scaling.QueueDelay)
 	}
 	m.Scaling = value.Object(scalingAttribute, scaling)
-	if len(got.DataCenterIDs) > 0 || !api.AllDataCenters(value.Strings(m.DataCenterIDs)) {
-		m.DataCenterIDs = value.KeepSet(m.DataCenterIDs, got.DataCenterIDs)
-	}
-	m.NetworkVolumes = value.KeepSet(m.NetworkVolumes, got.NetworkVolumes)
-	m.Timeout = value.KeepInt(m.Timeout, got.Timeout)
-	if got.FlashBoot != nil {
-		m.FlashBoot = types.StringValue(*got.FlashBoot)
-	}
-	if m.CreatedAt.ValueString() == "" {
-		m.CreatedAt = value.KeepString(types.StringNull(), got.CreatedAt)
+	got.CreatedAt = cmp.Or(m.CreatedAt.ValueString(), got.CreatedAt)
+	if prior := value.Strings(m.DataCenterIDs); len(got.DataCenterIDs) == 0 && api.AllDataCenters(prior) {
+		got.DataCenterIDs = prior
 	}
 	// A queue's URLs follow from queue_url, so that they are equal on both versions. Only the API
 	// knows those of a load balancer.
-	if m.Type.ValueString() == queue {
+	if got.Type == queue {
 		got.RequestURLs = c.Jobs.URLs(got.ID)
 	}
-	m.RequestURLs = value.Object(endpointSchema.Attributes["request_urls"], &got.RequestURLs)
+	m.Timeout = value.KeepInt(m.Timeout, got.Timeout)
+	value.Flatten(got, m, "TemplateID", "GPU", "CPU", "Scaling", "Timeout")
 	return nil
 }
 

@@ -64,11 +64,7 @@ var endpointSchema = schema.Schema{
 		"max_hourly_cost":     maxHourlyCostAttribute(),
 		"wait_for":            endpointWaitAttribute,
 		"timeouts":            timeoutsAttribute,
-		"created_at": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "When the endpoint was created, in RFC 3339.",
-			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-		},
+		"created_at":          fixedAttribute("When the endpoint was created, in RFC 3339."),
 		"request_urls": schema.SingleNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "Where the endpoint is reached. A queue endpoint has all but `base`, a load-balancing one `base` and `health`.",
@@ -85,11 +81,7 @@ var endpointSchema = schema.Schema{
 				"health":      urlAttribute("Counts of jobs and workers (GET)."),
 			},
 		},
-		"from_template": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. Refer to a template of the configuration by its resource.",
-			Attributes:          fromTemplateMembers("allowed_cuda_versions"),
-		},
+		"from_template": computedObject("Settings that the workers have from the template. A plan shows what changes here, because of the template or because somebody changed the endpoint. API v1 returns only the link and the variables. Null without `template_id`. Refer to a template of the configuration by its resource.", fromTemplateMembers("allowed_cuda_versions")),
 	},
 }
 
@@ -99,28 +91,24 @@ func urlAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: text}
 }
 
-var gpuAttribute = schema.SingleNestedAttribute{
-	Optional:            true,
-	MarkdownDescription: "GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing the block forces replacement.",
-	Attributes: map[string]schema.Attribute{
-		"pools":          ofEndpoint.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
-		"excluded_types": ofEndpoint.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
-		"type_ids": schema.ListAttribute{
-			ElementType:         types.StringType,
-			Optional:            true,
-			MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
-			Validators: []validator.List{
-				noNulls{},
-				someElements{},
-				unique{},
-				listvalidator.ValueStringsAre(nonEmpty),
-			},
+var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu`, any compute. Adding or removing the block forces replacement.", attributes{
+	"pools":          ofEndpoint.texts("gpu.pools", "GPU pools, such as `ADA_24`."),
+	"excluded_types": ofEndpoint.texts("gpu.excludedTypes", "GPU types in the pools that workers must not get."),
+	"type_ids": schema.ListAttribute{
+		ElementType:         types.StringType,
+		Optional:            true,
+		MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. API v2 has pools and exclusions instead: the order is lost there, and a selection that they can't express is an error.",
+		Validators: []validator.List{
+			noNulls{},
+			someElements{},
+			unique{},
+			listvalidator.ValueStringsAre(nonEmpty),
 		},
-		"count":                 ofEndpoint.integer("gpu.count", "GPUs per worker."),
-		"allowed_cuda_versions": ofEndpoint.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
-		"min_cuda_version":      ofEndpoint.text("gpu.minCudaVersion", "Lowest CUDA version, as `major.minor`, that a machine may have."),
 	},
-}
+	"count":                 ofEndpoint.integer("gpu.count", "GPUs per worker."),
+	"allowed_cuda_versions": ofEndpoint.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
+	"min_cuda_version":      ofEndpoint.text("gpu.minCudaVersion", "Lowest CUDA version, as `major.minor`, that a machine may have."),
+})
 
 var cpuAttribute = schema.ListNestedAttribute{
 	Optional: true,

@@ -181,7 +181,7 @@ func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior
 	if c.Digest(args.ValueString()) != s.restOf(c, m.command()) {
 		args = types.StringUnknown()
 	}
-	members := s.members(m.container(), m.ownVariables(), args)
+	members := s.members(m.settings(), m.ownVariables(), args)
 	if m.EnvWOKeys.IsUnknown() {
 		members["env"] = types.MapUnknown(types.StringType)
 	}

@@ -18,6 +18,14 @@ type fixedSetting struct {
 	constraint bool // a requirement on the machine: removing it doesn't replace the object
 }
 
+// each returns the setting for several attributes.
+func (f fixedSetting) each(attributes ...string) (out []fixedSetting) {
+	for _, f.attribute = range attributes {
+		out = append(out, f)
+	}
+	return out
+}
+
 // The warning about settings that are only recorded. Its arguments are the object and the
 // settings.
 const (

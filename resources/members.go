@@ -213,6 +213,14 @@ func (m members) only() (out []planrule.Only) {
 	return out
 }
 
+// ruled returns attributes of one version that the kind itself handles on the other one.
+func ruled(version api.Version, except []string, attributes ...string) (out []planrule.Only) {
+	for _, a := range attributes {
+		out = append(out, planrule.Only{Version: version, Attribute: a, Except: except, Ruled: true})
+	}
+	return out
+}
+
 var capitals = regexp.MustCompile(`[A-Z]+`)
 
 // attributeName converts a member's path to snake_case.

@@ -51,7 +51,7 @@ func (m *endpoint) moveCPU(from *migrate.State, flavors []string) {
 func moveEndpointV2(from *migrate.State, m *endpoint) {
 	moveTemplateLink(from, m)
 	if !m.TemplateID.IsNull() {
-		moveContainer(from, m.container())
+		moveContainer(from, m.settings())
 	}
 	m.moveGPU(from, endpointGPU{
 		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")),
@@ -68,13 +68,13 @@ func moveTemplateLink(from *migrate.State, m *endpoint) {
 
 // moveContainer takes over the settings that an object of the official 2.0 sets in addition to
 // its template.
-func moveContainer(from *migrate.State, f containerFields) {
-	*f.image, *f.command.args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
+func moveContainer(from *migrate.State, f containerSettings) {
+	f.Image, f.Args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
 	if disk, ok := from.Int("disk"); ok {
-		*f.disk = types.Int64Value(disk)
+		f.Disk = types.Int64Value(disk)
 	}
-	*f.env = value.KeepMap(*f.env, from.Map("env"))
-	*f.ports = texts(from.Texts("ports"))
+	f.Env = value.KeepMap(f.Env, from.Map("env"))
+	f.Ports = texts(from.Texts("ports"))
 }
 
 // moveGPU takes over a selection of GPUs. With a template, CUDA versions that the state lacks

@@ -37,7 +37,7 @@ var movedPod = migrate.Table[pod]{
 		m.DesiredState = text(from.Text("desired_state"))
 		if from.Text("template_id") != "" {
 			m.Name = types.StringValue(from.Text("name")) // then a read omits the template's settings
-			moveContainer(from, m.container())
+			moveContainer(from, m.settings())
 			m.moveMounts(from)
 		}
 		m.movePlacement(from, from.Text("cloud"), from.Text("gpu_type_id"))

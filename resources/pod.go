@@ -3,13 +3,13 @@ package resources
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
@@ -135,21 +135,10 @@ func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want a
 
 // podOnly lists the attributes of one API version. podFixed handles those that only a create
 // sets.
-var podOnly = []planrule.Only{
-	{Version: api.V1, Attribute: "interruptible", Except: []string{"false"}, Ruled: true},
-	{Version: api.V1, Attribute: "support_public_ip", Ruled: true},
-	{Version: api.V1, Attribute: "country_codes", Except: []string{"[]"}, Ruled: true},
-	{Version: api.V1, Attribute: "gpu_type_priority", Except: []string{"availability"}, Ruled: true},
-	{Version: api.V1, Attribute: "cpu_flavor_priority", Except: []string{"availability"}, Ruled: true},
-	{Version: api.V1, Attribute: "data_center_priority", Except: []string{"availability"}, Ruled: true},
-	{Version: api.V1, Attribute: "min_ram_per_gpu", Ruled: true},
-	{Version: api.V1, Attribute: "min_vcpu_per_gpu", Ruled: true},
-	{Version: api.V1, Attribute: "min_disk_bandwidth_mbps", Ruled: true},
-	{Version: api.V1, Attribute: "min_download_mbps", Ruled: true},
-	{Version: api.V1, Attribute: "min_upload_mbps", Ruled: true},
-	{Version: api.V2, Attribute: "gpu.min_cuda_version", Ruled: true},
-	{Version: api.V2, Attribute: "gpu.min_ram_per_gpu", Ruled: true},
-	{Version: api.V2, Attribute: "gpu.min_vcpu_count_per_gpu", Ruled: true},
-	{Version: api.V2, Attribute: "start_ssh", Except: []string{"false"}, Ruled: true},
-	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"false"}, Ruled: true},
-}
+var podOnly = slices.Concat(
+	ruled(api.V1, nil, "support_public_ip", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
+	ruled(api.V1, []string{"false"}, "interruptible"), ruled(api.V1, []string{"[]"}, "country_codes"),
+	ruled(api.V1, []string{"availability"}, "gpu_type_priority", "cpu_flavor_priority", "data_center_priority"),
+	ruled(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
+	ruled(api.V2, []string{"false"}, "start_ssh", "start_jupyter"),
+)

@@ -57,7 +57,7 @@ func (m *pod) flatten(got api.Pod) {
 	if got.Container != nil {
 		container := *got.Container
 		container.Env = comparedEnv(m.Env, m.unowned(m.Private.EnvWO, container.Env))
-		m.container().flatten(container, own)
+		m.settings().flatten(container, own)
 	}
 	if own || !m.Mounts.IsNull() {
 		m.Mounts = flattenMounts(got.Mounts)

@@ -13,14 +13,7 @@ type pod struct {
 	ID                 types.String `tfsdk:"id"`
 	Name               types.String `tfsdk:"name"`
 	TemplateID         types.String `tfsdk:"template_id"`
-	Image              types.String `tfsdk:"image"`
-	Args               types.String `tfsdk:"args"`
-	Entrypoint         types.List   `tfsdk:"entrypoint"`
-	Cmd                types.List   `tfsdk:"cmd"`
 	DockerEntrypoint   types.List   `tfsdk:"docker_entrypoint"`
-	Disk               types.Int64  `tfsdk:"disk"`
-	Env                types.Map    `tfsdk:"env"`
-	Ports              types.Set    `tfsdk:"ports"`
 	Registry           types.String `tfsdk:"registry"`
 	GPU                types.Object `tfsdk:"gpu"`
 	CPU                types.Object `tfsdk:"cpu"`
@@ -57,6 +50,7 @@ type pod struct {
 	Runtime      types.Object  `tfsdk:"runtime"`
 	FromTemplate types.Object  `tfsdk:"from_template"`
 
+	container
 	writeOnlyEnv
 	Private podPrivate `tfsdk:"-"`
 }
@@ -74,39 +68,33 @@ type podPrivate struct {
 }
 
 type podGPU struct {
-	ID                  types.String  `tfsdk:"id"`
-	Count               types.Int64   `tfsdk:"count"`
-	AllowedCUDAVersions types.Set     `tfsdk:"allowed_cuda_versions"`
-	MinCUDAVersion      types.String  `tfsdk:"min_cuda_version"`
-	MinRAMPerGPU        types.Int64   `tfsdk:"min_ram_per_gpu"`
-	MinVCPUCountPerGPU  types.Int64   `tfsdk:"min_vcpu_count_per_gpu"`
-	VCPUCount           types.Float64 `tfsdk:"vcpu_count"`
-	Memory              types.Float64 `tfsdk:"memory"`
+	ID, MinCUDAVersion                      types.String
+	Count, MinRAMPerGPU, MinVCPUCountPerGPU types.Int64
+	AllowedCUDAVersions                     types.Set
+	VCPUCount, Memory                       types.Float64
 }
 
 type podCPU struct {
-	ID        types.String `tfsdk:"id"`
-	VCPUCount types.Int64  `tfsdk:"vcpu_count"`
-	Memory    types.Int64  `tfsdk:"memory"`
+	ID                types.String
+	VCPUCount, Memory types.Int64
 }
 
 type podMounts struct {
-	Persistent types.Object `tfsdk:"persistent"`
-	Network    types.List   `tfsdk:"network"`
+	Persistent types.Object
+	Network    types.List
 }
 
 type globalNetworking struct {
-	Enabled     types.Bool   `tfsdk:"enabled"`
-	IP          types.String `tfsdk:"ip"`
-	InternalDNS types.String `tfsdk:"internal_dns"`
+	Enabled         types.Bool
+	IP, InternalDNS types.String
 }
 
 func (m *pod) command() command {
 	return command{&m.Args, &m.Entrypoint, &m.Cmd, &m.DockerEntrypoint}
 }
 
-func (m *pod) container() containerFields {
-	return containerFields{&m.Image, m.command(), &m.Disk, &m.Env, &m.Ports, &m.Registry}
+func (m *pod) settings() containerSettings {
+	return containerSettings{&m.container, m.command(), &m.Registry}
 }
 
 // loss describes the data that a deletion destroys.

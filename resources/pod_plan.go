@@ -175,32 +175,14 @@ func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], of func(*
 }
 
 // podFixed are the attributes that only a create sets.
-var podFixed = []fixedSetting{
-	{"template_id", false, false},
-	{"gpu.id", true, false},
-	{"gpu.count", true, false},
-	{"gpu.allowed_cuda_versions", false, true},
-	{"gpu.min_cuda_version", false, true},
-	{"gpu.min_ram_per_gpu", false, true},
-	{"gpu.min_vcpu_count_per_gpu", false, true},
-	{"cpu.id", true, false},
-	{"cpu.vcpu_count", true, false},
-	{"cloud", true, false},
-	{"data_center_ids", false, true},
-	{"start_ssh", false, false},
-	{"start_jupyter", false, false},
-	{"interruptible", false, false},
-	{"support_public_ip", false, true},
-	{"country_codes", false, true},
-	{"gpu_type_priority", false, true},
-	{"cpu_flavor_priority", false, true},
-	{"data_center_priority", false, true},
-	{"min_ram_per_gpu", false, true},
-	{"min_vcpu_per_gpu", false, true},
-	{"min_disk_bandwidth_mbps", false, true},
-	{"min_download_mbps", false, true},
-	{"min_upload_mbps", false, true},
-}
+var podFixed = slices.Concat(
+	fixedSetting{}.each("template_id"),
+	fixedSetting{readable: true}.each("gpu.id", "gpu.count", "cpu.id", "cpu.vcpu_count", "cloud"),
+	fixedSetting{}.each("start_ssh", "start_jupyter", "interruptible"),
+	fixedSetting{constraint: true}.each("data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu",
+		"support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
+		"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
+)
 
 // planPodChange separates changes that replace the pod, changes that replace its container, and
 // values of an imported pod that are only recorded because no answer has them.

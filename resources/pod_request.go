@@ -15,7 +15,7 @@ import (
 func (m *pod) expand() (want api.Pod) {
 	value.Expand(m, &want)
 	value.Expand(m, &want.Placement)
-	if want.Container = m.container().expand(!m.TemplateID.IsNull()); len(m.values) > 0 {
+	if want.Container = m.settings().expand(!m.TemplateID.IsNull()); len(m.values) > 0 {
 		want.Container.Env = m.merged(value.StringMap(m.Env))
 	}
 	return want

@@ -37,15 +37,11 @@ var podSchema = schema.Schema{
 		"mounts":            keptAttribute(podMountsAttribute("pod")),
 		"cloud":             onCreate(ofPod.text("cloud", "{choices}. Forces replacement. Default `{default}`; an existing pod keeps its value.")),
 		"data_center_ids":   ofPod.texts("dataCenterIds", "Data centers that the pod may be placed in; default any.", unreadable),
-		"global_networking": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.",
-			Attributes: map[string]schema.Attribute{
-				"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
-				"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
-				"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its name there, once it has one. API v2 only."},
-			},
-		},
+		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{
+			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
+			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
+			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its name there, once it has one. API v2 only."},
+		}),
 		"locked": schema.BoolAttribute{
 			Optional:            true,
 			Computed:            true,
@@ -84,105 +80,76 @@ var podSchema = schema.Schema{
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 if the pod has ended."},
 		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),
-		"ssh": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "How to reach the SSH server of the pod, while it runs.",
-			Attributes: map[string]schema.Attribute{
-				"proxy":  sshEndpointAttribute("Through the deployment's proxy; null without one. API v2 only."),
-				"direct": sshEndpointAttribute("Where `22/tcp` is published; null where it is not."),
+		"ssh": computedObject("How to reach the SSH server of the pod, while it runs.", attributes{
+			"proxy":  sshEndpointAttribute("Through the deployment's proxy; null without one. API v2 only."),
+			"direct": sshEndpointAttribute("Where `22/tcp` is published; null where it is not."),
+		}),
+		"runtime": computedObject("The pod as it runs; null of one that does not.", attributes{
+			"ports": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "The ports of the pod, and where they are published.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
+					"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
+					"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null where it is not published."},
+					"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
+				}},
 			},
-		},
-		"runtime": schema.SingleNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The pod as it runs; null of one that does not.",
-			Attributes: map[string]schema.Attribute{
-				"ports": schema.ListNestedAttribute{
-					Computed:            true,
-					MarkdownDescription: "The ports of the pod, and where they are published.",
-					NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-						"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
-						"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
-						"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null where it is not published."},
-						"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
-					}},
-				},
-			},
-		},
+		}),
 	},
 }
 
-var podGPUAttribute = schema.SingleNestedAttribute{
-	Optional:            true,
-	MarkdownDescription: "The GPUs of the pod. Either `gpu` or `cpu` is needed.",
-	Attributes: map[string]schema.Attribute{
-		"id":                     ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
-		"count":                  onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
-		"allowed_cuda_versions":  ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
-		"min_cuda_version":       ofPod.text("gpu.minCudaVersion", "Least CUDA version, as `major.minor`, that the machine may have.", unreadable),
-		"min_ram_per_gpu":        ofPod.integer("gpu.minRamPerGpu", "Least memory of the machine for each GPU, in GB: a filter, not an allocation.", unreadable),
-		"min_vcpu_count_per_gpu": ofPod.integer("gpu.minVcpuCountPerGpu", "Least vCPUs of the machine for each GPU: a filter, not an allocation.", unreadable),
-		"vcpu_count":             schema.Float64Attribute{Computed: true, MarkdownDescription: "vCPUs of the pod, for all GPUs together. API v2 only."},
-		"memory":                 schema.Float64Attribute{Computed: true, MarkdownDescription: "Memory of the pod in GB, for all GPUs together. API v2 only."},
-	},
-}
+var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu` is needed.", attributes{
+	"id":                     ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
+	"count":                  onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
+	"allowed_cuda_versions":  ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
+	"min_cuda_version":       ofPod.text("gpu.minCudaVersion", "Least CUDA version, as `major.minor`, that the machine may have.", unreadable),
+	"min_ram_per_gpu":        ofPod.integer("gpu.minRamPerGpu", "Least memory of the machine for each GPU, in GB: a filter, not an allocation.", unreadable),
+	"min_vcpu_count_per_gpu": ofPod.integer("gpu.minVcpuCountPerGpu", "Least vCPUs of the machine for each GPU: a filter, not an allocation.", unreadable),
+	"vcpu_count":             schema.Float64Attribute{Computed: true, MarkdownDescription: "vCPUs of the pod, for all GPUs together. API v2 only."},
+	"memory":                 schema.Float64Attribute{Computed: true, MarkdownDescription: "Memory of the pod in GB, for all GPUs together. API v2 only."},
+})
 
-var podCPUAttribute = schema.SingleNestedAttribute{
-	Optional:            true,
-	MarkdownDescription: "The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.",
-	Attributes: map[string]schema.Attribute{
-		"id":         ofPod.text("cpu.id", "CPU flavour, such as `cpu3c`. Forces replacement."),
-		"vcpu_count": ofPod.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
-		"memory": schema.Int64Attribute{
-			Computed:            true,
-			MarkdownDescription: "Memory in GB, which follows from the flavour and the vCPUs.",
-			PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
-		},
+var podCPUAttribute = optionalObject("The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.", attributes{
+	"id":         ofPod.text("cpu.id", "CPU flavour, such as `cpu3c`. Forces replacement."),
+	"vcpu_count": ofPod.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
+	"memory": schema.Int64Attribute{
+		Computed:            true,
+		MarkdownDescription: "Memory in GB, which follows from the flavour and the vCPUs.",
+		PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
 	},
-}
+})
 
 // podMountsAttribute is the storage of a pod, or of a cluster's pods.
 func podMountsAttribute(title string) schema.SingleNestedAttribute {
-	replaces := " Another kind forces replacement."
-	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Storage that survives restarts of the container: either `persistent` or `network`." + replaces,
-		Attributes: map[string]schema.Attribute{
-			"persistent": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Storage on the host, which is deleted with the " + title + ". Not of a CPU pod.",
-				Attributes: map[string]schema.Attribute{
-					"size": persistentSizeAttribute,
-					"path": mountPathAttribute,
+	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. Another kind forces replacement.", attributes{
+		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not of a CPU pod.", attributes{
+			"size": persistentSizeAttribute,
+			"path": mountPathAttribute,
+		}),
+		"network": schema.ListNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "A network volume: the API takes one.",
+			Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"volume_id": schema.StringAttribute{
+					Required:            true,
+					MarkdownDescription: "Id of the network volume. Forces replacement.",
+					Validators:          []validator.String{nonEmpty},
 				},
-			},
-			"network": schema.ListNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "A network volume: the API takes one.",
-				Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"volume_id": schema.StringAttribute{
-						Required:            true,
-						MarkdownDescription: "Id of the network volume. Forces replacement.",
-						Validators:          []validator.String{nonEmpty},
-					},
-					"path": mountPathAttribute,
-				}},
-			},
+				"path": mountPathAttribute,
+			}},
 		},
-	}
+	})
 }
 
 func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Computed:            true,
-		MarkdownDescription: text,
-		Attributes: map[string]schema.Attribute{
-			"host":     schema.StringAttribute{Computed: true, MarkdownDescription: "Host name or address."},
-			"port":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Port."},
-			"username": schema.StringAttribute{Computed: true, MarkdownDescription: "User name."},
-			"command":  schema.StringAttribute{Computed: true, MarkdownDescription: "Command that connects."},
-		},
-	}
+	return computedObject(text, attributes{
+		"host":     schema.StringAttribute{Computed: true, MarkdownDescription: "Host name or address."},
+		"port":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Port."},
+		"username": schema.StringAttribute{Computed: true, MarkdownDescription: "User name."},
+		"command":  schema.StringAttribute{Computed: true, MarkdownDescription: "Command that connects."},
+	})
 }
 
 // podPriority is a preference that only API v1 accepts.

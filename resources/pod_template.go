@@ -18,11 +18,7 @@ import (
 // no effect. from_template has the pod's copy, without the pod's own settings. If somebody
 // changes the copy, the next apply restores it from the template.
 
-var podFromTemplate = schema.SingleNestedAttribute{
-	Computed:            true,
-	MarkdownDescription: "Settings that the pod copied from the template. If somebody changes them, the next apply restores them. Null without `template_id`, and after an import until the next update.",
-	Attributes:          fromTemplateMembers(),
-}
+var podFromTemplate = computedObject("Settings that the pod copied from the template. If somebody changes them, the next apply restores them. Null without `template_id`, and after an import until the next update.", fromTemplateMembers())
 
 // fromTemplateMembers are the settings that pods and endpoints get from a template. more are
 // additional members of an endpoint.
@@ -58,9 +54,9 @@ func (m *pod) ownSettings() map[string]attr.Value {
 	return map[string]attr.Value{"image": m.Image, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
 }
 
-// settings returns the settings of a copy or template that the pod doesn't set itself.
-func (m *pod) settings(s templateSettings) map[string]attr.Value {
-	return s.members(m.container(), m.ownVariables(), types.StringUnknown())
+// inherited returns the settings of a copy or template that the pod doesn't set itself.
+func (m *pod) inherited(s templateSettings) map[string]attr.Value {
+	return s.members(m.settings(), m.ownVariables(), types.StringUnknown())
 }
 
 // ownVariables returns the variables that the pod sets itself and those of the deployment.
@@ -80,7 +76,7 @@ func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
 		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
 		return
 	}
-	m.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, m.settings(settingsOfContainer(c, *got.Container)))
+	m.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, m.inherited(settingsOfContainer(c, *got.Container)))
 	if key := c.Digest(""); applied || m.Private.Copy.Key != key {
 		m.Private.Copy = podCopy{Key: key, Applied: map[string]string{}}
 		for name, member := range m.FromTemplate.Attributes() {
@@ -134,7 +130,7 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	if p.API != nil {
 		drifted := p.State.drifted(p.API)
 		if template := p.State.Private.Copy.Template; template != nil {
-			restored := p.Plan.settings(*template)
+			restored := p.Plan.inherited(*template)
 			for _, name := range drifted {
 				members[name] = restored[name]
 			}

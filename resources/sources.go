@@ -40,7 +40,6 @@ var placement = []string{
 
 var clusters = &kit.Source[cluster]{
 	Kind:    Cluster,
-	Plural:  "clusters",
 	Omit:    slices.Concat([]string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
 	Filters: []string{"type"},
 	// Read without the attributes that need a request for each cluster's pods.
@@ -56,7 +55,6 @@ var clusters = &kit.Source[cluster]{
 var pods = &kit.Source[pod]{
 	Complete: func(m *pod) { m.command().complete() },
 	Kind:     Pod,
-	Plural:   "pods",
 	Omit:     slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
 	Masked:   []string{"env"},
 	Filters:  []string{"status", "cloud", "image"},
@@ -66,7 +64,6 @@ var pods = &kit.Source[pod]{
 var endpoints = &kit.Source[endpoint]{
 	Complete: func(m *endpoint) { m.command().complete() },
 	Kind:     Endpoint,
-	Plural:   "endpoints",
 	Omit:     append([]string{"from_template"}, ofConfigurations...), // only for endpoints that the provider manages
 	Masked:   []string{"env"},
 	Filters:  []string{"type"},
@@ -75,33 +72,28 @@ var endpoints = &kit.Source[endpoint]{
 
 var networkVolumes = &kit.Source[networkVolume]{
 	Kind:    NetworkVolume,
-	Plural:  "network_volumes",
 	Omit:    ofConfigurations,
 	Filters: []string{"data_center", "size", "type"},
 }
 
 var globalVolumes = &kit.Source[globalVolume]{
 	Kind:    GlobalVolume,
-	Plural:  "global_volumes",
 	Omit:    ofConfigurations,
 	Filters: []string{"created_by_user_id"},
 }
 
 var secrets = &kit.Source[secret]{
-	Kind:   Secret,
-	Plural: "secrets",
-	Omit:   []string{"value_wo_version"}, // the API returns no values
+	Kind: Secret,
+	Omit: []string{"value_wo_version"}, // the API returns no values
 }
 
 var registryAuths = &kit.Source[registryAuth]{
-	Kind:   RegistryAuth,
-	Plural: "registry_auths",
-	Omit:   []string{"username", "password", "password_wo_version"}, // the API returns no credentials
+	Kind: RegistryAuth,
+	Omit: []string{"username", "password", "password_wo_version"}, // the API returns no credentials
 }
 
 var registryDelegations = &kit.Source[registryDelegation]{
 	Kind:    RegistryDelegation,
-	Plural:  "registry_delegations",
 	Filters: []string{"aws_region", "repository", "tag"},
 }
 
@@ -114,7 +106,6 @@ var accountKeys = &kit.Source[sshKeys]{
 var templates = &kit.Source[template]{
 	Complete: func(m *template) { m.command().complete() },
 	Kind:     Template,
-	Plural:   "templates",
 	Omit:     ofConfigurations,
 	Masked:   []string{"env"},
 	Filters:  []string{"category", "image", "public", "serverless"},

@@ -88,20 +88,12 @@ var templateSchema = schema.Schema{
 		"env_wo_keys":       envWOKeysAttribute(),
 		"ports":             portsAttribute(ofTemplate),
 		"registry":          registryAttribute(ofTemplate),
-		"mounts": keptAttribute(schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "Storage mounts. On API v2 removing them forces replacement.",
-			Attributes: map[string]schema.Attribute{
-				"persistent": schema.SingleNestedAttribute{
-					Required:            true,
-					MarkdownDescription: "Storage on the host that survives restarts of the container.",
-					Attributes: map[string]schema.Attribute{
-						"size": persistentSizeAttribute,
-						"path": mountPathAttribute,
-					},
-				},
-			},
-		}),
+		"mounts": keptAttribute(optionalObject("Storage mounts. On API v2 removing them forces replacement.", attributes{
+			"persistent": requiredObject("Storage on the host that survives restarts of the container.", attributes{
+				"size": persistentSizeAttribute,
+				"path": mountPathAttribute,
+			}),
+		})),
 		"public":                ofTemplate.boolean("public", "Whether other users see a pod template."),
 		"serverless":            leftOut(ofTemplate.boolean("serverless", "Whether the template is for endpoints. Defaults to {default}. Forces replacement on API v1.", keptOnV1), true),
 		"category":              leftOut(ofTemplate.text("category", "Compute category: {choices}. Defaults to `{default}`. Forces replacement on API v1.", keptOnV1), true),
@@ -115,14 +107,7 @@ var templateSchema = schema.Schema{
 type template struct {
 	ID                  types.String `tfsdk:"id"`
 	Name                types.String `tfsdk:"name"`
-	Image               types.String `tfsdk:"image"`
-	Args                types.String `tfsdk:"args"`
-	Entrypoint          types.List   `tfsdk:"entrypoint"`
-	Cmd                 types.List   `tfsdk:"cmd"`
 	DockerEntrypoint    types.List   `tfsdk:"docker_entrypoint"`
-	Disk                types.Int64  `tfsdk:"disk"`
-	Env                 types.Map    `tfsdk:"env"`
-	Ports               types.Set    `tfsdk:"ports"`
 	Registry            types.String `tfsdk:"registry"`
 	Mounts              types.Object `tfsdk:"mounts"`
 	Public              types.Bool   `tfsdk:"public"`
@@ -133,6 +118,7 @@ type template struct {
 	StartJupyter        types.Bool   `tfsdk:"start_jupyter"`
 	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
 
+	container
 	writeOnlyEnv
 	Private templatePrivate `tfsdk:"-"`
 }

@@ -97,15 +97,15 @@ func (s *templateSettings) restOf(c *api.Client, own command) string {
 
 // members returns the members of from_template: the settings without the object's own, which are
 // null there. args is the rest of a start command that is known only by its digest.
-func (s *templateSettings) members(own containerFields, variables map[string]bool, args types.String) map[string]attr.Value {
+func (s *templateSettings) members(own containerSettings, variables map[string]bool, args types.String) map[string]attr.Value {
 	if s.command != nil {
-		args = text(own.command.rest(*s.command).String())
+		args = text(own.start.rest(*s.command).String())
 	}
 	members := map[string]attr.Value{
 		"image": text(s.Image), "args": args, "disk": types.Int64Value(s.Disk), "ports": texts(s.Ports), "registry": text(s.Registry),
 		"env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, variables)),
 	}
-	for name, v := range map[string]attr.Value{"image": *own.image, "args": *own.command.args, "disk": *own.disk, "ports": *own.ports, "registry": *own.registry} {
+	for name, v := range map[string]attr.Value{"image": own.Image, "args": own.Args, "disk": own.Disk, "ports": own.Ports, "registry": *own.registry} {
 		isOpen := slices.ContainsFunc(s.Unknown, func(a string) bool { return a == name || name == "args" && slices.Contains(commandAttributes, a) })
 		switch kind := podFromTemplateTypes[name]; {
 		case v.IsUnknown(), v.IsNull() && isOpen:
@@ -114,11 +114,11 @@ func (s *templateSettings) members(own containerFields, variables map[string]boo
 			members[name] = value.Null(kind)
 		}
 	}
-	if own.env.IsUnknown() || slices.Contains(s.Unknown, "env") {
+	if own.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {
 		members["env"] = types.MapUnknown(types.StringType)
 	}
-	switch entrypoint, cmd := own.command.owned(); {
-	case own.command.entrypoint.IsUnknown(), own.command.cmd.IsUnknown():
+	switch entrypoint, cmd := own.start.owned(); {
+	case own.Entrypoint.IsUnknown(), own.Cmd.IsUnknown():
 		members["args"] = types.StringUnknown()
 	case entrypoint && cmd:
 		members["args"] = types.StringNull()

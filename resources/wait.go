@@ -25,20 +25,12 @@ import (
 const defaultWait = 10 * time.Minute
 
 // timeouts limits the waits of an object.
-type timeouts struct {
-	Create types.String `tfsdk:"create"`
-	Update types.String `tfsdk:"update"`
-}
+type timeouts struct{ Create, Update string }
 
-var timeoutsAttribute = schema.SingleNestedAttribute{
-	Validators:          value.NotEmpty,
-	Optional:            true,
-	MarkdownDescription: "How long `wait_for` waits, such as `90s` or `15m`.",
-	Attributes: map[string]schema.Attribute{
-		"create": schema.StringAttribute{Optional: true, MarkdownDescription: "In a create. Defaults to 10m.", Validators: []validator.String{duration}},
-		"update": schema.StringAttribute{Optional: true, MarkdownDescription: "In an update. Defaults to 10m.", Validators: []validator.String{duration}},
-	},
-}
+var timeoutsAttribute = nonEmptyObject("How long `wait_for` waits, such as `90s` or `15m`.", attributes{
+	"create": schema.StringAttribute{Optional: true, MarkdownDescription: "In a create. Defaults to 10m.", Validators: []validator.String{duration}},
+	"update": schema.StringAttribute{Optional: true, MarkdownDescription: "In an update. Defaults to 10m.", Validators: []validator.String{duration}},
+})
 
 var duration = rule[string]{expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days are no unit)", holds: func(s string) bool {
 	d, err := time.ParseDuration(s)
@@ -47,15 +39,15 @@ var duration = rule[string]{expects: "a duration above 0 in hours, minutes and s
 
 // waitTime returns how long a create or update may wait.
 func waitTime(from types.Object, creating bool) time.Duration {
-	bounds := value.As[timeouts](from)
-	if bounds == nil {
-		return defaultWait
-	}
-	text := bounds.Update
-	if creating {
+	var text string
+	switch bounds := value.As[timeouts](from); {
+	case bounds == nil:
+	case creating:
 		text = bounds.Create
+	default:
+		text = bounds.Update
 	}
-	if d, err := time.ParseDuration(text.ValueString()); err == nil && d > 0 {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return d
 	}
 	return defaultWait
@@ -154,23 +146,18 @@ func quoteLog(lines []api.LogLine, err error, whose string) string {
 
 // podWait is the condition that an apply of a pod waits for.
 type podWait struct {
-	Running types.Bool  `tfsdk:"running"`
-	Port    types.Int64 `tfsdk:"port"`
+	Running types.Bool
+	Port    types.Int64
 }
 
-var podWaitAttribute = schema.SingleNestedAttribute{
-	Validators:          value.NotEmpty,
-	Optional:            true,
-	MarkdownDescription: "What a create or update waits for, within `timeouts`. The error has the end of the pod's log (API v2).",
-	Attributes: map[string]schema.Attribute{
-		"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That the pod is `RUNNING`."},
-		"port": schema.Int64Attribute{
-			Optional:            true,
-			MarkdownDescription: "That this port of the container, which `ports` has to list, is published, and accepts connections from here.",
-			Validators:          []validator.Int64{between(1, 65535)},
-		},
+var podWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of the pod's log (API v2).", attributes{
+	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That the pod is `RUNNING`."},
+	"port": schema.Int64Attribute{
+		Optional:            true,
+		MarkdownDescription: "That this port of the container, which `ports` has to list, is published, and accepts connections from here.",
+		Validators:          []validator.Int64{between(1, 65535)},
 	},
-}
+})
 
 // awaitPod waits for the model's condition, and then updates the model.
 func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error {
@@ -234,20 +221,12 @@ func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 }
 
 // endpointWait is the condition that an apply of an endpoint waits for.
-type endpointWait struct {
-	Rollout types.Bool `tfsdk:"rollout"`
-	Worker  types.Bool `tfsdk:"worker"`
-}
+type endpointWait struct{ Rollout, Worker types.Bool }
 
-var endpointWaitAttribute = schema.SingleNestedAttribute{
-	Validators:          value.NotEmpty,
-	Optional:            true,
-	MarkdownDescription: "What a create or update waits for, within `timeouts`. The error has the end of a worker's log (API v2).",
-	Attributes: map[string]schema.Attribute{
-		"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every worker has the newest release. API v2 only."},
-		"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "That a worker is ready, which needs `workers.min` of at least 1."},
-	},
-}
+var endpointWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of a worker's log (API v2).", attributes{
+	"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every worker has the newest release. API v2 only."},
+	"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "That a worker is ready, which needs `workers.min` of at least 1."},
+})
 
 // awaitEndpoint waits for the model's condition.
 func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bool) error {

@@ -13,18 +13,11 @@ import (
 )
 
 // clusterWait is the condition that an apply of a cluster waits for.
-type clusterWait struct {
-	Running types.Bool `tfsdk:"running"`
-}
+type clusterWait struct{ Running types.Bool }
 
-var clusterWaitAttribute = schema.SingleNestedAttribute{
-	Validators:          value.NotEmpty,
-	Optional:            true,
-	MarkdownDescription: "What a create or update waits for, within `timeouts`. The error has the end of a pod's log.",
-	Attributes: map[string]schema.Attribute{
-		"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every pod of the cluster is `RUNNING`."},
-	},
-}
+var clusterWaitAttribute = nonEmptyObject("What a create or update waits for, within `timeouts`. The error has the end of a pod's log.", attributes{
+	"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every pod of the cluster is `RUNNING`."},
+})
 
 // awaitCluster waits for the model's condition, and then updates the model.
 func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool) error {

@@ -26,7 +26,6 @@ import (
 // by id or exact name, and one for all objects, with filters.
 type Source[M any] struct {
 	Kind    *Kind[M]
-	Plural  string          // "network_volumes", of the type and of its attribute
 	Single  string          // fixed id of an account's only object; "" for kinds with many objects
 	Omit    []string        // attributes that no API returns
 	Masked  []string        // maps whose values may be secrets: the state has their digests
@@ -91,7 +90,7 @@ func (s *Source[M]) description() string {
 func (s *Source[M]) All() datasource.DataSource {
 	filters := append([]string{"name"}, s.Filters...)
 	attributes := map[string]data.Attribute{
-		s.Plural: data.ListNestedAttribute{
+		s.plural(): data.ListNestedAttribute{
 			Computed: true, MarkdownDescription: "The " + s.titles() + ", ordered by name and id.",
 			NestedObject: data.NestedAttributeObject{Attributes: s.attributes()},
 		},
@@ -104,7 +103,7 @@ func (s *Source[M]) All() datasource.DataSource {
 		Attributes:          attributes,
 	}
 	return &dataSource{
-		name: s.Plural, title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: s.oneVersion(),
+		name: s.plural(), title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: s.oneVersion(),
 		validate: func(context.Context, tfsdk.Config, *diag.Diagnostics) {},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
 			var chosen map[string]tftypes.Value
@@ -115,19 +114,22 @@ func (s *Source[M]) All() datasource.DataSource {
 			if err != nil {
 				return err
 			}
-			list := schema.Attributes[s.Plural].GetType().TerraformType(ctx)
+			list := schema.Attributes[s.plural()].GetType().TerraformType(ctx)
 			elements := make([]tftypes.Value, len(objects))
 			for i, o := range objects {
 				elements[i] = tftypes.NewValue(list.(tftypes.List).ElementType, o)
 			}
-			chosen[s.Plural] = tftypes.NewValue(list, elements)
+			chosen[s.plural()] = tftypes.NewValue(list, elements)
 			state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), chosen)
 			return nil
 		},
 	}
 }
 
-func (s *Source[M]) titles() string { return strings.ReplaceAll(s.Plural, "_", " ") }
+// plural is the name of the data source for all objects, and of its attribute.
+func (s *Source[M]) plural() string { return s.Kind.Name + "s" }
+
+func (s *Source[M]) titles() string { return strings.ReplaceAll(s.plural(), "_", " ") }
 
 // attributes returns the attributes of an object, derived once: the framework constructs a data
 // source for each of its calls.

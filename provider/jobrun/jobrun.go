@@ -32,18 +32,12 @@ type Model struct {
 
 // bounds limits the job in the service.
 type bounds struct {
-	ExecutionTimeout types.Int64 `tfsdk:"execution_timeout"`
-	TTL              types.Int64 `tfsdk:"ttl"`
-	LowPriority      types.Bool  `tfsdk:"low_priority"`
+	ExecutionTimeout, TTL types.Int64
+	LowPriority           types.Bool
 }
 
 // s3Config is the object storage for the worker.
-type s3Config struct {
-	AccessID     types.String `tfsdk:"access_id"`
-	AccessSecret types.String `tfsdk:"access_secret"`
-	BucketName   types.String `tfsdk:"bucket_name"`
-	EndpointURL  types.String `tfsdk:"endpoint_url"`
-}
+type s3Config struct{ AccessID, AccessSecret, BucketName, EndpointURL types.String }
 
 const (
 	defaultTimeout = 10 * time.Minute
@@ -52,7 +46,7 @@ const (
 )
 
 // Validate checks the known values of a configuration.
-func (m *Model) Validate(ctx context.Context, c diagnostics.Check) {
+func (m *Model) Validate(_ context.Context, c diagnostics.Check) {
 	CheckID(c, "endpoint_id", m.EndpointID)
 	if v := m.Input; !v.IsNull() && !v.IsUnknown() && !isObject(v.ValueString()) {
 		c.Error("input", "Invalid input", "Invalid input: expected a JSON object, such as jsonencode({ prompt = \"…\" }).")
