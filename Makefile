@@ -8,6 +8,8 @@ RACING = $(if $(RACE),$(RACE) '-gcflags=modernc.org/...=-race=false -d=checkptr=
 
 # go-nvml uses functions that NVML's header marks as deprecated.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
+# Without paths in the programs, all clones share the results in the build cache.
+export GOFLAGS := $(GOFLAGS) -trimpath
 comma := ,
 # NVML is loaded at run time, so the linker must not resolve its functions.
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
@@ -168,8 +170,8 @@ bench: ## Compare the job API with its floor, on a quiet machine: writes docs/re
 
 build: ## The three binaries, in bin/.
 	@[ -e bin/jobrunner ] || echo "Building: the first build takes about three minutes on two cores."
-	CGO_ENABLED=0 go build -trimpath -o bin/ .
-	go build -trimpath $(LAZY) -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -o bin/ .
+	go build $(LAZY) -o bin/ ./cmd/...
 
 # PUSH=registry.example.com/team/jobrunner:1 also pushes it.
 VERSION ?= $(shell git describe --tags --always --dirty)
