@@ -13,16 +13,13 @@ const batchSource = "API changes of November 2026, 3.1"
 
 // batchCases judge batch jobs. They judge only what the operator's page prints.
 var batchCases = []suite.Case{
-	{
-		ID: "BAT-01", Level: suite.Should, Source: batchSource,
+	{ID: "BAT-01", Level: suite.Should, Source: batchSource,
 		Statement: "POST /batch takes an array of requests, which may be empty, and returns id and the status DRAFT.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Run: func(c *suite.C) {
 			first, second := newBatch(c), newBatch(c, suite.Echo())
 			c.Expect(first != second, "two ids", "the same id twice")
-		},
-	},
-	{
-		ID: "BAT-02", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-02", Level: suite.Should, Source: batchSource,
 		Statement: "The summary of a batch has id, endpointId, status, the numbers of requests, and createdAt in milliseconds since 1970.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo())
@@ -32,10 +29,8 @@ var batchCases = []suite.Case{
 			}
 			created := time.UnixMilli(a.Int("createdAt"))
 			c.Expect(created.Sub(c.Now()).Abs() < 10*time.Minute, "createdAt near now", "createdAt %s", created)
-		},
-	},
-	{
-		ID: "BAT-03", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-03", Level: suite.Should, Source: batchSource,
 		Statement: "POST /batch/{id}/requests adds requests to a draft, again and again.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo())
@@ -43,10 +38,8 @@ var batchCases = []suite.Case{
 				addRequests(c, at, suite.Echo()).Success()
 				c.Get(at).Success().Equal("status", "DRAFT").Equal("requestTotal", n+2)
 			}
-		},
-	},
-	{
-		ID: "BAT-04", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-04", Level: suite.Should, Source: batchSource,
 		Statement: "DELETE /batch/{id}/requests/{requestId} removes one request from a draft.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
@@ -58,10 +51,8 @@ var batchCases = []suite.Case{
 			c.Get(at).Success().Equal("requestTotal", 2)
 			remaining := idsOf(c.Get(at + "/requests").Success().Array("requests"))
 			c.Expect(slices.Equal(remaining, []string{ids[0], ids[2]}), "the two others", "%d requests", len(remaining))
-		},
-	},
-	{
-		ID: "BAT-05", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-05", Level: suite.Should, Source: batchSource,
 		Statement: "After POST /batch/{id}/finalize the batch is FINALIZED, and no request can be added or removed.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo())
@@ -71,10 +62,8 @@ var batchCases = []suite.Case{
 				c.Job("DELETE", c.Endpoint, at+"/requests/"+suite.PathSegment(id), nil).Refused()
 			}
 			c.Get(at).Success().Equal("status", "FINALIZED").Equal("requestTotal", 2)
-		},
-	},
-	{
-		ID: "BAT-06", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-06", Level: suite.Should, Source: batchSource,
 		Statement: "A draft's requests don't run. Once it is FINALIZED they do, until requestCompleted + requestFailed = requestTotal; the status stays FINALIZED.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo())
@@ -82,19 +71,15 @@ var batchCases = []suite.Case{
 			c.Get(at).Success().Equal("status", "DRAFT").Equal("requestCompleted", 0).Equal("requestInProgress", 0)
 			finalize(c, at)
 			batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 3).Equal("requestFailed", 0).Equal("requestInProgress", 0)
-		},
-	},
-	{
-		ID: "BAT-07", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-07", Level: suite.Should, Source: batchSource,
 		Statement: "A failed request doesn't fail its batch.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Fail(), suite.Echo())
 			finalize(c, at)
 			batchDone(c, at).Equal("status", "FINALIZED").Equal("requestCompleted", 1).Equal("requestFailed", 1)
-		},
-	},
-	{
-		ID: "BAT-08", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-08", Level: suite.Should, Source: batchSource,
 		Statement: "GET /batch/{id}/requests returns each request with id, status, its output or error, and startedAt and completedAt (RFC 3339).",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			nonce := c.Nonce()
@@ -114,10 +99,8 @@ var batchCases = []suite.Case{
 					c.Expect(strings.Contains(a.Str(path+"error"), nonce), "the handler's error", "the error %q", a.Str(path+"error"))
 				}
 			}
-		},
-	},
-	{
-		ID: "BAT-09", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-09", Level: suite.Should, Source: batchSource,
 		Statement: "Results come in pages by offset and limit, with total and hasMore. All pages have each request once.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Seconds: 2, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo(), suite.Echo())
@@ -134,10 +117,8 @@ var batchCases = []suite.Case{
 				}
 			}
 			c.Expect(len(seen) == 5, "five requests", "%d requests", len(seen))
-		},
-	},
-	{
-		ID: "BAT-10", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-10", Level: suite.Should, Source: batchSource,
 		Statement: "POST /batch/{id}/cancel drops queued requests and lets running ones finish. Then the batch is CANCELLED.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 60, Seconds: 5, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Sleep(5*time.Second), suite.Sleep(5*time.Second), suite.Sleep(5*time.Second))
@@ -152,10 +133,8 @@ var batchCases = []suite.Case{
 			a.Equal("status", "CANCELLED")
 			done := a.Int("requestCompleted")
 			c.Expect(done >= 1 && done <= running+1, "completed requests that were running before", "%d of 3 requests completed", done)
-		},
-	},
-	{
-		ID: "BAT-11", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-11", Level: suite.Should, Source: batchSource,
 		Statement: "A call that adds requests has a body of at most 10 MiB. A larger one is rejected whole.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Run: func(c *suite.C) {
 			at := newBatch(c)
@@ -163,10 +142,8 @@ var batchCases = []suite.Case{
 			c.Get(at).Success().Equal("requestTotal", 0)
 			addRequests(c, at, suite.M{"x": strings.Repeat("x", 10<<20-100)}).Success()
 			c.Get(at).Success().Equal("requestTotal", 1)
-		},
-	},
-	{
-		ID: "BAT-12", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-12", Level: suite.Should, Source: batchSource,
 		Statement: "A batch has at most 5,000 requests.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5000, Run: func(c *suite.C) {
 			at := newBatch(c)
@@ -177,10 +154,8 @@ var batchCases = []suite.Case{
 			addRequests(c, at, all...).Success()
 			addRequests(c, at, suite.M{}).Refused()
 			c.Get(at).Success().Equal("requestTotal", 5000)
-		},
-	},
-	{
-		ID: "BAT-13", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-13", Level: suite.Should, Source: batchSource,
 		Statement: "An endpoint has at most 10 active batches.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 11, Requests: 60, Seconds: 60, WaitTime: batchWait, Run: func(c *suite.C) {
 			for range 10 {
@@ -191,10 +166,8 @@ var batchCases = []suite.Case{
 				a = c.Post("/batch/"+suite.PathSegment(a.Str("id"))+"/finalize", nil)
 			}
 			a.Is(400, 403, 409, 422, 429)
-		},
-	},
-	{
-		ID: "BAT-14", Level: suite.Should, Source: batchSource,
+		}},
+	{ID: "BAT-14", Level: suite.Should, Source: batchSource,
 		Statement: "Batches have workers of their own: their requests don't delay jobs of /run.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Seconds: 24, WaitTime: batchWait, Run: func(c *suite.C) {
 			at := newBatch(c, suite.Sleep(8*time.Second), suite.Sleep(8*time.Second), suite.Sleep(8*time.Second))
@@ -203,8 +176,7 @@ var batchCases = []suite.Case{
 			c.Run(suite.Echo()).Completed()
 			a := c.Get(at).Success()
 			c.Expect(a.Int("requestCompleted") == 0, "the job to end before the requests of the batch", "%d completed requests", a.Int("requestCompleted"))
-		},
-	},
+		}},
 }
 
 // batchWait is how long a case waits for the requests of a batch.
@@ -224,7 +196,7 @@ func newBatch(c *suite.C, inputs ...any) (path string) {
 		c.Skip("the dialect of the public SDKs has no batches")
 	}
 	a := c.Post("/batch", requestsOf(inputs...))
-	if a.Code == 404 || a.Code == 405 || a.Code == 501 {
+	if isMissing(a) {
 		c.Skip("the deployment has no batches: %d", a.Code)
 	}
 	return "/batch/" + suite.PathSegment(a.Success().Equal("status", "DRAFT").Str("id"))

@@ -17,8 +17,7 @@ var (
 // version 2 has the rest. No case waits for a placement, since a deployment may have too
 // few GPUs.
 var clusterCases = []suite.Case{
-	{
-		ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
+	{ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
 		Statement: "A cluster has podCount pods with its hardware and the ranks from 0 up, and counts them by status.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 30, Run: func(c *suite.C) {
 			name := c.Name()
@@ -34,10 +33,8 @@ var clusterCases = []suite.Case{
 				at := fmt.Sprintf("pods.%d.", i)
 				pods.Equal(at+"cluster.id", id).Equal(at+"image", c.Image()).Equal(at+"env.A", "1").Equal(at+"gpu.count", 1)
 			}
-		},
-	},
-	{
-		ID: "VER-71", Level: suite.Must, Source: "Versioning, 3; v2 document, listPods",
+		}},
+	{ID: "VER-71", Level: suite.Must, Source: "Versioning, 3; v2 document, listPods",
 		Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
 			member := memberOf(c, newCluster(c))
@@ -45,15 +42,13 @@ var clusterCases = []suite.Case{
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
 				c.Expect(c.V2("GET", "/pods"+query, nil).Is(200).Contains(member) == want, fmt.Sprintf("the pod of a cluster in /pods%s: %v", query, want), "another list")
 			}
-		},
-	},
-	{
-		ID: "VER-72", Level: suite.Must, Source: "Versioning, 3; v2 document, updateCluster",
+		}},
+	{ID: "VER-72", Level: suite.Must, Source: "Versioning, 3; v2 document, updateCluster",
 		Statement: "PATCH renames a cluster and changes nothing else.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterOperations), "PATCH /v2/clusters/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, name := newCluster(c), c.Name()
 			c.V2("PATCH", "/clusters/"+id, suite.M{"name": name}).Success().EqualIfShown("name", name)
-			c.Expect(eventually(c, func() bool { return c.V2("GET", "/clusters/"+id, nil).Is(200).Str("name") == name }), "the new name", "another name")
+			awaitMember(c, "/clusters/"+id, "name", name)
 			for member, value := range map[string]any{
 				"type": "APPLICATION", "compute": clusterBody(c, 3)["compute"], "image": c.Image(), "env": suite.M{"A": "2"}, "ports": []any{"80/http"},
 			} {
@@ -62,10 +57,8 @@ var clusterCases = []suite.Case{
 			c.V2("PATCH", "/clusters/"+id, suite.M{}).Refused()
 			c.V2("PATCH", "/clusters/"+id, suite.M{"name": ""}).Refused()
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 2)
-		},
-	},
-	{
-		ID: "VER-73", Level: suite.Must, Source: "Versioning, 6; v2 document, updatePod and deletePod",
+		}},
+	{ID: "VER-73", Level: suite.Must, Source: "Versioning, 6; v2 document, updatePod and deletePod",
 		Statement: "A cluster's pod can't be updated or deleted by itself.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
@@ -76,10 +69,8 @@ var clusterCases = []suite.Case{
 			actOnPod(c, member, "terminate").Refused()
 			readPod(c, member).Equal("name", name)
 			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
-		},
-	},
-	{
-		ID: "VER-74", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteCluster",
+		}},
+	{ID: "VER-74", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteCluster",
 		Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
@@ -91,14 +82,12 @@ var clusterCases = []suite.Case{
 			}
 			c.V2("DELETE", "/clusters/"+id, nil).Success()
 			for _, path := range deletedPaths {
-				c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "another answer")
+				expectNotFound(c, path)
 			}
 			readPod(c, remaining).Equal("cluster.id", other)
 			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
-		},
-	},
-	{
-		ID: "VER-75", Level: suite.Must, Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute",
+		}},
+	{ID: "VER-75", Level: suite.Must, Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute",
 		Statement: "A cluster needs a name, a known type and a compute of 2 to 250 pods with at least one GPU each. A registry auth is rejected.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 60, Run: func(c *suite.C) {
 			newCluster(c)
@@ -123,10 +112,8 @@ var clusterCases = []suite.Case{
 					c.Create("v2", "/clusters", body).Refused()
 				}
 			}
-		},
-	},
-	{
-		ID: "VER-76", Level: suite.Must, Source: "Versioning, 3; v2 document, PodClusterRole",
+		}},
+	{ID: "VER-76", Level: suite.Must, Source: "Versioning, 3; v2 document, PodClusterRole",
 		Statement: "The pods of SLURM and RAY clusters have roles; rank 0 is the controller or the head. Pods of other clusters have no role.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 40, Run: func(c *suite.C) {
 			for kind, want := range map[string][2]string{
@@ -137,8 +124,7 @@ var clusterCases = []suite.Case{
 				id := newClusterOf(c, body)
 				c.Expect(eventually(c, func() bool { return rolesOf(c, id) == want }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %q", rolesOf(c, id))
 			}
-		},
-	},
+		}},
 }
 
 // clusterBody returns the body of a cluster with one GPU per pod.

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -11,8 +12,7 @@ const commandSource = "API changes of November 2026, 1.2"
 // commandCases judge the start command of containers. They skip a deployment that refuses
 // entrypoint and cmd.
 var commandCases = []suite.Case{
-	{
-		ID: "CMD-01", Level: suite.Should, Source: commandSource,
+	{ID: "CMD-01", Level: suite.Should, Source: commandSource,
 		Statement: "Version 2 keeps entrypoint and cmd of a template and of an endpoint. A PATCH changes only the lists that it sends, and [] clears a list.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 40, Run: func(c *suite.C) {
 			for _, path := range []string{"/templates", "/serverless"} {
@@ -31,10 +31,8 @@ var commandCases = []suite.Case{
 					expectCommand(c, path, id, step.entrypoint, step.cmd)
 				}
 			}
-		},
-	},
-	{
-		ID: "CMD-02", Level: suite.Should, Source: commandSource,
+		}},
+	{ID: "CMD-02", Level: suite.Should, Source: commandSource,
 		Statement: "args, entrypoint and cmd of a response mean the same. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 30, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c")})
@@ -50,10 +48,8 @@ var commandCases = []suite.Case{
 				expectCommand(c, "/templates", id, step.entrypoint, step.cmd)
 				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.args)
 			}
-		},
-	},
-	{
-		ID: "CMD-03", Level: suite.Should, Source: commandSource,
+		}},
+	{ID: "CMD-03", Level: suite.Should, Source: commandSource,
 		Statement: "args together with entrypoint or cmd are accepted if they mean the same, such as those of a response, and rejected otherwise.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 40, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c d")})
@@ -65,10 +61,8 @@ var commandCases = []suite.Case{
 				c.Create("v2", "/templates", commandBody(c, "/templates", differs)).Refused()
 			}
 			expectCommand(c, "/templates", id, words("e"), words("c d"))
-		},
-	},
-	{
-		ID: "CMD-04", Level: suite.Should, Source: commandSource,
+		}},
+	{ID: "CMD-04", Level: suite.Should, Source: commandSource,
 		Statement: "entrypoint and cmd of version 2 are dockerEntrypoint and dockerStartCmd of version 1.",
 		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("sh", "-c"), "cmd": words("two words")})
@@ -78,10 +72,8 @@ var commandCases = []suite.Case{
 			c.V2("PATCH", "/templates/"+id, suite.M{"args": "a 'b c'"}).Success()
 			expectCommand(c, "/templates", id, words(), words("a", "b c"))
 			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words()).Equal("dockerStartCmd", words("a", "b c"))
-		},
-	},
-	{
-		ID: "CMD-05", Level: suite.Should, Source: commandSource,
+		}},
+	{ID: "CMD-05", Level: suite.Should, Source: commandSource,
 		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, except those in its own body.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
 			template := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c"), "serverless": true})
@@ -96,10 +88,8 @@ var commandCases = []suite.Case{
 				id := newCommand(c, "/serverless", withMember(own.more, "templateId", template))
 				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
 			}
-		},
-	},
-	{
-		ID: "CMD-06", Level: suite.Should, Source: commandSource,
+		}},
+	{ID: "CMD-06", Level: suite.Should, Source: commandSource,
 		Statement: "Pods, and the pods of a cluster, have the entrypoint and cmd of their creation.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append([]string{"POST /v2/clusters"}, podOperations...), Requests: 20, Run: func(c *suite.C) {
 			lists := suite.M{"entrypoint": words("print"), "cmd": words("two words")}
@@ -111,8 +101,7 @@ var commandCases = []suite.Case{
 				id, _ := memberAt(member.(suite.M), "id")
 				expectCommand(c, "/pods", id.(string), words("print"), words("two words"))
 			}
-		},
-	},
+		}},
 }
 
 var commandOperations = []string{"POST /v2/templates", "GET /v2/templates/{id}", "PATCH /v2/templates/{id}"}
@@ -128,9 +117,7 @@ func commandBody(c *suite.C, path string, more suite.M) suite.M {
 			delete(body, "image")
 		}
 	}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	return body
 }
 

@@ -19,8 +19,7 @@ var globalVolumeOperations = []string{
 // globalVolumeCases observe global volumes. They don't judge, since the paths and statuses
 // are inferred from the operator's pages.
 var globalVolumeCases = []suite.Case{
-	{
-		ID: "GLO-01", Level: suite.Unspec, Source: globalVolumeSource,
+	{ID: "GLO-01", Level: suite.Unspec, Source: globalVolumeSource,
 		Statement: "What the create, read, list and deletion of a global volume return.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Run: func(c *suite.C) {
 			a, other := newGlobalVolume(c, c.Name()), newGlobalVolume(c, c.Name())
@@ -33,10 +32,8 @@ var globalVolumeCases = []suite.Case{
 				c.V2("GET", at, nil).Is(404)
 				c.V2("GET", globalVolumePath+"/"+suite.PathSegment(other.Str("id")), nil).Is(200).Equal("name", other.Str("name"))
 			})
-		},
-	},
-	{
-		ID: "GLO-02", Level: suite.Unspec, Source: globalVolumeSource,
+		}},
+	{ID: "GLO-02", Level: suite.Unspec, Source: globalVolumeSource,
 		Statement: "A global volume's name has 1 to 191 characters, at least one of them not white space. It is trimmed and need not be unique. An update changes it; an empty update is rejected.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Run: func(c *suite.C) {
 			name := c.Name()
@@ -54,10 +51,8 @@ var globalVolumeCases = []suite.Case{
 					c.Create("v2", globalVolumePath, suite.M{"name": wrong}).Is(400, 422)
 				}
 			})
-		},
-	},
-	{
-		ID: "GLO-03", Level: suite.Unspec, Source: globalVolumeSource,
+		}},
+	{ID: "GLO-03", Level: suite.Unspec, Source: globalVolumeSource,
 		Statement: "The list of global volumes is paged.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Requests: 40, Run: func(c *suite.C) {
 			for range 3 {
@@ -79,8 +74,7 @@ var globalVolumeCases = []suite.Case{
 			c.Should(func() {
 				c.Expect(len(seen) >= 3, "the 3 volumes of this case among all pages", "%d volumes", len(seen))
 			})
-		},
-	},
+		}},
 }
 
 // buildCases observe the builds of an endpoint's image.

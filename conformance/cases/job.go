@@ -11,8 +11,7 @@ import (
 
 // jobCases judge the section "Job": the members of a job, and who sees it.
 var jobCases = []suite.Case{
-	{
-		ID: "JOB-01", Level: suite.Must, Source: "What the service does, 2",
+	{ID: "JOB-01", Level: suite.Must, Source: "What the service does, 2",
 		Statement: "The job API of an endpoint is below /v2/{endpoint_id}/ and nowhere else.",
 		Needs:     suite.AnyEndpoint,
 		Run: func(c *suite.C) {
@@ -20,8 +19,7 @@ var jobCases = []suite.Case{
 			bare := c.Do("GET", c.QueueURL()+"/"+c.Endpoint+"/health", nil)
 			_, hasJobs := bare.Find("jobs") // the path may have a web page
 			c.Expect(bare.Code/100 != 2 || !hasJobs, "no such path without /v2", "the status code %d", bare.Code)
-		},
-	},
+		}},
 	{ID: "JOB-01-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
@@ -32,8 +30,7 @@ var jobCases = []suite.Case{
 		purgeQueue(c, c.SecondEndpoint).Is(200).Equal("removed", 0) // the queue of another endpoint
 		s.expectUnchanged()
 	}},
-	{
-		ID: "JOB-02", Level: suite.Must, Source: "What the service does, 3",
+	{ID: "JOB-02", Level: suite.Must, Source: "What the service does, 3",
 		Statement: "If no worker is free, a job waits in the queue.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
@@ -41,10 +38,8 @@ var jobCases = []suite.Case{
 			j.Status().Is(200).Equal("status", suite.InQueue)
 			c.Sleep(2 * time.Second)
 			j.Status().Is(200).Equal("status", suite.InQueue)
-		},
-	},
-	{
-		ID: "JOB-03", Level: suite.Must, Source: "Job, id",
+		}},
+	{ID: "JOB-03", Level: suite.Must, Source: "Job, id",
 		Statement: "A job has an id, a non-empty string.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2,
 		Run: func(c *suite.C) {
@@ -53,10 +48,8 @@ var jobCases = []suite.Case{
 				c.Expect(id != "", "an id", "an empty id")
 				c.Get("/status/"+id).Is(200).Equal("id", id)
 			}
-		},
-	},
-	{
-		ID: "JOB-04", Level: suite.Must, Source: "Job, id",
+		}},
+	{ID: "JOB-04", Level: suite.Must, Source: "Job, id",
 		Statement: "Two jobs never have the same id.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
 			ids := map[string]bool{}
@@ -69,10 +62,8 @@ var jobCases = []suite.Case{
 				c.Expect(!ids[id], "an id of its own", "the id %s again", id)
 				ids[id] = true
 			}
-		},
-	},
-	{
-		ID: "JOB-05", Level: suite.Must, Source: "States and transitions",
+		}},
+	{ID: "JOB-05", Level: suite.Must, Source: "States and transitions",
 		Statement: "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
 		Live:      suite.Dialect{Level: suite.Should, Why: "the operator's documentation of job states lists RUNNING too"},
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 8, WaitTime: 8 * time.Second,
@@ -90,10 +81,8 @@ var jobCases = []suite.Case{
 			waits.Cancel().Is(200)
 			c.Until(blocker.StartedBefore.Add(8 * time.Second))
 			blocker.Await(suite.Completed)
-		},
-	},
-	{
-		ID: "JOB-09", Level: suite.Must, Source: "Job, output",
+		}},
+	{ID: "JOB-09", Level: suite.Must, Source: "Job, output",
 		Statement: "The output is the JSON value that the handler returned, of any type.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 14, Requests: 20, Seconds: 14, Run: func(c *suite.C) {
 			for _, v := range []any{
@@ -102,8 +91,7 @@ var jobCases = []suite.Case{
 				c.RunSync(suite.Sleep(0, suite.M{"output": v})).Answer.Equal("output", v)
 			}
 			c.RunSync(suite.Sleep(0, suite.M{"output": nil})).Answer.Absent("output")
-		},
-	},
+		}},
 	{ID: "JOB-09-kinds", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 12, Seconds: 12, Requests: 30, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		outputs := []any{g.longText(70_000), g.number(), g.text(), []any{g.allValues()}, g.allValues()["numbers"], false, 0, "", []any{}}
@@ -119,8 +107,7 @@ var jobCases = []suite.Case{
 			c.Get("/status/"+a.Str("id")).Is(200).EqualExact("output", output)
 		}
 	}},
-	{
-		ID: "JOB-10", Level: suite.May, Source: "Job, output",
+	{ID: "JOB-10", Level: suite.May, Source: "Job, output",
 		Statement: "An unfinished job may lack output, and never has another job's output.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
@@ -128,10 +115,8 @@ var jobCases = []suite.Case{
 			waits := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).InQueue()
 			output, _ := waits.Find("output")
 			c.Expect(output == nil || !suite.Same(output, first), "no output of another job", "the output %s", suite.JSONText(output))
-		},
-	},
-	{
-		ID: "JOB-40", Level: suite.Should, Source: "Errors, 404",
+		}},
+	{ID: "JOB-40", Level: suite.Should, Source: "Errors, 404",
 		Statement: "An unknown job id returns 404.",
 		Needs:     suite.AnyEndpoint, Requests: 6, Run: func(c *suite.C) {
 			c.Get("/health").Is(200) // the endpoint exists, but not the job
@@ -140,8 +125,7 @@ var jobCases = []suite.Case{
 				method, path := splitOperation(op)
 				c.Job(method, c.Endpoint, path+id, nil).Is(404, 400) // the id may be malformed
 			}
-		},
-	},
+		}},
 	{ID: "JOB-40-like", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, j := range s.jobs() {
@@ -158,15 +142,13 @@ var jobCases = []suite.Case{
 			c.Job(method, c.Endpoint, path+suite.SimilarID(j.ID), nil).Is(404)
 		}
 	}},
-	{
-		ID: "JOB-41", Level: suite.Should, Source: "Errors, 404",
+	{ID: "JOB-41", Level: suite.Should, Source: "Errors, 404",
 		Statement: "Another endpoint doesn't return the job.",
 		Needs:     suite.AnyEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			j.Status().Is(200)
 			c.Job("GET", c.SecondEndpoint, "/status/"+j.ID, nil).Is(404, 403)
-		},
-	},
+		}},
 	{ID: "JOB-41-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 20 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		eachJobOperation(func(op contractOperation) {
@@ -182,8 +164,7 @@ var jobCases = []suite.Case{
 		c.Job("POST", c.SecondEndpoint, "/purge-queue", nil).Is(200).Equal("removed", 0)
 		s.expectUnchanged()
 	}},
-	{
-		ID: "JOB-42", Level: suite.Should, Source: "Endpoints B, GET /status",
+	{ID: "JOB-42", Level: suite.Should, Source: "Endpoints B, GET /status",
 		Statement: "Reading a status doesn't change the job.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 25, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()}))
@@ -194,20 +175,16 @@ var jobCases = []suite.Case{
 					second.Equal(field, first.Value(field)) // other fields may depend on the current time
 				}
 			}
-		},
-	},
-	{
-		ID: "JOB-43", Level: suite.Must, Source: "Endpoints B, GET /status",
+		}},
+	{ID: "JOB-43", Level: suite.Must, Source: "Endpoints B, GET /status",
 		Statement: "The status of a COMPLETED job has delayTime, executionTime, id and status.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			a := j.Completed().Equal("id", j.ID)
 			a.Int("delayTime")
 			a.Int("executionTime")
-		},
-	},
-	{
-		ID: "JOB-44", Level: suite.Must, Source: "Endpoints B, GET /status",
+		}},
+	{ID: "JOB-44", Level: suite.Must, Source: "Endpoints B, GET /status",
 		Statement: "?ttl= of /status sets the time to live of the job.",
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator's documentation shows ?ttl=6000"},
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 60, Run: func(c *suite.C) {
@@ -217,16 +194,14 @@ var jobCases = []suite.Case{
 			c.Until(j.Answer.Sent.Add(9 * time.Second))
 			j.Status().Before(j.Answer.Sent.Add(10 * time.Second)).Is(200)
 			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // the description doesn't say from when the ttl counts
-		},
-	},
+		}},
 	{ID: "JOB-44-one", Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 15 * time.Second, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Echo()), c.Run(suite.Echo())
 		set := c.Get("/status/" + first.ID + "?ttl=10000").Is(200)
 		intervalOf(set).add(10*time.Second).expectDeleted(c, first)
 		second.Status().Is(200).Equal("status", suite.InQueue)
 	}},
-	{
-		ID: "JOB-45", Level: suite.Unspec, Source: "Endpoints B, GET /status",
+	{ID: "JOB-45", Level: suite.Unspec, Source: "Endpoints B, GET /status",
 		Statement: "The bounds of ?ttl=.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 60, Run: func(c *suite.C) {
 			c.Blocker(60 * time.Second)
@@ -234,10 +209,8 @@ var jobCases = []suite.Case{
 			for _, ttl := range []string{"6000", "9999", "604800001", "abc"} {
 				c.Observe("ttl=%s: %d", ttl, c.Get("/status/"+j.ID+"?ttl="+ttl).Code)
 			}
-		},
-	},
-	{
-		ID: "JOB-46", Level: suite.Should, Source: "Endpoints B",
+		}},
+	{ID: "JOB-46", Level: suite.Should, Source: "Endpoints B",
 		Statement: "An operation rejects other methods, and such a request changes nothing.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
@@ -247,8 +220,7 @@ var jobCases = []suite.Case{
 				c.Job(method, c.Endpoint, path, nil).Refused()
 			}
 			j.Status().Before(blocker.StartedAfter.Add(30*time.Second)).Is(200).Equal("status", suite.InQueue)
-		},
-	},
+		}},
 	{ID: "JOB-46-every", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 120, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
@@ -260,8 +232,7 @@ var jobCases = []suite.Case{
 		}
 		s.expectUnchanged()
 	}},
-	{
-		ID: "JOB-48", Level: suite.Must, Source: "States and transitions",
+	{ID: "JOB-48", Level: suite.Must, Source: "States and transitions",
 		Statement: "Only POST changes a job: a GET of /run, /runsync, /cancel, /retry or /purge-queue changes nothing.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			s := newScene(c)
@@ -273,8 +244,7 @@ var jobCases = []suite.Case{
 				}
 			}
 			s.expectUnchanged()
-		},
-	},
+		}},
 }
 
 func splitOperation(op string) (method, path string) {

@@ -9,16 +9,14 @@ import (
 
 // retryCases judge the section "States and transitions", POST /retry, and rule 2 of "Endpoints B".
 var retryCases = []suite.Case{
-	{
-		ID: "JOB-22", Level: suite.Must, Source: "States and transitions, POST /retry",
+	{ID: "JOB-22", Level: suite.Must, Source: "States and transitions, POST /retry",
 		Statement: "/retry puts a FAILED job back IN_QUEUE and returns id and status.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
 			j.Retry().Is(200).Equal("id", j.ID).Equal("status", suite.InQueue)
 			j.Await(suite.Completed)
-		},
-	},
+		}},
 	{ID: "JOB-22-one", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 25, Seconds: 30, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Fail()), c.Run(suite.Fail())
 		first.Failed()
@@ -28,8 +26,7 @@ var retryCases = []suite.Case{
 		second.Status().Is(200).Equal("status", suite.Failed)
 		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 1)
 	}},
-	{
-		ID: "JOB-23", Level: suite.Must, Source: "States and transitions, POST /retry",
+	{ID: "JOB-23", Level: suite.Must, Source: "States and transitions, POST /retry",
 		Statement: "/retry puts a TIMED_OUT job back IN_QUEUE.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second))
@@ -38,20 +35,16 @@ var retryCases = []suite.Case{
 			j.TimedOut()
 			j.Retry().Is(200).Equal("status", suite.InQueue)
 			j.Await(suite.InQueue, suite.InProgress)
-		},
-	},
-	{
-		ID: "JOB-24", Level: suite.Must, Source: "Endpoints B, rule 2",
+		}},
+	{ID: "JOB-24", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "A retried job keeps its id.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
 			j.Retry().Is(200).Equal("id", j.ID)
 			j.Status().Is(200).Equal("id", j.ID)
-		},
-	},
-	{
-		ID: "JOB-25", Level: suite.Must, Source: "Endpoints B, rule 2",
+		}},
+	{ID: "JOB-25", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "A retried job runs with its original input.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			nonce := c.Nonce()
@@ -59,8 +52,7 @@ var retryCases = []suite.Case{
 			j.Failed()
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			j.Await(suite.Completed).Equal("output.nonce", nonce)
-		},
-	},
+		}},
 	{ID: "JOB-25-data", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		for i, text := range []string{"", g.longText(10_000), g.longText(300_000)} {
@@ -74,8 +66,7 @@ var retryCases = []suite.Case{
 			job.Await(suite.Completed).EqualExact("output", input)
 		}
 	}},
-	{
-		ID: "JOB-26", Level: suite.Must, Source: "Endpoints B, rule 2",
+	{ID: "JOB-26", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "A retried job loses its previous output, error and stream.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
 			nonce := c.Nonce()
@@ -90,8 +81,7 @@ var retryCases = []suite.Case{
 			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
 				c.Expect(!showsHandlerOutput(a, nonce), "no data of the previous run", "the body %s", a.Body)
 			}
-		},
-	},
+		}},
 	// A retried job has only the chunks of its last run.
 	{ID: "JOB-26-chunks", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 70 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 5*time.Second, suite.M{"message": "failed"}))
@@ -123,18 +113,15 @@ var retryCases = []suite.Case{
 			c.Expect(countChunks(a) == 0, "no chunk of the previous run", "the body %s", a.Body)
 		}
 	}},
-	{
-		ID: "JOB-27", Level: suite.Must, Source: "Endpoints B, rule 2",
+	{ID: "JOB-27", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "/retry rejects a COMPLETED job and doesn't change it.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
 			j.Retry().Refused()
 			j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
-		},
-	},
-	{
-		ID: "JOB-28", Level: suite.Must, Source: "Endpoints B, rule 2",
+		}},
+	{ID: "JOB-28", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "/retry rejects a job that is IN_QUEUE.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
@@ -142,20 +129,16 @@ var retryCases = []suite.Case{
 			j.InQueue()
 			j.Retry().Refused()
 			j.Status().Is(200).Equal("status", suite.InQueue)
-		},
-	},
-	{
-		ID: "JOB-29", Level: suite.Must, Source: "Endpoints B, rule 2",
+		}},
+	{ID: "JOB-29", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "/retry rejects a job that is IN_PROGRESS.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(30 * time.Second))
 			j.Running()
 			j.Retry().Refused()
 			j.Status().Is(200).Equal("status", suite.InProgress)
-		},
-	},
-	{
-		ID: "JOB-30", Level: suite.Must, Source: "Endpoints B, rule 2",
+		}},
+	{ID: "JOB-30", Level: suite.Must, Source: "Endpoints B, rule 2",
 		Statement: "/retry rejects a CANCELLED job.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
@@ -166,6 +149,5 @@ var retryCases = []suite.Case{
 			})
 			j.Retry().Refused()
 			j.Status().Is(200).Equal("status", suite.Cancelled)
-		},
-	},
+		}},
 }

@@ -10,14 +10,12 @@ import (
 // jobTimeCases judge delayTime and executionTime of the section "Job" against times that
 // the case caused. The description states no unit, so seconds are accepted with a warning.
 var jobTimeCases = []suite.Case{
-	{
-		ID: "JOB-06", Level: suite.Must, Source: "Job, delayTime",
+	{ID: "JOB-06", Level: suite.Must, Source: "Job, delayTime",
 		Statement: "delayTime is an integer, and should be in milliseconds.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
 			c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
-		},
-	},
+		}},
 	{ID: "JOB-06-waited", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, _ := runAfterWait(c)
 		expectMilliseconds(c, a, "delayTime", delay)
@@ -46,14 +44,12 @@ var jobTimeCases = []suite.Case{
 		expectTimeIfShown(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
 		j.Cancel()
 	}},
-	{
-		ID: "JOB-07", Level: suite.Must, Source: "Job, executionTime",
+	{ID: "JOB-07", Level: suite.Must, Source: "Job, executionTime",
 		Statement: "executionTime is an integer, and should be in milliseconds.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			took := c.RunSync(suite.Echo()).Answer.Int("executionTime")
 			c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
-		},
-	},
+		}},
 	{ID: "JOB-07-ran", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, _, execution := runAfterWait(c)
 		expectMilliseconds(c, a, "executionTime", execution)
@@ -82,8 +78,7 @@ var jobTimeCases = []suite.Case{
 		j, last, _, both, _ := failTwice(c)
 		expectMilliseconds(c, j, "executionTime", last, both)
 	}},
-	{
-		ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime",
+	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime",
 		Statement: "The unit of executionTime.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(2 * time.Second))
@@ -97,10 +92,8 @@ var jobTimeCases = []suite.Case{
 			default:
 				c.Observe("%v for 2 s", took)
 			}
-		},
-	},
-	{
-		ID: "JOB-14", Level: suite.Must, Source: "Endpoints B, POST /runsync",
+		}},
+	{ID: "JOB-14", Level: suite.Must, Source: "Endpoints B, POST /runsync",
 		Statement: "POST /runsync returns the whole result: status, delayTime, executionTime, id, output.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
@@ -108,8 +101,7 @@ var jobTimeCases = []suite.Case{
 			a.Str("id")
 			a.Int("delayTime")
 			a.Int("executionTime")
-		},
-	},
+		}},
 	// The answer to /runsync has the same times.
 	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		blocker := c.Run(suite.Sleep(waitTime))

@@ -86,18 +86,14 @@ var podClassCases = []suite.Case{
 	{ID: "VER-65-v1", Needs: podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podOperationsV1), "PATCH /v2/pods/{id}"), Requests: 90, Run: func(c *suite.C) {
 		id := newPod(c, nil)
 		c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
-		lock := map[string]func(locked bool) *suite.Answer{
-			"1": func(locked bool) *suite.Answer { return c.V1("PATCH", "/pods/"+id, suite.M{"locked": locked}) },
-			"2": func(locked bool) *suite.Answer { return c.V2("PATCH", "/pods/"+id, suite.M{"locked": locked}) },
-		}
-		for version, set := range lock {
-			set(true).Success()
-			c.Expect(eventually(c, func() bool { return readPod(c, id).Bool("locked") }), "a pod that version "+version+" has locked", "another")
+		for _, version := range []api{v1API, v2API} {
+			sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": true}).Success()
+			awaitMember(c, "/pods/"+id, "locked", true)
 			c.V1("POST", "/pods/"+id+"/stop", nil).Refused()
 			actOnPod(c, id, "stop").Refused()
 			readPod(c, id).Equal("status", "RUNNING")
-			set(false).Success()
-			c.Expect(eventually(c, func() bool { return !readPod(c, id).Bool("locked") }), "a pod that version "+version+" has unlocked", "another")
+			sendTo(c, version, "PATCH", "/pods/"+id, suite.M{"locked": false}).Success()
+			awaitMember(c, "/pods/"+id, "locked", false)
 		}
 		c.V1("POST", "/pods/"+id+"/stop", nil).Success()
 		awaitPod(c, id, "EXITED")

@@ -12,8 +12,7 @@ const maxPodBody = 102_400
 
 // podLimitCases judge what the operator added to pods and clusters in November 2026.
 var podLimitCases = []suite.Case{
-	{
-		ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",
+	{ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",
 		Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 40, Run: func(c *suite.C) {
 			body := func(member string, value any) suite.M {
@@ -31,10 +30,8 @@ var podLimitCases = []suite.Case{
 					c.Create("v2", "/pods", body(member, value)).Is(422)
 				}
 			}
-		},
-	},
-	{
-		ID: "VER-80", Level: suite.Should, Source: "API changes of November 2026, 1.5",
+		}},
+	{ID: "VER-80", Level: suite.Should, Source: "API changes of November 2026, 1.5",
 		Statement: "POST /v2/pods with more than 102,400 bytes returns 413 and a problem document, before authentication.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 6, Run: func(c *suite.C) {
 			sized := func(bytes int) string {
@@ -45,10 +42,8 @@ var podLimitCases = []suite.Case{
 			larger := sized(maxPodBody + 1)
 			c.Create("v2", "/pods", nil, suite.Raw(larger)).Is(413)
 			c.Create("v2", "/pods", nil, suite.Raw(larger), suite.WithoutKey()).Is(413)
-		},
-	},
-	{
-		ID: "VER-81", Level: suite.Should, Source: "API changes of November 2026, 1.5",
+		}},
+	{ID: "VER-81", Level: suite.Should, Source: "API changes of November 2026, 1.5",
 		Statement: "The limit of 102,400 bytes also holds for a pod's request with the settings of its template: a larger one returns 413.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 8, Run: func(c *suite.C) {
 			env := func(name string) suite.M { return suite.M{name: strings.Repeat("x", 60_000)} }
@@ -58,10 +53,8 @@ var podLimitCases = []suite.Case{
 				delete(body, "image")
 				c.Create("v2", "/pods", body).Is(want)
 			}
-		},
-	},
-	{
-		ID: "VER-82", Level: suite.Should, Source: "API changes of November 2026, 1.4",
+		}},
+	{ID: "VER-82", Level: suite.Should, Source: "API changes of November 2026, 1.4",
 		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template, and shows its id in template. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
@@ -84,6 +77,5 @@ var podLimitCases = []suite.Case{
 			empty := body("", nil)
 			empty["templateId"] = ""
 			c.Create("v2", "/clusters", empty).Is(422)
-		},
-	},
+		}},
 }

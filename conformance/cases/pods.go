@@ -23,8 +23,7 @@ const podNeeds = suite.V2 | suite.LocalOnly // a pod costs money
 // podCases judge actions on pods, and rules of creates and updates. The description has the
 // operations and the members; the OpenAPI document of version 2 has the rest.
 var podCases = []suite.Case{
-	{
-		ID: "VER-57", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+	{ID: "VER-57", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
 		Statement: "The action stop changes a running pod to EXITED, and start makes it run again.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
 			id := newPod(c, nil)
@@ -33,10 +32,8 @@ var podCases = []suite.Case{
 			awaitPod(c, id, "EXITED")
 			actOnPod(c, id, "start").Success()
 			awaitPod(c, id, "RUNNING")
-		},
-	},
-	{
-		ID: "VER-58", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		}},
+	{ID: "VER-58", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
 		Statement: "An action that the pod's state doesn't allow returns 409 and changes nothing. The member actions lists the allowed ones.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
 			id := newPod(c, nil)
@@ -53,20 +50,16 @@ var podCases = []suite.Case{
 				actOnPod(c, id, action).Exactly(409)
 				readPod(c, id).Equal("status", "EXITED")
 			}
-		},
-	},
-	{
-		ID: "VER-59", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		}},
+	{ID: "VER-59", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
 		Statement: "After the action restart, the pod runs again.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 60, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 			actOnPod(c, id, "restart").Success()
 			awaitPod(c, id, "RUNNING")
-		},
-	},
-	{
-		ID: "VER-60", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		}},
+	{ID: "VER-60", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
 		Statement: "The action terminate deletes only that pod, like DELETE.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "DELETE /v2/pods/{id}", "GET /v2/pods"), Requests: 40, Run: func(c *suite.C) {
 			for _, end := range []func(id string) *suite.Answer{
@@ -75,30 +68,25 @@ var podCases = []suite.Case{
 			} {
 				id, other := newPod(c, nil), newPod(c, nil)
 				end(id).Success()
-				c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the deleted pod", "an answer with the pod %s", id)
+				expectNotFound(c, "/pods/"+id)
 				list := c.V2("GET", "/pods", nil).Is(200)
 				c.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod and with the other", "another list")
 			}
-		},
-	},
-	{
-		ID: "VER-61", Level: suite.Must, Source: "Versioning, 6",
+		}},
+	{ID: "VER-61", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "PATCH updates a pod in place: omitted members keep their values.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
 			id, name := newPod(c, suite.M{"env": suite.M{"A": "1"}, "ports": []any{"80/http"}}), c.Name()
 			before := readPod(c, id)
 			c.V2("PATCH", "/pods/"+id, suite.M{"name": name}).Success()
-			c.Expect(eventually(c, func() bool { now, _ := readPod(c, id).Find("name"); return now == name }), "the new name", "another name")
-			after := readPod(c, id)
+			after := awaitMember(c, "/pods/"+id, "name", name)
 			for _, member := range []string{"image", "env", "ports", "disk", "cloud", "cpu"} {
 				if value, ok := before.Find(member); ok {
 					after.Equal(member, value)
 				}
 			}
-		},
-	},
-	{
-		ID: "VER-62", Level: suite.Must, Source: "Versioning, 7; v2 document, CreatePodRequest",
+		}},
+	{ID: "VER-62", Level: suite.Must, Source: "Versioning, 7; v2 document, CreatePodRequest",
 		Statement: "A pod created with templateId gets the template's settings. Members of the body override them, env key by key. A serverless template and an unknown one are rejected.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 30, Run: func(c *suite.C) {
 			var t *suite.Answer
@@ -119,10 +107,8 @@ var podCases = []suite.Case{
 			}
 			body["templateId"] = suite.SimilarID(t.Str("id"))
 			c.Create("v2", "/pods", body).Refused()
-		},
-	},
-	{
-		ID: "VER-63", Level: suite.Must, Source: "Versioning, 7; v2 document, Mounts",
+		}},
+	{ID: "VER-63", Level: suite.Must, Source: "Versioning, 7; v2 document, Mounts",
 		Statement: "A pod has a persistent mount of at least 10 GB or a network mount, not both. A CPU pod can't have a persistent mount. An update can't change the kind of mount or the network volume.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
 			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
@@ -141,11 +127,9 @@ var podCases = []suite.Case{
 			}
 			readPod(c, id).Equal("mounts.network.0.volumeId", volume).Equal("mounts.network.0.path", "/n")
 			c.V2("PATCH", "/pods/"+id, suite.M{"mounts": suite.M{"network": []any{suite.M{"volumeId": volume, "path": "/m"}}}}).Success()
-			c.Expect(eventually(c, func() bool { now, _ := readPod(c, id).Find("mounts.network.0.path"); return now == "/m" }), "the new path", "another path")
-		},
-	},
-	{
-		ID: "VER-64", Level: suite.Must, Source: "Versioning, 7; v2 document, BaseCpuConfig",
+			awaitMember(c, "/pods/"+id, "mounts.network.0.path", "/m")
+		}},
+	{ID: "VER-64", Level: suite.Must, Source: "Versioning, 7; v2 document, BaseCpuConfig",
 		Statement: "The vcpuCount of a CPU pod is a power of two from 2 up.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 25, Run: func(c *suite.C) {
 			for _, count := range []any{0, 1, 3, 6, "2", 2.5} {
@@ -154,25 +138,21 @@ var podCases = []suite.Case{
 				c.Create("v2", "/pods", body).Refused()
 			}
 			readPod(c, newPod(c, nil)).Equal("cpu.vcpuCount", 2)
-		},
-	},
-	{
-		ID: "VER-65", Level: suite.Must, Source: "Versioning, 6; v2 document, UpdatePodRequest",
+		}},
+	{ID: "VER-65", Level: suite.Must, Source: "Versioning, 6; v2 document, UpdatePodRequest",
 		Statement: "A locked pod can't be stopped until it is unlocked.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 60, Run: func(c *suite.C) {
 			id := newPod(c, nil)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
 			c.V2("PATCH", "/pods/"+id, suite.M{"locked": true}).Success().EqualIfShown("locked", true)
-			c.Expect(eventually(c, func() bool { return readPod(c, id).Bool("locked") }), "a locked pod", "another")
+			awaitMember(c, "/pods/"+id, "locked", true)
 			actOnPod(c, id, "stop").Refused()
 			readPod(c, id).Equal("status", "RUNNING")
 			c.V2("PATCH", "/pods/"+id, suite.M{"locked": false}).Success()
-			c.Expect(eventually(c, func() bool { return !readPod(c, id).Bool("locked") }), "an unlocked pod", "another")
+			awaitMember(c, "/pods/"+id, "locked", false)
 			actOnPod(c, id, "stop").Success()
-		},
-	},
-	{
-		ID: "VER-66", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteRegistry",
+		}},
+	{ID: "VER-66", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteRegistry",
 		Statement: "A registry auth can't be deleted while a pod uses it.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podDeletions, Requests: 30, Run: func(c *suite.C) {
 			auth, _ := newRegistryAuth(c)
@@ -181,39 +161,29 @@ var podCases = []suite.Case{
 			c.V2("GET", "/registries/"+auth, nil).Is(200)
 			c.V2("DELETE", "/pods/"+id, nil).Success()
 			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+auth, nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
-		},
-	},
-	{
-		ID: "VER-67", Level: suite.Must, Source: "Versioning, 3 and 6",
+		}},
+	{ID: "VER-67", Level: suite.Must, Source: "Versioning, 3 and 6",
 		Statement: "Both versions show and change the same pods.",
 		Needs:     podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: podOperationsV1, Requests: 80, Run: func(c *suite.C) {
 			name := c.Name()
 			id := c.Create("v1", "/pods", suite.M{"name": name, "imageName": c.Image(), "computeType": "CPU", "cpuFlavorIds": []any{podFlavor(c)}, "vcpuCount": 2}).Success().Str("id")
 			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
 			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
-			for _, step := range []struct {
-				method, path string
-				body         any
-				status       string
-			}{
-				{"POST", "/stop", nil, "EXITED"}, {"POST", "/start", nil, "RUNNING"}, {"POST", "/restart", nil, "RUNNING"}, {"POST", "/reset", nil, "RUNNING"},
-			} {
-				c.V1(step.method, "/pods/"+id+step.path, step.body).Success()
-				awaitPod(c, id, step.status)
+			for _, step := range [][2]string{{"stop", "EXITED"}, {"start", "RUNNING"}, {"restart", "RUNNING"}, {"reset", "RUNNING"}} {
+				c.V1("POST", "/pods/"+id+"/"+step[0], nil).Success()
+				awaitPod(c, id, step[1])
 			}
-			for _, way := range []struct{ method, path string }{{"PATCH", ""}, {"POST", "/update"}} {
+			for _, update := range []operation{patch, postUpdate} {
 				renamed := c.Name()
-				c.V1(way.method, "/pods/"+id+way.path, suite.M{"name": renamed}).Success()
-				c.Expect(eventually(c, func() bool { now, _ := readPod(c, id).Find("name"); return now == renamed }), "the new name in version 2", "another name")
+				c.V1(update.method, "/pods/"+id+update.suffix, suite.M{"name": renamed}).Success()
+				awaitMember(c, "/pods/"+id, "name", renamed)
 			}
 			c.V2("PATCH", "/pods/"+id, suite.M{"env": suite.M{"A": "1"}}).Success()
 			c.Expect(eventually(c, func() bool { now, _ := c.V1("GET", "/pods/"+id, nil).Is(200).Find("env.A"); return now == "1" }), "the new variable in version 1", "a pod without it")
 			c.V1("DELETE", "/pods/"+id, nil).Success()
-			c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the deleted pod", "an answer with the pod")
-		},
-	},
-	{
-		ID: "VER-68", Level: suite.Must, Source: "Versioning, 7; v2 document, CreateGpuConfig",
+			expectNotFound(c, "/pods/"+id)
+		}},
+	{ID: "VER-68", Level: suite.Must, Source: "Versioning, 7; v2 document, CreateGpuConfig",
 		Statement: "minCudaVersion and a non-empty list of allowedCudaVersions can't be combined.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
 			body := func(allowed ...any) suite.M {
@@ -222,16 +192,13 @@ var podCases = []suite.Case{
 			c.Create("v2", "/pods", body("12.8")).Refused()
 			c.Create("v2", "/pods", body("x")).Refused()
 			c.Create("v2", "/pods", body()).Success()
-		},
-	},
-	{
-		ID: "VER-69", Level: suite.Unspec, Source: "Versioning, 7",
+		}},
+	{ID: "VER-69", Level: suite.Unspec, Source: "Versioning, 7",
 		Statement: "What happens to a pod whose image doesn't exist.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
 			a := c.Create("v2", "/pods", podBody(c, suite.M{"image": "conf/" + c.Nonce()}))
 			c.Observe("%d with %s", a.Code, a.Shape())
-		},
-	},
+		}},
 }
 
 func podFlavor(c *suite.C) string { return firstOrDefault(c.Catalog("cpus"), "cpu3c") }

@@ -8,8 +8,7 @@ import (
 
 // policyCases judge the section "Job submission body", policy: executionTimeout and lowPriority.
 var policyCases = []suite.Case{
-	{
-		ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
+	{ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
 		Statement: "Without a policy, executionTimeout is 600,000 ms.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
 			withinLimit, beyondLimit := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
@@ -19,21 +18,13 @@ var policyCases = []suite.Case{
 			beyondLimit.Status().Before(beyondLimit.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
 			withinLimit.Await(suite.Completed)
 			c.JudgeBy(beyondLimit.StartedBefore.Add(600*time.Second), func() { beyondLimit.Status().Is(200).Equal("status", suite.TimedOut) })
-		},
-	},
+		}},
 	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
-		begin := c.Now()
-		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Hour)))
-		c.Sleep(time.Second + c.Grace())
-		a := p.Answer()
-		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
-			c.Skip("the answer after the wait has no job id")
-		}
-		expectRunsFor(c, c.JobOf(a), interval{begin, begin}, 10*time.Minute)
+		j, submitted := outlastWait(c, suite.Sleep(time.Hour))
+		expectRunsFor(c, j, submitted, 10*time.Minute)
 	}},
-	{
-		ID: "SUB-10", Level: suite.Must, Source: "Errors, Timeout",
+	{ID: "SUB-10", Level: suite.Must, Source: "Errors, Timeout",
 		Statement: "A job that runs longer than its executionTimeout becomes TIMED_OUT.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second))
@@ -41,40 +32,30 @@ var policyCases = []suite.Case{
 			c.Until(j.StartedAfter.Add(10*time.Second - c.EarlyMargin(time.Second)))
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
 			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
-		},
-	},
-	{
-		ID: "SUB-11", Level: suite.Must, Source: "Limits, policy.executionTimeout",
+		}},
+	{ID: "SUB-11", Level: suite.Must, Source: "Limits, policy.executionTimeout",
 		Statement: "An executionTimeout of 5 s is accepted.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(5*time.Second))).Is(200)).Await(suite.Completed)
-		},
-	},
-	{
-		ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout",
+		}},
+	{ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout",
 		Statement: "An executionTimeout below 5 s is rejected.",
-		Needs:     suite.AnyEndpoint, Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1),
-	},
-	{
-		ID: "SUB-13", Level: suite.Must, Source: "Limits, policy.executionTimeout",
+		Needs:     suite.AnyEndpoint, Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1)},
+	{ID: "SUB-13", Level: suite.Must, Source: "Limits, policy.executionTimeout",
 		Statement: "An executionTimeout of 7 days is accepted.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
-		},
-	},
+		}},
 	// A long limit isn't only accepted, but applied.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 		expectRunsFor(c, j, intervalOf(j.Answer), limit)
 	}},
-	{
-		ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout",
+	{ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout",
 		Statement: "An executionTimeout above 7 days is rejected.",
-		Needs:     suite.AnyEndpoint, Run: judgeInvalidPolicy("executionTimeout", 604_800_001),
-	},
-	{
-		ID: "SUB-15", Level: suite.Must, Source: "Job submission body, policy",
+		Needs:     suite.AnyEndpoint, Run: judgeInvalidPolicy("executionTimeout", 604_800_001)},
+	{ID: "SUB-15", Level: suite.Must, Source: "Job submission body, policy",
 		Statement: "An executionTimeout applies only to its own job.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
@@ -84,8 +65,7 @@ var policyCases = []suite.Case{
 			next.Await(suite.InProgress, suite.Completed)
 			c.Sleep(9 * time.Second)
 			next.Await(suite.Completed)
-		},
-	},
+		}},
 	// The policy's time-out overrides the endpoint's, even after a retry.
 	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
@@ -105,8 +85,7 @@ var policyCases = []suite.Case{
 			expectRunsFor(c, j, intervalOf(retried), limit)
 		}
 	}},
-	{
-		ID: "SUB-16", Level: suite.Must, Source: "Job submission body, policy",
+	{ID: "SUB-16", Level: suite.Must, Source: "Job submission body, policy",
 		Statement: "An executionTimeout counts only while a worker executes the job.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			blocker := c.Blocker(8 * time.Second)
@@ -119,10 +98,8 @@ var policyCases = []suite.Case{
 			j.Await(suite.InProgress, suite.Completed)
 			c.Sleep(3 * time.Second)
 			j.Await(suite.Completed)
-		},
-	},
-	{
-		ID: "SUB-17", Level: suite.Must, Source: "Job submission body, policy",
+		}},
+	{ID: "SUB-17", Level: suite.Must, Source: "Job submission body, policy",
 		Statement: "policy.lowPriority is a boolean.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // starts a worker, which a lowPriority job does not
@@ -132,10 +109,8 @@ var policyCases = []suite.Case{
 			c.Should(func() {
 				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"}))).BadRequest()
 			})
-		},
-	},
-	{
-		ID: "SUB-18", Level: suite.Must, Source: "Job submission body, policy",
+		}},
+	{ID: "SUB-18", Level: suite.Must, Source: "Job submission body, policy",
 		Statement: "A lowPriority job starts no worker.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 25, Jobs: 2, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			low := c.Run(suite.Echo(), lowPriority)
@@ -145,8 +120,7 @@ var policyCases = []suite.Case{
 			}
 			c.Run(suite.Echo()).Completed() // starts a worker
 			low.Await(suite.Completed)
-		},
-	},
+		}},
 	// A lowPriority job keeps its priority when it is retried.
 	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
 		low := c.Run(suite.Fail(suite.M{"times": 1}), lowPriority)
@@ -182,8 +156,7 @@ var policyCases = []suite.Case{
 		c.Run(suite.Echo()).Completed() // starts a worker
 		p.Answer().Is(200).Equal("status", suite.Completed)
 	}},
-	{
-		ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy",
+	{ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy",
 		Statement: "A duration that isn't an integer is rejected.",
 		Needs:     suite.AnyEndpoint, Requests: 8, Run: func(c *suite.C) {
 			requireDistinction(c)
@@ -192,8 +165,7 @@ var policyCases = []suite.Case{
 					submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
 				}
 			}
-		},
-	},
+		}},
 }
 
 const day = 24 * time.Hour

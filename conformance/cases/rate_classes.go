@@ -36,14 +36,12 @@ func expectOthersAccepted(c *suite.C, method, path string, body any) {
 }
 
 var rateClassCases = []suite.Case{
-	{
-		ID: "RAT-09-mixed", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 4600, Jobs: 1, WaitTime: 11 * time.Second,
+	{ID: "RAT-09-mixed", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 4600, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
 			id := unknownJobID(c)
 			c.Sleep(11 * time.Second)            // the window has passed
 			for _, op := range ratedOperations { // together more than any single limit
 				c.Burst(op.limit/2, op.method, strings.Replace(op.path, "{id}", id, 1), nil)
 			}
-		},
-	},
+		}},
 }

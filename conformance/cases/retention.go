@@ -8,8 +8,7 @@ import (
 
 // retentionCases judge the section "Limits": how long a result exists.
 var retentionCases = []suite.Case{
-	{
-		ID: "LIM-11", Level: suite.Must, Source: "Limits, Result retention (/run)",
+	{ID: "LIM-11", Level: suite.Must, Source: "Limits, Result retention (/run)",
 		Statement: "The result of /run is kept for 30 minutes after the job ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention,
 		Run: func(c *suite.C) {
@@ -20,8 +19,7 @@ var retentionCases = []suite.Case{
 			shown := job.Status()
 			c.ExpectBefore(shown, due.Add(retention-c.EarlyMargin(time.Second)/2))
 			shown.Is(200).Equal("output.x", "kept")
-		},
-	},
+		}},
 	{ID: "LIM-11-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 0))
 		due := interval{j.Answer.Sent, j.Completed().Received}
@@ -29,8 +27,7 @@ var retentionCases = []suite.Case{
 		chunks := j.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks))
 	}},
-	{
-		ID: "LIM-12", Level: suite.Must, Source: "Limits, Result retention (/run)",
+	{ID: "LIM-12", Level: suite.Must, Source: "Limits, Result retention (/run)",
 		Statement: "After 30 minutes the result of /run is deleted, and the job can't be retried.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + 2*time.Minute,
 		Run: func(c *suite.C) {
@@ -44,26 +41,22 @@ var retentionCases = []suite.Case{
 				job.Retry().Refused()
 				job.Status().Absent("output")
 			})
-		},
-	},
+		}},
 	// The chunks of a deleted result or job are deleted, too.
 	{ID: "LIM-12-stream", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: retention + 2*time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 0))
 		due := interval{j.Answer.Sent, j.Completed().Received}
 		due.add(retention).judgeBy(c, func() { expectNoChunks(c, j) })
 	}},
-	{
-		ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result",
+	{ID: "LIM-13", Level: suite.Unspec, Source: "Errors, Missing result",
 		Statement: "The response for a job whose result is deleted.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: retention + 2*time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			due := j.Completed().Received
 			c.Until(due.Add(retention + time.Minute))
 			c.Observe("%d", j.Status().Code)
-		},
-	},
-	{
-		ID: "LIM-14", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
+		}},
+	{ID: "LIM-14", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
 		Statement: "The result of /runsync is kept for a minute after the job ends.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: time.Minute, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
@@ -72,8 +65,7 @@ var retentionCases = []suite.Case{
 			shown := j.Status()
 			c.ExpectBefore(shown, due.Add(time.Minute-c.EarlyMargin(time.Second)/2))
 			shown.Is(200).Equal("output.x", "kept")
-		},
-	},
+		}},
 	// A result of /runsync is kept for the same time however the job ended, and with a wait for at
 	// least a minute.
 	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
@@ -93,15 +85,13 @@ var retentionCases = []suite.Case{
 		shown.Is(200).Equal("status", suite.TimedOut)
 		j.Retry().Is(200).Equal("status", suite.InQueue)
 	}},
-	{
-		ID: "LIM-15", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
+	{ID: "LIM-15", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
 		Statement: "Without a wait setting, the result of /runsync is deleted after a minute.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 2 * time.Minute, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"x": "kept"}))
 			j.Status().Is(200).Equal("output.x", "kept")
 			expectExpired(c, j, j.Answer.Received.Add(time.Minute))
-		},
-	},
+		}},
 	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		expectRunSyncExpired(c, "/runsync", suite.Fail(), time.Minute)
 	}},
@@ -112,24 +102,21 @@ var retentionCases = []suite.Case{
 	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		expectRunSyncExpired(c, "/runsync", suite.Stream(3, 0), time.Minute)
 	}},
-	{
-		ID: "LIM-16", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
+	{ID: "LIM-16", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
 		Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: func(c *suite.C) {
 			a := c.Post("/runsync?wait=300000", suite.Submission(suite.Echo(suite.M{"x": "kept"}))).Is(200)
 			j := c.JobOf(a)
 			j.Status().Is(200).Equal("output.x", "kept")
 			expectExpired(c, j, a.Received.Add(5*time.Minute))
-		},
-	},
+		}},
 	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		expectRunSyncExpired(c, "/runsync?wait=300000", suite.Fail(), 5*time.Minute)
 	}},
 	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		expectRunSyncExpired(c, "/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)
 	}},
-	{
-		ID: "LIM-17", Level: suite.Must, Source: "Limits, Result retention (/run)",
+	{ID: "LIM-17", Level: suite.Must, Source: "Limits, Result retention (/run)",
 		Statement: "Retention starts when the job ends.",
 		Needs:     suite.AnyEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(20*time.Minute, suite.M{"output": "kept"}), suite.ExecutionTimeout(time.Hour))
@@ -139,24 +126,15 @@ var retentionCases = []suite.Case{
 			due := j.Answer.Sent.Add(20 * time.Minute) // the earliest time
 			c.Until(due.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output", "kept")
-		},
-	},
+		}},
 	// Its retention counts from its end, not from the submission or the answer.
 	{ID: "LIM-17-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 5 * time.Minute, Seconds: 125, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
-		begin := c.Now()
-		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(2*time.Minute, suite.M{"output": "kept"})))
-		c.Sleep(time.Second + c.Grace())
-		a := p.Answer()
-		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
-			c.Skip("the answer after the wait has no job id")
-		}
-		j := c.JobOf(a)
-		interval{begin, begin}.add(3 * time.Minute).untilJustBefore(c)
+		j, submitted := outlastWait(c, suite.Sleep(2*time.Minute, suite.M{"output": "kept"}))
+		submitted.add(3 * time.Minute).untilJustBefore(c)
 		j.Status().Is(200).Equal("output", "kept")
 	}},
-	{
-		ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)",
+	{ID: "LIM-18", Level: suite.Should, Source: "Limits, Result retention (/run)",
 		Statement: "Reading a result doesn't extend its retention.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 40, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"x": "kept"}))
@@ -166,10 +144,8 @@ var retentionCases = []suite.Case{
 				j.Status().Is(200)
 			}
 			expectExpired(c, j, due.Add(retention))
-		},
-	},
-	{
-		ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)",
+		}},
+	{ID: "LIM-19", Level: suite.Should, Source: "Limits, Result retention (/run)",
 		Statement: "Retention starts anew for a retried job.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: time.Hour, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1, "x": "kept"}))
@@ -180,10 +156,8 @@ var retentionCases = []suite.Case{
 			j.Completed()
 			c.Until(retriedAt.Add(retention - c.EarlyMargin(time.Minute)))
 			j.Status().Is(200).Equal("output.x", "kept")
-		},
-	},
-	{
-		ID: "LIM-20", Level: suite.Should, Source: "Limits",
+		}},
+	{ID: "LIM-20", Level: suite.Should, Source: "Limits",
 		Statement: "A result is deleted when its ttl or its retention ends, whichever is first.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, WaitTime: retention + time.Minute, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Echo(), suite.TTL(time.Minute)), c.Run(suite.Echo(), suite.TTL(2*time.Hour))
@@ -192,8 +166,7 @@ var retentionCases = []suite.Case{
 			c.JudgeBy(short.Answer.Received.Add(time.Minute), func() { short.Status().Is(404) })
 			long.Status().Is(200)
 			expectExpired(c, long, due.Add(retention))
-		},
-	},
+		}},
 }
 
 // retention is how long a result of /run exists (section Limits).

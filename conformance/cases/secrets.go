@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -12,8 +13,7 @@ const secretSource = "API changes of November 2026, 2.1"
 // secretCases judge account secrets. The description doesn't have them, so a deployment
 // without secrets is skipped.
 var secretCases = []suite.Case{
-	{
-		ID: "SEC-01", Level: suite.Should, Source: secretSource,
+	{ID: "SEC-01", Level: suite.Should, Source: secretSource,
 		Statement: "POST /v2/account/secrets returns 201 with id, name and createdAt. The list and GET /v2/account/secrets/{id} return the secret. No response contains its value.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			value := c.Nonce()
@@ -26,20 +26,16 @@ var secretCases = []suite.Case{
 			for _, answer := range []*suite.Answer{a, shown, list} {
 				answer.NotContains(value)
 			}
-		},
-	},
-	{
-		ID: "SEC-02", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-02", Level: suite.Should, Source: secretSource,
 		Statement: "Secret names are unique, ignoring case: a second create returns 409.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			name := newSecret(c, nil).Str("name")
 			for _, takenName := range []string{name, strings.ToUpper(name)} {
 				c.Create("v2", secretPath, suite.M{"name": takenName, "value": "v"}).Is(409)
 			}
-		},
-	},
-	{
-		ID: "SEC-03", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-03", Level: suite.Should, Source: secretSource,
 		Statement: "GET /v2/account/secrets?name= returns only the secret with this name, ignoring case.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a := newSecret(c, nil)
@@ -50,10 +46,8 @@ var secretCases = []suite.Case{
 				c.Expect(len(list.Array("secrets")) == 1 && list.Contains(a.Str("id")), "the one secret", "%d secrets", len(list.Array("secrets")))
 			}
 			c.Expect(len(listSecrets(c, "?name="+name[:len(name)-1]).Array("secrets")) == 0, "no secret for a part of the name", "some")
-		},
-	},
-	{
-		ID: "SEC-04", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-04", Level: suite.Should, Source: secretSource,
 		Statement: "A secret's name has 1 to 191 letters, digits, _, ., - and /. It begins with a letter or _, and not with RUNPOD in any case. Any other name returns 422.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 20, Run: func(c *suite.C) {
 			word := c.Nonce()
@@ -61,25 +55,19 @@ var secretCases = []suite.Case{
 			for _, name := range []any{"", "1" + word, "-" + word, word + " a", word + "ä", word + "$", "RUNPOD" + word, "runPod_" + word, strings.Repeat("a", 192), 1, nil} {
 				c.Create("v2", secretPath, suite.M{"name": name, "value": "v"}).Is(422)
 			}
-		},
-	},
-	{
-		ID: "SEC-05", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-05", Level: suite.Should, Source: secretSource,
 		Statement: "A secret's value has at least 1 byte, and its description at most 65,535 bytes of UTF-8. Anything else returns 422.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a := newSecret(c, suite.M{"description": strings.Repeat("d", 65535)})
 			for _, wrong := range []suite.M{{"value": ""}, {"value": nil}, {"value": 1}, {"description": strings.Repeat("é", 32768)}} {
 				body := suite.M{"name": secretName(c), "value": "v"}
-				for name, value := range wrong {
-					body[name] = value
-				}
+				maps.Copy(body, wrong)
 				c.Create("v2", secretPath, body).Is(422)
 				secretAt(c, "PATCH", a.Str("id"), wrong).Is(422)
 			}
-		},
-	},
-	{
-		ID: "SEC-06", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-06", Level: suite.Should, Source: secretSource,
 		Statement: "A body with an unknown member, an empty update and an update of the name return 422.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a := newSecret(c, nil)
@@ -89,10 +77,8 @@ var secretCases = []suite.Case{
 				secretAt(c, "PATCH", a.Str("id"), body).Is(422)
 			}
 			secretAt(c, "GET", a.Str("id"), nil).Is(200).Equal("name", a.Str("name"))
-		},
-	},
-	{
-		ID: "SEC-07", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-07", Level: suite.Should, Source: secretSource,
 		Statement: "An update changes the value, the description, or both, and returns 200 with the secret but not its value. An empty description clears it.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a, value := newSecret(c, suite.M{"description": "before"}), c.Nonce()
@@ -105,10 +91,8 @@ var secretCases = []suite.Case{
 			cleared := secretAt(c, "GET", id, nil).Is(200)
 			description, exists := cleared.Find("description")
 			c.Expect(!exists || description == nil || description == "", "no description", "the description %s", suite.JSONText(description))
-		},
-	},
-	{
-		ID: "SEC-08", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-08", Level: suite.Should, Source: secretSource,
 		Statement: "DELETE /v2/account/secrets/{id} deletes only that secret. Later reads, updates and deletions of it return 404, and its name can be used again.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Run: func(c *suite.C) {
 			a, other := newSecret(c, nil), newSecret(c, nil)
@@ -122,10 +106,8 @@ var secretCases = []suite.Case{
 			}
 			secretAt(c, "GET", other.Str("id"), nil).Is(200)
 			c.Create("v2", secretPath, suite.M{"name": a.Str("name"), "value": "v"}).Is(201)
-		},
-	},
-	{
-		ID: "SEC-09", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-09", Level: suite.Should, Source: secretSource,
 		Statement: "Requests for account secrets without a valid key return 401 and change nothing.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: secretOperations, Requests: 40, Run: func(c *suite.C) {
 			a, word := newSecret(c, nil), secretName(c)
@@ -140,10 +122,8 @@ var secretCases = []suite.Case{
 			c.Sleep(consistency)
 			c.Expect(listSecrets(c, "").Contains(id), "the secret, still in the list", "a list without %s", id)
 			listSecrets(c, "").NotContains(word)
-		},
-	},
-	{
-		ID: "SEC-10", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-10", Level: suite.Should, Source: secretSource,
 		Statement: "{{ RUNPOD_SECRET_name }} in an endpoint's env becomes the secret's value in the worker's environment. No response of the management API contains the value.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			value := c.Nonce()
@@ -153,10 +133,8 @@ var secretCases = []suite.Case{
 			shown := c.V2("GET", "/serverless/"+endpoint, nil).Is(200)
 			shown.NotContains(value)
 			c.Expect(shown.Contains(placeholderOf(a)), "the placeholder in the endpoint's env", "the body %s", shown.Body)
-		},
-	},
-	{
-		ID: "SEC-11", Level: suite.Should, Source: secretSource,
+		}},
+	{ID: "SEC-11", Level: suite.Should, Source: secretSource,
 		Statement: "Workers that start after an update get the new value; running workers keep the old one. After a deletion the placeholder becomes an empty text.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 250, Jobs: 14, Seconds: 60, Run: func(c *suite.C) {
 			before, after := c.Nonce(), c.Nonce()
@@ -170,10 +148,8 @@ var secretCases = []suite.Case{
 			secretAt(c, "DELETE", a.Str("id"), nil).Success()
 			replaceWorker(c, a)
 			expectEnvironment(c, "")
-		},
-	},
-	{
-		ID: "SEC-12", Level: suite.Unspec, Source: secretSource,
+		}},
+	{ID: "SEC-12", Level: suite.Unspec, Source: secretSource,
 		Statement: "Whether blanks inside the braces and the case of the name matter in a placeholder, and whether a placeholder may be part of a longer value.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Operations: secretOperations, Requests: 60, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := newSecret(c, suite.M{"value": "v"})
@@ -183,8 +159,7 @@ var secretCases = []suite.Case{
 			}})
 			j := c.Run(suite.M{"op": "env", "names": []string{"BLANKS", "CASE", "PART"}})
 			c.Observe("%s", suite.JSONText(j.Completed().Value("output")))
-		},
-	},
+		}},
 }
 
 const secretPath = "/account/secrets"
@@ -203,13 +178,11 @@ func secretName(c *suite.C) string { return "conf_" + c.Nonce() }
 
 // newSecret creates a secret. It skips the case if the deployment has no secrets.
 func newSecret(c *suite.C, more suite.M) *suite.Answer {
-	if a := c.V2("GET", secretPath, nil); a.Code == 404 || a.Code == 405 || a.Code == 501 {
+	if a := c.V2("GET", secretPath, nil); isMissing(a) {
 		c.Skip("the deployment has no account secrets: %d", a.Code)
 	}
 	body := suite.M{"name": secretName(c), "value": "v"}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	a := c.Create("v2", secretPath, body).Is(201).Equal("name", body["name"])
 	a.Str("id")
 	return a

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"maps"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -179,9 +180,7 @@ func rerunAfterTimeout(c *suite.C, policy suite.M) *stagedJob {
 func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 	policy := suite.M{}
 	for _, members := range policies {
-		for name, value := range members {
-			policy[name] = value
-		}
+		maps.Copy(policy, members)
 	}
 	j := c.Run(input, suite.Policy(policy))
 	return &stagedJob{Job: j, c: c, submittedAt: intervalOf(j.Answer), lastQueued: intervalOf(j.Answer)}

@@ -8,8 +8,7 @@ import (
 
 // submissionCases judge the section "Job submission body", except the policy.
 var submissionCases = []suite.Case{
-	{
-		ID: "SUB-01", Level: suite.Must, Source: "Job submission body, input",
+	{ID: "SUB-01", Level: suite.Must, Source: "Job submission body, input",
 		Statement: "A submission without an input returns 400.",
 		Needs:     suite.AnyEndpoint, Requests: 5,
 		Run: func(c *suite.C) {
@@ -18,11 +17,9 @@ var submissionCases = []suite.Case{
 				c.Post(path, suite.M{}).BadRequest()
 				c.Post(path, suite.M{"policy": suite.M{}}).BadRequest()
 			}
-		},
-	},
+		}},
 	{ID: "SUB-01-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: judgeRefusedBodies(`{}`, `{"policy":{}}`)},
-	{
-		ID: "SUB-02", Level: suite.Must, Source: "Job submission body, input",
+	{ID: "SUB-02", Level: suite.Must, Source: "Job submission body, input",
 		Statement: "An input that isn't an object returns 400.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // objects are accepted
@@ -31,20 +28,16 @@ var submissionCases = []suite.Case{
 					submit(c, path, suite.M{"input": input}).BadRequest()
 				}
 			}
-		},
-	},
+		}},
 	{ID: "SUB-02-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: judgeRefusedBodies(
 		`{"input":"text"}`, `{"input":[{}]}`, `{"input":7}`, `{"input":null}`, `{"input":true}`,
 	)},
-	{
-		ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input",
+	{ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input",
 		Statement: "An empty object is a valid input.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
-		},
-	},
-	{
-		ID: "SUB-04", Level: suite.Must, Source: "Errors, 400",
+		}},
+	{ID: "SUB-04", Level: suite.Must, Source: "Errors, 400",
 		Statement: "A submission that isn't a JSON object returns 400.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
@@ -53,8 +46,7 @@ var submissionCases = []suite.Case{
 					c.Post(path, nil, suite.Raw(body)).BadRequest()
 				}
 			}
-		},
-	},
+		}},
 	{ID: "SUB-04-text", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 60, Run: func(c *suite.C) {
 		c.RunSync(suite.Echo())
 		paths := []string{"/run", "/runsync"}
@@ -80,8 +72,7 @@ var submissionCases = []suite.Case{
 	{ID: "SUB-04-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: judgeRefusedBodies(
 		`{"input": {"op": "echo"}`, ``, `[]`, `[{"input": {}}]`, `nonsense`, `"text"`,
 	)},
-	{
-		ID: "SUB-05", Level: suite.Must, Source: "Job submission body, input",
+	{ID: "SUB-05", Level: suite.Must, Source: "Job submission body, input",
 		Statement: "The handler gets the input unchanged, whatever the names of its members.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			input := suite.Echo(suite.M{
@@ -90,8 +81,7 @@ var submissionCases = []suite.Case{
 			})
 			a := c.Post("/runsync", suite.Submission(input)).Is(200)
 			c.JobOf(a).Await(suite.Completed).Equal("output", input)
-		},
-	},
+		}},
 	{ID: "SUB-05-run", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 4, Seconds: 4, Requests: 25, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		var inputs []suite.M
@@ -139,18 +129,15 @@ var submissionCases = []suite.Case{
 		}
 		a.EqualExact("output", input)
 	}},
-	{
-		ID: "SUB-06", Level: suite.Must, Source: "Job submission body",
+	{ID: "SUB-06", Level: suite.Must, Source: "Job submission body",
 		Statement: "webhook, policy and s3Config are optional.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
 			for _, more := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 60_000}}, s3} {
 				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
 			}
-		},
-	},
-	{
-		ID: "SUB-07", Level: suite.Should, Source: "Job submission body",
+		}},
+	{ID: "SUB-07", Level: suite.Should, Source: "Job submission body",
 		Statement: "A submission with a member of the wrong type returns 400.",
 		Needs:     suite.AnyEndpoint, Requests: 7, Run: func(c *suite.C) {
 			requireDistinction(c)
@@ -159,24 +146,18 @@ var submissionCases = []suite.Case{
 			} {
 				submit(c, "/run", suite.Submission(suite.Echo(), more)).BadRequest()
 			}
-		},
-	},
-	{
-		ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body",
+		}},
+	{ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body",
 		Statement: "How unknown members are handled.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
-		},
-	},
-	{
-		ID: "SUB-29", Level: suite.Must, Source: "Job submission body, s3Config",
+		}},
+	{ID: "SUB-29", Level: suite.Must, Source: "Job submission body, s3Config",
 		Statement: "s3Config with its four strings is accepted.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.M{"s3Config": s3Config(c)})).Is(200)).Await(suite.Completed)
-		},
-	},
-	{
-		ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config",
+		}},
+	{ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config",
 		Statement: "No response contains the secrets of s3Config.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
@@ -186,8 +167,7 @@ var submissionCases = []suite.Case{
 			j.Completed().NotContains(secret)
 			j.Stream().NotContains(secret)
 			c.Get("/requests").NotContains(secret)
-		},
-	},
+		}},
 }
 
 // requireDistinction expects different answers to an unknown id and to a malformed request,

@@ -8,63 +8,38 @@ import (
 
 // templateCases judge the section "Template".
 var templateCases = []suite.Case{
-	{
-		ID: "T-01", Level: suite.Must, Source: "Endpoints A, POST /templates",
+	{ID: "T-01", Level: suite.Must, Source: "Endpoints A, POST /templates",
 		Statement: "POST /templates with a name and an image returns the template.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			a := c.Create("v1", "/templates", suite.M{"name": name, "imageName": c.Image()}).Success().Equal("name", name)
 			c.Expect(a.Str("id") != "", "an id", "an empty id")
-		},
-	},
-	{
-		ID: "T-02", Level: suite.Must, Source: "Template",
+		}},
+	{ID: "T-02", Level: suite.Must, Source: "Template",
 		Statement: "The name of a template is unique.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			c.NewTemplate("v1", suite.M{"name": name})
 			c.Create("v1", "/templates", suite.M{"name": name, "imageName": "another/image"}).Refused()
 			c.Create("v1", "/templates", suite.M{"name": name + "-2", "imageName": "another/image"}).Success()
-		},
-	},
-	{
-		ID: "T-03", Level: suite.Must, Source: "Template, imageName",
+		}},
+	{ID: "T-03", Level: suite.Must, Source: "Template, imageName",
 		Statement: "A template without imageName returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
-		},
-	},
-	{
-		ID: "T-04", Level: suite.Must, Source: "Template, name",
+		}},
+	{ID: "T-04", Level: suite.Must, Source: "Template, name",
 		Statement: "A template without a name returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
-		},
-	},
-	{
-		ID: "T-05", Level: suite.Must, Source: "Template, category",
-		Statement: "category is NVIDIA, AMD or CPU; the default is NVIDIA.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectDefault(c, "category", "NVIDIA")
-			for _, category := range []string{"NVIDIA", "AMD", "CPU"} {
-				expectStored(c, "category", category)
-			}
-			expectRefused(c, "category", "TPU")
-		},
-	},
-	{
-		ID: "T-06", Level: suite.Must, Source: "Template, containerDiskInGb",
-		Statement: "containerDiskInGb is an integer; the default is 50.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectDefault(c, "containerDiskInGb", 50)
-			expectStored(c, "containerDiskInGb", 7)
-			expectRefused(c, "containerDiskInGb", "7")
-		},
-	},
-	{
-		ID: "T-07", Level: suite.Must, Source: "Template, containerRegistryAuthId",
+		}},
+	fieldCase("T-05", "category is NVIDIA, AMD or CPU; the default is NVIDIA.", templateField{
+		name: "category", initial: "NVIDIA", kept: words("NVIDIA", "AMD", "CPU"), refused: words("TPU"),
+	}),
+	fieldCase("T-06", "containerDiskInGb is an integer; the default is 50.", templateField{name: "containerDiskInGb", initial: 50, kept: words(7), refused: words("7")}),
+	{ID: "T-07", Level: suite.Must, Source: "Template, containerRegistryAuthId",
 		Statement: "The template keeps containerRegistryAuthId.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
@@ -72,90 +47,40 @@ var templateCases = []suite.Case{
 				c.Skip("version 1 can't create registry auths: %d", a.Code)
 			}
 			expectStored(c, "containerRegistryAuthId", a.Str("id"))
-		},
-	},
-	{
-		ID: "T-08", Level: suite.Must, Source: "Template, dockerEntrypoint",
+		}},
+	{ID: "T-08", Level: suite.Must, Source: "Template, dockerEntrypoint",
 		Statement: "dockerEntrypoint is an array of strings, which may be empty.",
-		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerEntrypoint"),
-	},
-	{
-		ID: "T-09", Level: suite.Must, Source: "Template, dockerStartCmd",
+		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerEntrypoint")},
+	{ID: "T-09", Level: suite.Must, Source: "Template, dockerStartCmd",
 		Statement: "dockerStartCmd is an array of strings, which may be empty.",
-		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerStartCmd"),
-	},
-	{
-		ID: "T-10", Level: suite.Must, Source: "Template, env",
-		Statement: "env maps strings to strings.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectStored(c, "env", suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"})
-			c.Should(func() { expectRefused(c, "env", suite.M{"NUMBER": 5}) })
-		},
-	},
-	{
-		ID: "T-11", Level: suite.Must, Source: "Template, isPublic",
-		Statement: "isPublic is a boolean; the default is false.",
-		Needs:     suite.V1 | suite.LocalOnly, Allow: suite.Create, Run: judgeFlag("isPublic"),
-	}, // other users would see the template
-	{
-		ID: "T-12", Level: suite.Must, Source: "Template, isServerless",
-		Statement: "isServerless is a boolean; the default is false.",
-		Needs:     suite.V1, Allow: suite.Create, Run: judgeFlag("isServerless"),
-	},
-	{
-		ID: "T-13", Level: suite.Must, Source: "Template, ports",
-		Statement: "The template keeps ports. Each is a number, a slash, and http or tcp.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectStored(c, "ports", []any{"8888/http", "22/tcp"})
-			c.Should(func() {
-				for _, port := range []string{"80/udp", "x/http", "80"} {
-					expectRefused(c, "ports", []any{port})
-				}
-			})
-		},
-	},
-	{
-		ID: "T-14", Level: suite.Must, Source: "Template, readme",
-		Statement: "The default of readme is the empty string.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectDefault(c, "readme", "")
-			expectStored(c, "readme", "# Title\n\ntext")
-		},
-	},
-	{
-		ID: "T-15", Level: suite.Must, Source: "Template, volumeInGb",
-		Statement: "volumeInGb is an integer; the default is 20.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectDefault(c, "volumeInGb", 20)
-			expectStored(c, "volumeInGb", 11)
-		},
-	},
-	{
-		ID: "T-16", Level: suite.Must, Source: "Template, volumeMountPath",
-		Statement: "The default of volumeMountPath is /workspace.",
-		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			expectDefault(c, "volumeMountPath", "/workspace")
-			expectStored(c, "volumeMountPath", "/data")
-			c.Should(func() { expectRefused(c, "volumeMountPath", "relative") })
-		},
-	},
-	{
-		ID: "T-17", Level: suite.Must, Source: "Template, id",
+		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerStartCmd")},
+	fieldCase("T-10", "env maps strings to strings.", templateField{
+		name: "env", kept: words(suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"}), dubious: words(suite.M{"NUMBER": 5}),
+	}),
+	fieldCase("T-11", "isPublic is a boolean; the default is false.", templateField{
+		name: "isPublic", initial: false, kept: words(true), needs: suite.LocalOnly, // other users would see the template
+	}),
+	fieldCase("T-12", "isServerless is a boolean; the default is false.", templateField{name: "isServerless", initial: false, kept: words(true)}),
+	fieldCase("T-13", "The template keeps ports. Each is a number, a slash, and http or tcp.", templateField{
+		name: "ports", kept: words(words("8888/http", "22/tcp")), dubious: words(words("80/udp"), words("x/http"), words("80")),
+	}),
+	fieldCase("T-14", "The default of readme is the empty string.", templateField{name: "readme", initial: "", kept: words("# Title\n\ntext")}),
+	fieldCase("T-15", "volumeInGb is an integer; the default is 20.", templateField{name: "volumeInGb", initial: 20, kept: words(11)}),
+	fieldCase("T-16", "The default of volumeMountPath is /workspace.", templateField{
+		name: "volumeMountPath", initial: "/workspace", kept: words("/data"), dubious: words("relative"),
+	}),
+	{ID: "T-17", Level: suite.Must, Source: "Template, id",
 		Statement: "A template has a unique id, a string.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			first, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
 			c.Expect(first != other, "an id of its own for each", "the id %s twice", first)
-		},
-	},
-	{
-		ID: "T-18", Level: suite.Must, Source: "Template, earned",
+		}},
+	{ID: "T-18", Level: suite.Must, Source: "Template, earned",
 		Statement: "earned, if present, is a number.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			newTemplateShowing(c, "earned").Number("earned")
-		},
-	},
-	{
-		ID: "T-19", Level: suite.Must, Source: "Template, isPlatform",
+		}},
+	{ID: "T-19", Level: suite.Must, Source: "Template, isPlatform",
 		Statement: "The mark of an official template, if present, is a boolean; it is false for a user's own template.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a, marked := c.NewTemplate("v1"), false
@@ -170,27 +95,21 @@ var templateCases = []suite.Case{
 			if !marked {
 				c.Skip("the answer doesn't mark official templates")
 			}
-		},
-	},
-	{
-		ID: "T-20", Level: suite.Must, Source: "Template, runtimeInMin",
+		}},
+	{ID: "T-20", Level: suite.Must, Source: "Template, runtimeInMin",
 		Statement: "runtimeInMin, if present, is an integer.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
-		},
-	},
-	{
-		ID: "T-21", Level: suite.Must, Source: "Template",
+		}},
+	{ID: "T-21", Level: suite.Must, Source: "Template",
 		Statement: "The response has the fields of the create, and always the required ones.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
 			a.Str("id")
 			a.Str("name")
 			a.Equal("imageName", c.Image())
-		},
-	},
-	{
-		ID: "T-22", Level: suite.Should, Source: "Errors, 400",
+		}},
+	{ID: "T-22", Level: suite.Should, Source: "Errors, 400",
 		Statement: "A template with a field of the wrong type returns 400.",
 		Needs:     suite.V1, Allow: suite.Create, Requests: 20, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
@@ -201,10 +120,8 @@ var templateCases = []suite.Case{
 			} {
 				c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, name, value)).BadRequest()
 			}
-		},
-	},
-	{
-		ID: "T-23", Level: suite.Unspec, Source: "Endpoints A",
+		}},
+	{ID: "T-23", Level: suite.Unspec, Source: "Endpoints A",
 		Statement: "The other operations on templates, their status codes, and how unknown fields are handled.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
@@ -215,18 +132,44 @@ var templateCases = []suite.Case{
 			c.Observe("update: %d", c.V1("PATCH", "/templates/"+id, suite.M{"readme": "new"}).Code)
 			c.Observe("unknown field: %d", c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": "i", "unknown": 1}).Code)
 			c.Observe("delete: %d", c.V1("DELETE", "/templates/"+id, nil).Code)
+		}},
+}
+
+// templateField is a field of a template with its default (nil if it isn't judged), values that
+// a template keeps, values that are refused, and values that should be refused.
+type templateField struct {
+	name                   string
+	initial                any
+	kept, refused, dubious []any
+	needs                  suite.Needs
+}
+
+// fieldCase returns the case about a field of templates.
+func fieldCase(id, statement string, f templateField) suite.Case {
+	return suite.Case{
+		ID: id, Level: suite.Must, Source: "Template, " + f.name, Statement: statement,
+		Needs: suite.V1 | f.needs, Allow: suite.Create, Run: func(c *suite.C) {
+			if f.initial != nil {
+				answerWith(c, c.NewTemplate("v1"), f.name).Equal(f.name, f.initial)
+			}
+			for _, value := range f.kept {
+				expectStored(c, f.name, value)
+			}
+			for _, value := range f.refused {
+				expectRefused(c, f.name, value)
+			}
+			c.Should(func() {
+				for _, value := range f.dubious {
+					expectRefused(c, f.name, value)
+				}
+			})
 		},
-	},
+	}
 }
 
 // expectStored creates a template with a field and expects the field in the answer.
 func expectStored(c *suite.C, field string, value any) {
 	answerWith(c, c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success(), field).Equal(field, value)
-}
-
-// expectDefault expects the value of a field that the creation omitted.
-func expectDefault(c *suite.C, field string, value any) {
-	answerWith(c, c.NewTemplate("v1"), field).Equal(field, value)
 }
 
 // answerWith returns the answer to a creation if it has the field, or else that to a read.
@@ -259,13 +202,6 @@ func judgeCommandWords(field string) func(c *suite.C) {
 		expectStored(c, field, []any{"sh", "-c", "echo 'two words' \"$X\""})
 		c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: []any{}}).Success()
 		expectRefused(c, field, "sh -c true")
-	}
-}
-
-func judgeFlag(field string) func(c *suite.C) {
-	return func(c *suite.C) {
-		expectDefault(c, field, false)
-		expectStored(c, field, true)
 	}
 }
 

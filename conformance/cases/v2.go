@@ -8,8 +8,7 @@ import (
 
 // v2Cases judge the section "Versioning": bodies and answers of version 2.
 var v2Cases = []suite.Case{
-	{
-		ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
+	{ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
 		Needs:     suite.V2, Requests: 8, Operations: []string{"POST /v2/pods/{id}/action"},
 		Run: func(c *suite.C) {
@@ -19,10 +18,8 @@ var v2Cases = []suite.Case{
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", suite.M{"action": action}).Is(404).Str("detail")
 			}
 			expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
-		},
-	},
-	{
-		ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
+		}},
+	{ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "POST /v2/pods/{id}/action rejects every other action, including reset.",
 		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
@@ -32,65 +29,49 @@ var v2Cases = []suite.Case{
 			c.Given("VER-16", func() {
 				expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
 			})
-		},
-	},
-	{
-		ID: "VER-18", Level: suite.Must, Source: "Versioning, 6",
+		}},
+	{ID: "VER-18", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "DELETE /v2/pods/{id} exists.",
 		Needs:     suite.V2, Requests: 4, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			expectUnknownID(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
-		},
-	},
-	{
-		ID: "VER-19", Level: suite.Must, Source: "Versioning, 6",
+		}},
+	{ID: "VER-19", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "PATCH updates in place: omitted members keep their values.",
 		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
 			path, name := "/serverless/"+c.Endpoint, c.Name()
 			before := c.V2("GET", path, nil).Is(200)
 			c.V2("PATCH", path, suite.M{"name": name}).Success().EqualIfShown("name", name)
-			eventually(c, func() bool {
-				now, _ := c.V2("GET", path, nil).Is(200).Find("name")
-				return now == name
-			})
-			after := c.V2("GET", path, nil).Is(200).Equal("name", name)
+			after := awaitMember(c, path, "name", name)
 			for _, field := range []string{"workers", "scaling", "type", "image"} {
 				if value, ok := before.Find(field); ok {
 					after.Equal(field, value)
 				}
 			}
-		},
-	},
-	{
-		ID: "VER-20", Level: suite.Should, Source: "Versioning, 6",
+		}},
+	{ID: "VER-20", Level: suite.Should, Source: "Versioning, 6",
 		Statement: "Version 2 has no POST …/update.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewVolume("v2", 10).Str("id")
 			c.V2("POST", "/network-volumes/"+id+"/update", suite.M{"size": 11}).Refused()
 			c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
-		},
-	},
-	{
-		ID: "VER-21", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-21", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "A pod needs name and image.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			gpu := suite.M{"id": c.GPUs(1)[0], "count": 1}
 			c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
 			c.Create("v2", "/pods", suite.M{"name": c.Name(), "gpu": gpu}).Refused().Str("detail")
-		},
-	},
-	{
-		ID: "VER-22", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-22", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "A pod has either gpu or cpu.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
 			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": firstOrDefault(c.Catalog("cpus"), "cpu3c")}}).Refused().Str("detail")
-		},
-	},
-	{
-		ID: "VER-23", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-23", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
 		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			created := c.Create("v2", "/pods", suite.M{
@@ -100,10 +81,8 @@ var v2Cases = []suite.Case{
 				created = readBack(c, "/pods/"+created.Str("id"))
 			}
 			created.Equal("cloud", "SECURE").EqualIfShown("gpu.count", 1)
-		},
-	},
-	{
-		ID: "VER-24", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-24", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "An endpoint can be created from templateId.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
@@ -117,10 +96,8 @@ var v2Cases = []suite.Case{
 			}
 			createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
 			createFrom(suite.SimilarID(t.Str("id"))).Refused() // shows that templateId isn't ignored
-		},
-	},
-	{
-		ID: "VER-25", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-25", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "An endpoint can be created from name, image and gpu.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
@@ -132,10 +109,8 @@ var v2Cases = []suite.Case{
 			c.Create("v2", "/serverless", withoutImage).Refused() // shows that the image isn't ignored
 			created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
 			readBack(c, "/serverless/"+created.Str("id")).EqualIfShown("image", c.Image())
-		},
-	},
-	{
-		ID: "VER-26", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-26", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "workers and scaling are objects.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
@@ -156,10 +131,8 @@ var v2Cases = []suite.Case{
 			} else {
 				c.Observe("a flat workersMax: %d", flat.Code)
 			}
-		},
-	},
-	{
-		ID: "VER-27", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-27", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "Templates have image, disk, public and registry in place of the names of version 1.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
@@ -170,10 +143,8 @@ var v2Cases = []suite.Case{
 					answer.Absent(old)
 				}
 			}
-		},
-	},
-	{
-		ID: "VER-28", Level: suite.Must, Source: "Versioning, 7",
+		}},
+	{ID: "VER-28", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "A network volume has a dataCenter. Its type, if it has one, is STANDARD or HIGH_PERFORMANCE.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			dataCenters := c.DataCenters()
@@ -182,9 +153,7 @@ var v2Cases = []suite.Case{
 				var a *suite.Answer
 				for _, dataCenter = range dataCenters[:min(5, len(dataCenters))] { // a data center may lack a type
 					body := suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter}
-					for name, value := range extra {
-						body[name] = value
-					}
+					maps.Copy(body, extra)
 					if a = c.Create("v2", "/network-volumes", body); a.Code/100 == 2 {
 						break
 					}
@@ -192,21 +161,17 @@ var v2Cases = []suite.Case{
 				a.Success().Equal("dataCenter", dataCenter)
 			}
 			c.Create("v2", "/network-volumes", suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter, "type": "FLOPPY"}).Refused()
-		},
-	},
-	{
-		ID: "VER-29", Level: suite.Must, Source: "States and transitions, Network volume size rule",
+		}},
+	{ID: "VER-29", Level: suite.Must, Source: "States and transitions, Network volume size rule",
 		Statement: "In version 2, too, a network volume can only grow.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
-			hasGrown := func() bool { return c.V2("GET", path, nil).Is(200).Int("size") == 13 }
-			c.Expect(eventually(c, hasGrown), "a size of 13 after the update", "another size")
+			awaitMember(c, path, "size", 13)
 			c.V2("PATCH", path, suite.M{"size": 11}).Refused()
 			c.Should(func() { c.V2("PATCH", path, suite.M{"size": 13}).Refused() })
 			c.V2("GET", path, nil).Is(200).Equal("size", 13)
-		},
-	},
+		}},
 	catalogCase("VER-36", "gpus"),
 	catalogItemCase("VER-37", "gpus", "VER-36"),
 	catalogCase("VER-38", "cpus"),
@@ -238,8 +203,7 @@ var v2Cases = []suite.Case{
 		expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 	}),
 	existsCase("VER-49", "GET /v2/billing", suite.V2, func(c *suite.C) { expectObjectAt(c, "/billing") }),
-	{
-		ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
+	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
 		Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
 		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
@@ -260,14 +224,23 @@ var v2Cases = []suite.Case{
 				}
 				c.V2("PATCH", path, suite.M{"gpu": gpu}).Success()
 			}
-		},
-	},
+		}},
 }
 
 // readBack reads an object right after its creation.
 func readBack(c *suite.C, path string) *suite.Answer {
 	eventually(c, func() bool { return c.V2("GET", path, nil).Code/100 == 2 })
 	return c.V2("GET", path, nil).Is(200)
+}
+
+// awaitMember waits until version 2 shows a member with a value, and returns the answer.
+func awaitMember(c *suite.C, path, member string, want any) (a *suite.Answer) {
+	eventually(c, func() bool {
+		a = c.V2("GET", path, nil).Is(200)
+		value, _ := a.Find(member)
+		return suite.Same(value, want)
+	})
+	return a.Equal(member, want)
 }
 
 // firstOrDefault returns the first element of a list, or the fallback if the list is empty.

@@ -13,15 +13,11 @@ import (
 
 // webhookCases judge the section "Events".
 var webhookCases = []suite.Case{
-	{
-		ID: "WEB-01", Level: suite.Must, Source: "Events, 1",
+	{ID: "WEB-01", Level: suite.Must, Source: "Events, 1",
 		Statement: "The webhook of a /run is called when the job ends.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box()
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			lastCall(c, box, 1)
-		},
-	},
+			calledBox(c)
+		}},
 	{ID: "WEB-01-address", Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, WaitTime: 5 * time.Second, Seconds: 4, Run: func(c *suite.C) {
 		for _, more := range []string{"?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
 			box := c.Box()
@@ -45,24 +41,20 @@ var webhookCases = []suite.Case{
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
 		j.Failed()
 		c.Sleep(40 * time.Second) // the description leaves open which ends call the webhook
-		awaitCallsUnderWay(c)
-		before := len(box.Calls())
+		before := countCalls(c, box)
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.Completed()
 		firstCallAfter(c, box, before)
 		c.Sleep(40 * time.Second)
-		awaitCallsUnderWay(c)
-		c.Expect(len(box.Calls()) == before+1, "one call of the second end", "%d calls", len(box.Calls())-before)
+		expectCalls(c, box, before+1)
 	}},
-	{
-		ID: "WEB-02", Level: suite.Must, Source: "Events, 1",
+	{ID: "WEB-02", Level: suite.Must, Source: "Events, 1",
 		Statement: "The webhook of a /runsync is called, too.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
 			lastCall(c, box, 1)
-		},
-	},
+		}},
 	// The webhook is called without another request.
 	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // starts a worker
@@ -72,48 +64,32 @@ var webhookCases = []suite.Case{
 		p.Answer()
 		expectCallBetween(c, box, begin.Add(10*time.Second), begin.Add(10*time.Second))
 		c.Sleep(25 * time.Second)
-		awaitCallsUnderWay(c)
-		c.Expect(len(box.Calls()) == 1, "one call", "%d calls", len(box.Calls()))
+		expectCalls(c, box, 1)
 	}},
-	{
-		ID: "WEB-03", Level: suite.Must, Source: "Events, 1",
+	{ID: "WEB-03", Level: suite.Must, Source: "Events, 1",
 		Statement: "A job without a webhook causes no call.",
 		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box()
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { lastCall(c, box, 1) })
+			box := calledBox(c)
 			c.Run(suite.Echo()).Completed()
 			c.Sleep(35 * time.Second)
-			c.Expect(len(box.Calls()) == 1, "no call for a job that has no webhook", "%d calls", len(box.Calls()))
-		},
-	},
-	{
-		ID: "WEB-04", Level: suite.Must, Source: "Events, 1",
+			expectCalls(c, box, 1)
+		}},
+	{ID: "WEB-04", Level: suite.Must, Source: "Events, 1",
 		Statement: "A response of 200 ends the calls.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box()
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { lastCall(c, box, 1) })
+			box := calledBox(c)
 			for range 4 {
 				c.Sleep(11 * time.Second)
 			}
-			awaitCallsUnderWay(c)
-			c.Expect(len(box.Calls()) == 1, "one call", "%d calls", len(box.Calls()))
-		},
-	},
-	{
-		ID: "WEB-05", Level: suite.Must, Source: "Events, 1",
+			expectCalls(c, box, 1)
+		}},
+	{ID: "WEB-05", Level: suite.Must, Source: "Events, 1",
 		Statement: "A webhook that fails is called up to twice more.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box(500)
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { lastCall(c, box, 1) })
+			box := calledBox(c, 500)
 			awaitRetries(c, box, 0)
-			n := len(box.Calls())
-			c.Expect(n <= 3, "3 calls at most", "%d calls", n)
-			c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
-		},
-	},
+			expectThreeCalls(c, len(box.Calls()))
+		}},
 	{ID: "WEB-05-codes", Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 8, Requests: 40, WaitTime: 2 * time.Minute, Seconds: 8, Run: func(c *suite.C) {
 		boxes := map[int]*env.Box{}
 		for _, code := range []int{400, 401, 404, 409, 410, 429, 502, 503} {
@@ -143,9 +119,7 @@ var webhookCases = []suite.Case{
 		j.Completed()
 		c.Given("WEB-01", func() { firstCallAfter(c, box, before) })
 		awaitRetries(c, box, before)
-		n := len(box.Calls()) - before
-		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
-		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
+		expectThreeCalls(c, len(box.Calls())-before)
 	}},
 	// The calls belong to the end of a job, and continue after the result has expired.
 	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
@@ -157,13 +131,10 @@ var webhookCases = []suite.Case{
 		n := len(box.Calls())
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 	}},
-	{
-		ID: "WEB-06", Level: suite.Must, Source: "Events, 1",
+	{ID: "WEB-06", Level: suite.Must, Source: "Events, 1",
 		Statement: "The calls are 10 seconds apart.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box(500)
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			lastCall(c, box, 1)
+			box := calledBox(c, 500)
 			for n := 2; n <= 3; n++ {
 				before := box.Calls()[n-2].At
 				earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
@@ -175,35 +146,24 @@ var webhookCases = []suite.Case{
 				c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
 				lastCall(c, box, n)
 			}
-		},
-	},
-	{
-		ID: "WEB-07", Level: suite.Must, Source: "Events, 1",
+		}},
+	{ID: "WEB-07", Level: suite.Must, Source: "Events, 1",
 		Statement: "A webhook that fails once and then answers 200 is called twice.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box(500, 200)
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { lastCall(c, box, 1) })
+			box := calledBox(c, 500, 200)
 			c.Sleep(hookGap + c.Grace() + time.Second)
 			lastCall(c, box, 2)
 			c.Sleep(25 * time.Second)
-			awaitCallsUnderWay(c)
-			c.Expect(len(box.Calls()) == 2, "2 calls", "%d calls", len(box.Calls()))
-		},
-	},
-	{
-		ID: "WEB-08", Level: suite.Should, Source: "Events, 1",
+			expectCalls(c, box, 2)
+		}},
+	{ID: "WEB-08", Level: suite.Should, Source: "Events, 1",
 		Statement: "A webhook that refuses the connection or doesn't respond counts as failed.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-			box := c.Box(0, 200) // the first connection is closed
-			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			lastCall(c, box, 1)
+			box := calledBox(c, 0, 200) // the first connection is closed
 			c.Sleep(hookGap + c.Grace() + time.Second)
 			lastCall(c, box, 2)
-		},
-	},
-	{
-		ID: "WEB-09", Level: suite.Should, Source: "Events, 1",
+		}},
+	{ID: "WEB-09", Level: suite.Should, Source: "Events, 1",
 		Statement: "A failed webhook doesn't change the job.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, nonce := c.Box(500), c.Nonce()
@@ -212,10 +172,8 @@ var webhookCases = []suite.Case{
 			c.Given("WEB-01", func() { lastCall(c, box, 1) })
 			c.Sleep(35 * time.Second)
 			j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
-		},
-	},
-	{
-		ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2",
+		}},
+	{ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2",
 		Statement: "The method and body of the call; the body contains the job's id.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
@@ -224,8 +182,7 @@ var webhookCases = []suite.Case{
 			call := lastCall(c, box, 1)
 			c.Observe("%s, %s", call.Method, call.Header.Get("Content-Type"))
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
-		},
-	},
+		}},
 	// Fields of the job in the webhook call equal those of the status.
 	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
@@ -241,8 +198,7 @@ var webhookCases = []suite.Case{
 			}
 		}
 	}},
-	{
-		ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2",
+	{ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2",
 		Statement: "Which final states call the webhook.",
 		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
@@ -254,8 +210,7 @@ var webhookCases = []suite.Case{
 			c.Sleep(10 * time.Second)
 			awaitCallsUnderWay(c)
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
-		},
-	},
+		}},
 	// Observes whether the webhook is called for a job that never ran.
 	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
 		blocker := c.Blocker(time.Hour)
@@ -272,8 +227,7 @@ var webhookCases = []suite.Case{
 		awaitCallsUnderWay(c)
 		c.Observe("ttl passed in the queue: %d, while running: %d, cancelled in the queue: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
 	}},
-	{
-		ID: "WEB-12", Level: suite.Unspec, Source: "Events, 1",
+	{ID: "WEB-12", Level: suite.Unspec, Source: "Events, 1",
 		Statement: "Whether another 2xx or a redirect ends the calls.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			noContent, redirect := c.Box(204), c.Box(302)
@@ -285,10 +239,8 @@ var webhookCases = []suite.Case{
 				awaitCallsUnderWay(c)
 			}
 			c.Observe("204: %d calls; 302: %d calls", len(noContent.Calls()), len(redirect.Calls()))
-		},
-	},
-	{
-		ID: "WEB-13", Level: suite.Should, Source: "Events, 1",
+		}},
+	{ID: "WEB-13", Level: suite.Should, Source: "Events, 1",
 		Statement: "The receiver gets no API key and no secret of s3Config.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
@@ -298,14 +250,41 @@ var webhookCases = []suite.Case{
 			for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
 				c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
 			}
-		},
-	},
+		}},
 }
 
 const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 
 // callPatience is how long, in real time, an immediate webhook call takes.
 const callPatience = 300 * time.Millisecond
+
+// calledBox runs a job with a webhook, and returns the receiver after its first call. It
+// answers with the status codes in turn, or with 200.
+func calledBox(c *suite.C, answers ...int) *env.Box {
+	box := c.Box(answers...)
+	c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+	c.Given("WEB-01", func() { lastCall(c, box, 1) })
+	return box
+}
+
+// countCalls counts the calls of a receiver, with those in flight.
+func countCalls(c *suite.C, box *env.Box) int {
+	awaitCallsUnderWay(c)
+	return len(box.Calls())
+}
+
+// expectCalls expects n calls of a receiver so far.
+func expectCalls(c *suite.C, box *env.Box, n int) {
+	got := countCalls(c, box)
+	c.Expect(got == n, fmt.Sprintf("calls of the webhook: %d", n), "calls of the webhook: %d", got)
+}
+
+// expectThreeCalls expects at most three calls of a webhook that fails. A deployment should
+// make all of them.
+func expectThreeCalls(c *suite.C, n int) {
+	c.Expect(n <= 3, "3 calls at most", "%d calls", n)
+	c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
+}
 
 // lastCall expects n calls of a receiver, and returns the last of them.
 func lastCall(c *suite.C, box *env.Box, n int) env.Call {

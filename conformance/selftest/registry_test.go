@@ -132,7 +132,7 @@ func TestCasesAreShort(t *testing.T) {
 			switch {
 			case strings.HasPrefix(line, "\t{"):
 				length, inside = 0, true
-			case inside && strings.HasPrefix(line, "\t},"):
+			case inside && (strings.HasPrefix(line, "\t}},") || strings.HasPrefix(line, "\t\t}},")):
 				lengths, inside = append(lengths, length), false
 			default:
 				length++

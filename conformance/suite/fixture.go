@@ -97,9 +97,7 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 	}
 	maps.Copy(body, c.EndpointBody("v2", nil))
 	for _, m := range more {
-		for name, value := range m {
-			body[name] = value
-		}
+		maps.Copy(body, m)
 	}
 	c.Given("VER-25", func() { id = c.Create("v2", "/serverless", body).Success().Str("id") })
 	return id
@@ -123,9 +121,7 @@ func (c *C) NewTemplate(version string, more ...M) (a *Answer) {
 		body, clause = M{"name": c.Name(), "image": c.Image()}, "VER-27"
 	}
 	for _, m := range more {
-		for name, value := range m {
-			body[name] = value
-		}
+		maps.Copy(body, m)
 	}
 	c.Given(clause, func() {
 		a = c.Create(version, "/templates", body).Success()
@@ -141,9 +137,7 @@ func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 		path, body = "/network-volumes", M{"name": c.Name(), "size": size, "dataCenter": c.DataCenter()}
 	}
 	for _, m := range more {
-		for name, value := range m {
-			body[name] = value
-		}
+		maps.Copy(body, m)
 	}
 	c.Given("VER-28", func() {
 		a = c.Create(version, path, body).Success()
