@@ -18,16 +18,13 @@ var commandCases = []suite.Case{
 			for _, path := range []string{"/templates", "/serverless"} {
 				id := newCommand(c, path, suite.M{"entrypoint": words("sh", "-c"), "cmd": words("two words", "")})
 				expectCommand(c, path, id, words("sh", "-c"), words("two words", ""))
-				for _, step := range []struct {
-					change          suite.M
-					entrypoint, cmd []any
-				}{
+				for _, step := range []commandStep{
 					{suite.M{"disk": 9}, words("sh", "-c"), words("two words", "")},
 					{suite.M{"cmd": words("other")}, words("sh", "-c"), words("other")},
 					{suite.M{"entrypoint": words()}, words(), words("other")},
 					{suite.M{"entrypoint": words("e"), "cmd": words()}, words("e"), words()},
 				} {
-					c.V2("PATCH", path+"/"+id, step.change).Success()
+					c.V2("PATCH", path+"/"+id, step.sent).Success()
 					expectCommand(c, path, id, step.entrypoint, step.cmd)
 				}
 			}
@@ -36,17 +33,14 @@ var commandCases = []suite.Case{
 		Statement: "args, entrypoint and cmd of a response mean the same. A shell string in args is split into cmd; args in the form {\"entrypoint\":[…],\"cmd\":[…]} set both lists; an empty string clears both.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 30, Run: func(c *suite.C) {
 			id := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c")})
-			for _, step := range []struct {
-				args            string
-				entrypoint, cmd []any
-			}{
-				{`python -u 'two words'`, words(), words("python", "-u", "two words")},
-				{`{"entrypoint":["sh","-c"],"cmd":["two words"]}`, words("sh", "-c"), words("two words")},
-				{"", words(), words()},
+			for _, step := range []commandStep{
+				{suite.M{"args": `python -u 'two words'`}, words(), words("python", "-u", "two words")},
+				{suite.M{"args": `{"entrypoint":["sh","-c"],"cmd":["two words"]}`}, words("sh", "-c"), words("two words")},
+				{suite.M{"args": ""}, words(), words()},
 			} {
-				c.V2("PATCH", "/templates/"+id, suite.M{"args": step.args}).Success()
+				c.V2("PATCH", "/templates/"+id, step.sent).Success()
 				expectCommand(c, "/templates", id, step.entrypoint, step.cmd)
-				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.args)
+				c.V2("GET", "/templates/"+id, nil).Is(200).Equal("args", step.sent["args"])
 			}
 		}},
 	{ID: "CMD-03", Level: suite.Should, Source: commandSource,
@@ -77,15 +71,12 @@ var commandCases = []suite.Case{
 		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, except those in its own body.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
 			template := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c"), "serverless": true})
-			for _, own := range []struct {
-				more            suite.M
-				entrypoint, cmd []any
-			}{
+			for _, own := range []commandStep{
 				{suite.M{}, words("e"), words("c")},
 				{suite.M{"cmd": words("own")}, words("e"), words("own")},
 				{suite.M{"args": "own args"}, words(), words("own", "args")},
 			} {
-				id := newCommand(c, "/serverless", withMember(own.more, "templateId", template))
+				id := newCommand(c, "/serverless", withMember(own.sent, "templateId", template))
 				expectCommand(c, "/serverless", id, own.entrypoint, own.cmd)
 			}
 		}},
@@ -105,6 +96,12 @@ var commandCases = []suite.Case{
 }
 
 var commandOperations = []string{"POST /v2/templates", "GET /v2/templates/{id}", "PATCH /v2/templates/{id}"}
+
+// commandStep is a body with the lists that the object has after it.
+type commandStep struct {
+	sent            suite.M
+	entrypoint, cmd []any
+}
 
 func words(list ...any) []any { return append([]any{}, list...) }
 
@@ -133,11 +130,6 @@ func newCommand(c *suite.C, path string, more suite.M) (id string) {
 
 // expectCommand expects that an object has the lists.
 func expectCommand(c *suite.C, path, id string, entrypoint, cmd []any) {
-	eventually(c, func() bool {
-		a := c.V2("GET", path+"/"+id, nil)
-		shown, _ := a.Find("cmd")
-		first, _ := a.Find("entrypoint")
-		return suite.Same(shown, cmd) && suite.Same(first, entrypoint)
-	})
-	c.V2("GET", path+"/"+id, nil).Is(200).Equal("entrypoint", entrypoint).Equal("cmd", cmd)
+	awaitMember(c, path+"/"+id, "cmd", cmd)
+	awaitMember(c, path+"/"+id, "entrypoint", entrypoint)
 }

@@ -163,13 +163,7 @@ func expectYielded(c *suite.C, g generator, outputs []any) {
 
 // submitText submits a raw body that may be refused. It records a created job.
 func submitText(c *suite.C, path, text string) *suite.Answer {
-	a := c.Post(path, nil, suite.Raw(text))
-	if id, _ := a.Find("id"); a.Code/100 == 2 {
-		if text, ok := id.(string); ok && text != "" {
-			c.JobOf(a)
-		}
-	}
-	return a
+	return submit(c, path, nil, suite.Raw(text))
 }
 
 // precise has numbers that a double can't represent.

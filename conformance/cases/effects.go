@@ -59,11 +59,7 @@ var effects = []effect{
 		},
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			due := p.submittedAt.add(lifetime)
-			if due.untilJustBefore(c) {
-				answer := p.Status()
-				c.ExpectBefore(answer, due.from)
-				expectStageStatus(c, s, answer)
-			}
+			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
 			due.expectDeleted(c, p.Job)
 		},
 	},
@@ -94,11 +90,7 @@ var effects = []effect{
 			ttl := c.Now().Sub(p.submittedAt.from).Round(time.Second) + 7*time.Minute
 			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
 			due := p.submittedAt.add(ttl)
-			if due.untilJustBefore(c) {
-				answer := p.Status()
-				c.ExpectBefore(answer, due.from)
-				expectStageStatus(c, s, answer)
-			}
+			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { s.expectStatus(c, status) })
 			due.untilEffective(c)
 			c.Should(func() { p.Status().Is(404) })
 			intervalOf(set).add(ttl).expectDeleted(c, p.Job)
@@ -155,14 +147,13 @@ var effects = []effect{
 		name: "kept", clause: retentionClause("LIM-11"),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			due := p.endedAt.add(retention)
-			if !due.untilJustBefore(c) {
+			if !due.judgeJustBefore(c, p.Job, func(status *suite.Answer) {
+				s.expectStatus(c, status)
+				if s.status == suite.Completed {
+					status.Equal("output.x", "kept")
+				}
+			}) {
 				c.Inconclusive("the time of the job's end is too inexact")
-			}
-			answer := p.Status()
-			c.ExpectBefore(answer, due.from)
-			expectStageStatus(c, s, answer)
-			if s.status == suite.Completed {
-				answer.Equal("output.x", "kept")
 			}
 			if s.status == suite.Failed || s.status == suite.TimedOut {
 				p.Retry().Is(200).Equal("status", suite.InQueue)
@@ -302,11 +293,7 @@ var effects = []effect{
 				p.awaitStart()
 			}
 			due := p.startedAt.add(limit)
-			if due.untilJustBefore(c) {
-				answer := p.Status()
-				c.ExpectBefore(answer, due.from)
-				answer.Is(200).Equal("status", suite.InProgress)
-			}
+			due.judgeJustBefore(c, p.Job, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
 			due.judgeBy(c, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},

@@ -245,10 +245,9 @@ func isUnknownRoute(w *suite.Watched) bool {
 
 // v2Errors returns several kinds of errors of version 2.
 func v2Errors(c *suite.C) []*suite.Answer {
-	list := []*suite.Answer{
+	return []*suite.Answer{
 		c.V2("GET", "/templates/"+c.Nonce(), nil).Refused(), // 404, or 400 if it is malformed as an id
 		c.V2("POST", "/templates", suite.M{}).Refused(),
 		c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401),
 	}
-	return slices.Clip(list)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -121,10 +122,7 @@ var jobCases = []suite.Case{
 		Needs:     suite.AnyEndpoint, Requests: 6, Run: func(c *suite.C) {
 			c.Get("/health").Is(200) // the endpoint exists, but not the job
 			id := c.Nonce()
-			for _, op := range []string{"GET /status/", "GET /stream/", "POST /cancel/", "POST /retry/"} {
-				method, path := splitOperation(op)
-				c.Job(method, c.Endpoint, path+id, nil).Is(404, 400) // the id may be malformed
-			}
+			eachJobOperation(func(op contractOperation) { op.send(c, id, nil).Is(404, 400) }) // the id may be malformed
 		}},
 	{ID: "JOB-40-like", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
@@ -137,10 +135,7 @@ var jobCases = []suite.Case{
 	{ID: "JOB-40-form", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 16, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo())
 		j.Completed()
-		for _, op := range []string{"GET /status/", "GET /stream/", "POST /cancel/", "POST /retry/"} {
-			method, path := splitOperation(op)
-			c.Job(method, c.Endpoint, path+suite.SimilarID(j.ID), nil).Is(404)
-		}
+		eachJobOperation(func(op contractOperation) { op.send(c, suite.SimilarID(j.ID), nil).Is(404) })
 	}},
 	{ID: "JOB-41", Level: suite.Should, Source: "Errors, 404",
 		Statement: "Another endpoint doesn't return the job.",
@@ -216,7 +211,7 @@ var jobCases = []suite.Case{
 			blocker := c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			for _, op := range []string{"GET /run", "GET /runsync", "GET /cancel/" + j.ID, "GET /retry/" + j.ID, "GET /purge-queue", "POST /health", "POST /status/" + j.ID, "POST /stream/" + j.ID} {
-				method, path := splitOperation(op)
+				method, path, _ := strings.Cut(op, " ")
 				c.Job(method, c.Endpoint, path, nil).Refused()
 			}
 			j.Status().Before(blocker.StartedAfter.Add(30*time.Second)).Is(200).Equal("status", suite.InQueue)
@@ -245,11 +240,4 @@ var jobCases = []suite.Case{
 			}
 			s.expectUnchanged()
 		}},
-}
-
-func splitOperation(op string) (method, path string) {
-	if _, err := fmt.Sscan(op, &method, &path); err != nil {
-		panic(err)
-	}
-	return method, path
 }

@@ -186,10 +186,6 @@ func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
 	started := interval{queued.from, j.Running().Received}
 	due := started.add(limit)
-	if due.untilJustBefore(c) {
-		running := j.Status()
-		c.ExpectBefore(running, due.from)
-		running.Is(200).Equal("status", suite.InProgress)
-	}
+	due.judgeJustBefore(c, j, func(status *suite.Answer) { status.Is(200).Equal("status", suite.InProgress) })
 	due.judgeBy(c, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 }

@@ -46,6 +46,18 @@ func (i interval) untilJustBefore(c *suite.C) bool {
 	return true
 }
 
+// judgeJustBefore judges the job's status shortly before the event. It returns false if that
+// time has passed.
+func (i interval) judgeJustBefore(c *suite.C, j *suite.Job, judge func(status *suite.Answer)) bool {
+	if !i.untilJustBefore(c) {
+		return false
+	}
+	a := j.Status()
+	c.ExpectBefore(a, i.from)
+	judge(a)
+	return true
+}
+
 // untilEffective waits until the effect of the event must be visible.
 func (i interval) untilEffective(c *suite.C) { c.UntilEffective(i.to) }
 
@@ -222,9 +234,9 @@ func (p *stagedJob) requeue(clause string) *stagedJob {
 	return p
 }
 
-// expectStageStatus expects the status of a stage. For a cancelled job it is a SHOULD: it
-// has no result, so its retention is only derived from that of results.
-func expectStageStatus(c *suite.C, s stage, a *suite.Answer) {
+// expectStatus expects the status of the stage. For a cancelled job it is a SHOULD: it has no
+// result, so its retention is only derived from that of results.
+func (s stage) expectStatus(c *suite.C, a *suite.Answer) {
 	check := func() { a.Is(200).Equal("status", s.status) }
 	if s.status == suite.Cancelled {
 		c.Should(check)

@@ -236,11 +236,11 @@ func readBack(c *suite.C, path string) *suite.Answer {
 // awaitMember waits until version 2 shows a member with a value, and returns the answer.
 func awaitMember(c *suite.C, path, member string, want any) (a *suite.Answer) {
 	eventually(c, func() bool {
-		a = c.V2("GET", path, nil).Is(200)
+		a = c.V2("GET", path, nil)
 		value, _ := a.Find(member)
 		return suite.Same(value, want)
 	})
-	return a.Equal(member, want)
+	return a.Is(200).Equal(member, want)
 }
 
 // firstOrDefault returns the first element of a list, or the fallback if the list is empty.
