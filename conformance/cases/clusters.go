@@ -40,7 +40,8 @@ var clusterCases = []suite.Case{
 			member := memberOf(c, newCluster(c))
 			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
-				c.Expect(c.V2("GET", "/pods"+query, nil).Is(200).Contains(member) == want, fmt.Sprintf("the pod of a cluster in /pods%s: %v", query, want), "another list")
+				list := c.V2("GET", "/pods"+query, nil).Is(200)
+				list.Expect(list.Contains(member) == want, fmt.Sprintf("the cluster's pod %s in the list: %v", member, want))
 			}
 		}},
 	{ID: "VER-72", Level: suite.Must, Source: "Versioning, 3; v2 document, updateCluster",

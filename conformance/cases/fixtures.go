@@ -134,7 +134,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 			a := op.send(o.c, o.ids[kind], nil).Is(200)
 			expectNone(a, words)
 			if size, exists := a.Find("size"); exists && kind == "volume" {
-				o.c.Expect(suite.Same(size, sizeOfVolume), op.String()+": size = 10, as created", "the body %s", a.Body)
+				a.Expect(suite.Same(size, sizeOfVolume), op.String()+": size = 10, as created")
 			}
 		}
 		if op, ok := o.listReads[kind]; ok {

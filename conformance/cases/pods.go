@@ -70,7 +70,7 @@ var podCases = []suite.Case{
 				end(id).Success()
 				expectNotFound(c, "/pods/"+id)
 				list := c.V2("GET", "/pods", nil).Is(200)
-				c.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod and with the other", "another list")
+				list.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod "+id+" and with "+other)
 			}
 		}},
 	{ID: "VER-61", Level: suite.Must, Source: "Versioning, 6",

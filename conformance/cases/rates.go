@@ -205,7 +205,7 @@ var rateCases = []suite.Case{
 					continue
 				}
 				next := c.V2("GET", "/templates", nil)
-				c.Expect(next.Code == http.StatusTooManyRequests, "429 after RateLimit: "+a.Header.Get("RateLimit"), "the status code %d", next.Code)
+				next.Expect(next.Code == http.StatusTooManyRequests, "429 after RateLimit: "+a.Header.Get("RateLimit"))
 				return
 			}
 		}},

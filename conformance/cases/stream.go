@@ -2,6 +2,7 @@ package cases
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -34,8 +35,10 @@ var streamCases = []suite.Case{
 		first, second := c.Run(suite.Stream(2, 0)), c.Run(suite.Stream(3, 0))
 		first.Completed()
 		second.Completed()
-		c.Expect(len(first.Stream().Is(200).Chunks()) == 2, "2 chunks of the first job", "another number")
-		c.Expect(len(second.Stream().Is(200).Chunks()) == 3, "3 chunks of the second job", "another number")
+		for job, want := range map[*suite.Job]int{first: 2, second: 3} {
+			a := job.Stream().Is(200)
+			a.Expect(len(a.Chunks()) == want, fmt.Sprintf("the job's own %d chunks", want))
+		}
 	}},
 	{ID: "OPS-10", Level: suite.Must, Source: "Stream chunk",
 		Statement: "The metrics of a chunk, if present, are numbers; scenario is a string.",
