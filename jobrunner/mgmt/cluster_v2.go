@@ -74,7 +74,7 @@ type clustersV2 struct {
 }
 
 func (c *call) listClustersV2() (out clustersV2, err error) {
-	all, err := c.store.Clusters(c.ctx())
+	all, err := store.List[store.Cluster](c.ctx(), c.store)
 	if err != nil {
 		return out, err
 	}
@@ -91,7 +91,7 @@ func (c *call) listClustersV2() (out clustersV2, err error) {
 
 // clusterWithMembers reads the path's cluster and its members.
 func (c *call) clusterWithMembers() (store.Cluster, []store.Pod, error) {
-	cluster, err := c.store.Cluster(c.ctx(), c.id)
+	cluster, err := store.Get[store.Cluster](c.ctx(), c.store, c.id)
 	if err != nil {
 		return cluster, nil, err
 	}

@@ -121,7 +121,7 @@ type endpointsV2 struct {
 }
 
 func (c *call) listEndpointsV2(p pageQuery) (endpointsV2, error) {
-	part, next, err := c.store.EndpointPage(c.ctx(), p.Page)
+	part, next, err := store.ReadPage[store.Endpoint](c.ctx(), c.store, p.Page)
 	return endpointsV2{convertAll(part, c.newEndpointV2), p.pagination(next)}, err
 }
 

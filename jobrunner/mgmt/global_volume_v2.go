@@ -36,7 +36,7 @@ type globalVolumesV2 struct {
 }
 
 func (c *call) listGlobalVolumesV2(p pageQuery) (globalVolumesV2, error) {
-	part, next, err := c.store.GlobalVolumePage(c.ctx(), p.Page)
+	part, next, err := store.ReadPage[store.GlobalVolume](c.ctx(), c.store, p.Page)
 	return globalVolumesV2{convertAll(part, newGlobalVolumeV2), p.pagination(next)}, err
 }
 

@@ -57,9 +57,9 @@ func writeHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), 
 }
 
 // listHandler shows all records of a kind, in version 2 as a member of an object.
-func listHandler[R, W any](read func(*store.Store, context.Context) ([]R, error), convert func(R) W, member string) handler {
+func listHandler[R, W any, P store.Record[R]](convert func(R) W, member string) handler {
 	return handler{func(c *call) (any, error) {
-		all, err := read(c.store, c.ctx())
+		all, err := store.List[R, P](c.ctx(), c.store)
 		if member == "" {
 			return convertAll(all, convert), err
 		}
@@ -68,9 +68,9 @@ func listHandler[R, W any](read func(*store.Store, context.Context) ([]R, error)
 }
 
 // readHandler shows the record that the path names.
-func readHandler[R, W any](read func(*store.Store, context.Context, string) (R, error), convert func(R) W) handler {
+func readHandler[R, W any, P store.Record[R]](convert func(R) W) handler {
 	return plainHandler(func(c *call) (W, error) {
-		r, err := read(c.store, c.ctx(), c.id)
+		r, err := store.Get[R, P](c.ctx(), c.store, c.id)
 		return convert(r), err
 	})
 }

@@ -222,7 +222,7 @@ func readPodsQuery(q *query) (out podsQuery) {
 }
 
 func (c *call) listPodsV2(q podsQuery) (podPageV2, error) {
-	part, next, err := c.store.PodPage(c.ctx(), q.Page)
+	part, next, err := store.ReadPage[store.Pod](c.ctx(), c.store, q.Page)
 	out := []podV2{}
 	for _, p := range part {
 		if p.Cluster == nil || q.withMembers {

@@ -49,16 +49,16 @@ var operations = []struct {
 	{"POST", "/v1/templates/{id}/update", 200, writeHandler(contract.Update, updateTemplateV1, newTemplateV1)},
 	{"DELETE", "/v1/templates/{id}", 204, deleteHandler((*store.Store).DeleteTemplate)},
 
-	{"GET", "/v1/networkvolumes", 200, listHandler((*store.Store).NetworkVolumes, newNetworkVolumeV1, "")},
+	{"GET", "/v1/networkvolumes", 200, listHandler(newNetworkVolumeV1, "")},
 	{"POST", "/v1/networkvolumes", 200, writeHandler(contract.Create, createNetworkVolumeV1, newNetworkVolumeV1)},
-	{"GET", "/v1/networkvolumes/{id}", 200, readHandler((*store.Store).NetworkVolume, newNetworkVolumeV1)},
+	{"GET", "/v1/networkvolumes/{id}", 200, readHandler(newNetworkVolumeV1)},
 	{"PATCH", "/v1/networkvolumes/{id}", 200, writeHandler(contract.Update, updateNetworkVolumeV1, newNetworkVolumeV1)},
 	{"POST", "/v1/networkvolumes/{id}/update", 200, writeHandler(contract.Update, updateNetworkVolumeV1, newNetworkVolumeV1)},
 	{"DELETE", "/v1/networkvolumes/{id}", 204, deleteHandler((*store.Store).DeleteNetworkVolume)},
 
-	{"GET", "/v1/containerregistryauth", 200, listHandler((*store.Store).RegistryAuths, newRegistryAuth, "")},
+	{"GET", "/v1/containerregistryauth", 200, listHandler(newRegistryAuth, "")},
 	{"POST", "/v1/containerregistryauth", 200, writeHandler(contract.Create, createRegistryAuthV1, newRegistryAuth)},
-	{"GET", "/v1/containerregistryauth/{id}", 200, readHandler((*store.Store).RegistryAuth, newRegistryAuth)},
+	{"GET", "/v1/containerregistryauth/{id}", 200, readHandler(newRegistryAuth)},
 	{"DELETE", "/v1/containerregistryauth/{id}", 204, deleteHandler((*store.Store).DeleteRegistryAuth)},
 
 	{"GET", "/v1/endpoints", 200, queryHandler(endpointIncludes.read, (*call).listEndpointsV1)},
@@ -96,28 +96,28 @@ var operations = []struct {
 
 	{"GET", "/v2/templates", 200, queryHandler(readPageQuery, (*call).listTemplatesV2)},
 	{"POST", "/v2/templates", 201, writeHandler(contract.Create, createTemplateV2, newTemplateV2)},
-	{"GET", "/v2/templates/{id}", 200, readHandler((*store.Store).Template, newTemplateV2)},
+	{"GET", "/v2/templates/{id}", 200, plainHandler((*call).getTemplateV2)},
 	{"PATCH", "/v2/templates/{id}", 200, writeHandler(contract.Update, updateTemplateV2, newTemplateV2)},
 	{"DELETE", "/v2/templates/{id}", 204, deleteHandler((*store.Store).DeleteTemplate)},
 
-	{"GET", "/v2/network-volumes", 200, listHandler((*store.Store).NetworkVolumes, newNetworkVolumeV2, "networkVolumes")},
+	{"GET", "/v2/network-volumes", 200, listHandler(newNetworkVolumeV2, "networkVolumes")},
 	{"POST", "/v2/network-volumes", 201, writeHandler(contract.Create, createNetworkVolumeV2, newNetworkVolumeV2)},
-	{"GET", "/v2/network-volumes/{id}", 200, readHandler((*store.Store).NetworkVolume, newNetworkVolumeV2)},
+	{"GET", "/v2/network-volumes/{id}", 200, readHandler(newNetworkVolumeV2)},
 	{"PATCH", "/v2/network-volumes/{id}", 200, writeHandler(contract.Update, updateNetworkVolumeV2, newNetworkVolumeV2)},
 	{"DELETE", "/v2/network-volumes/{id}", 204, deleteHandler((*store.Store).DeleteNetworkVolume)},
 
 	{"GET", "/v2/global-volumes", 200, queryHandler(readPageQuery, (*call).listGlobalVolumesV2)},
 	{"POST", "/v2/global-volumes", 201, writeHandler(contract.Create, createGlobalVolumeV2, newGlobalVolumeV2)},
-	{"GET", "/v2/global-volumes/{id}", 200, readHandler((*store.Store).GlobalVolume, newGlobalVolumeV2)},
+	{"GET", "/v2/global-volumes/{id}", 200, readHandler(newGlobalVolumeV2)},
 	{"PATCH", "/v2/global-volumes/{id}", 200, writeHandler(contract.Update, updateGlobalVolumeV2, newGlobalVolumeV2)},
 	{"DELETE", "/v2/global-volumes/{id}", 204, deleteHandler((*store.Store).DeleteGlobalVolume)},
 
-	{"GET", "/v2/registries", 200, listHandler((*store.Store).RegistryAuths, newRegistryAuth, "registries")},
+	{"GET", "/v2/registries", 200, listHandler(newRegistryAuth, "registries")},
 	{"POST", "/v2/registries", 201, writeHandler(contract.Create, createRegistryAuthV2, newRegistryAuth)},
-	{"GET", "/v2/registries/{id}", 200, readHandler((*store.Store).RegistryAuth, newRegistryAuth)},
+	{"GET", "/v2/registries/{id}", 200, readHandler(newRegistryAuth)},
 	{"DELETE", "/v2/registries/{id}", 204, deleteHandler((*store.Store).DeleteRegistryAuth)},
 
-	{"GET", "/v2/registries/delegations", 200, listHandler((*store.Store).Delegations, newDelegationV2, "delegations")},
+	{"GET", "/v2/registries/delegations", 200, listHandler(newDelegationV2, "delegations")},
 	{"POST", "/v2/registries/delegations", 201, writeHandler(contract.Create, createDelegationV2, newDelegationV2)},
 	{"DELETE", "/v2/registries/delegations/{id}", 204, deleteHandler((*store.Store).DeleteDelegation)},
 
@@ -137,7 +137,7 @@ var operations = []struct {
 
 	{"GET", "/v2/account/secrets", 200, queryHandler(readSecretName, (*call).listSecretsV2)},
 	{"POST", "/v2/account/secrets", 201, conflicts(writeHandler(contract.Create, createSecretV2, newSecretV2))},
-	{"GET", "/v2/account/secrets/{id}", 200, readHandler((*store.Store).Secret, newSecretV2)},
+	{"GET", "/v2/account/secrets/{id}", 200, readHandler(newSecretV2)},
 	{"PATCH", "/v2/account/secrets/{id}", 200, writeHandler(contract.Update, updateSecretV2, newSecretV2)},
 	{"DELETE", "/v2/account/secrets/{id}", 204, deleteHandler((*store.Store).DeleteSecret)},
 

@@ -59,7 +59,7 @@ type secretsV2 struct {
 func readSecretName(q *query) string { return q.text("name") }
 
 func (c *call) listSecretsV2(name string) (secretsV2, error) {
-	all, err := c.store.Secrets(c.ctx())
+	all, err := store.List[store.Secret](c.ctx(), c.store)
 	out := secretsV2{Secrets: []secretV2{}}
 	for _, secret := range all {
 		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {

@@ -66,6 +66,11 @@ func newTemplateV2(t store.Template) templateV2 {
 	return w
 }
 
+func (c *call) getTemplateV2() (templateV2, error) {
+	t, err := c.store.Template(c.ctx(), c.id)
+	return newTemplateV2(t), err
+}
+
 func createTemplateV2(c *call, body templateBodyV2) (store.Template, error) {
 	t := templateDefaultsV2()
 	if err := body.apply(&t); err != nil {
@@ -84,6 +89,6 @@ type templatePageV2 struct {
 }
 
 func (c *call) listTemplatesV2(p pageQuery) (templatePageV2, error) {
-	part, next, err := c.store.TemplatePage(c.ctx(), p.Page)
+	part, next, err := store.ReadPage[store.Template](c.ctx(), c.store, p.Page)
 	return templatePageV2{convertAll(part, newTemplateV2), p.pagination(next)}, err
 }

@@ -312,7 +312,7 @@ func (c *cluster) provision(ctx context.Context, program run.Program) (store.Clu
 }
 
 func (c *cluster) makeNetwork(ctx context.Context, program run.Program) (network store.ClusterNetwork, err error) {
-	record, err := c.pods.Store.Cluster(ctx, c.id)
+	record, err := store.Get[store.Cluster](ctx, c.pods.Store, c.id)
 	if err != nil {
 		return network, err
 	}

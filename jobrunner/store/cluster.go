@@ -45,14 +45,6 @@ func (c *Cluster) refs() []string {
 	return []string{c.Template}
 }
 
-// Cluster reads a cluster. The error wraps ErrNotFound if it doesn't exist.
-func (s *Store) Cluster(ctx context.Context, id string) (Cluster, error) {
-	return get[Cluster](ctx, s, id)
-}
-
-// Clusters lists the clusters, the oldest first.
-func (s *Store) Clusters(ctx context.Context) ([]Cluster, error) { return list[Cluster](ctx, s) }
-
 // ClusterPods lists the members of a cluster by rank.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
 	return documents(ctx, s, func(doc []byte, _ int64, p *Pod) error { return decode(doc, p) },
@@ -69,7 +61,7 @@ func (s *Store) CreateCluster(ctx context.Context, build func(tx *Tx) (Cluster, 
 		if err := checkClusterGPUs(c.Compute); err != nil {
 			return err
 		}
-		if err := tx.insert(&c, tx.now); err != nil {
+		if err := tx.insert(&c); err != nil {
 			return err
 		}
 		for i := range members {
@@ -92,16 +84,8 @@ func checkClusterGPUs(c ClusterCompute) error {
 }
 
 // UpdateCluster changes a cluster, but not its members.
-func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Cluster)) (c Cluster, err error) {
-	err = s.write(ctx, func(tx *Tx) error {
-		c = Cluster{}
-		if err := load(tx.tx, &c, id); err != nil {
-			return err
-		}
-		change(&c)
-		return tx.save(&c)
-	})
-	return c, err
+func (s *Store) UpdateCluster(ctx context.Context, id string, change func(c *Cluster)) (Cluster, error) {
+	return update(ctx, s, id, func(_ *Tx, c *Cluster) error { change(c); return nil })
 }
 
 // DeleteCluster deletes a cluster and its members.

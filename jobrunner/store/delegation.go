@@ -24,15 +24,9 @@ type ECRImage struct {
 func (d *Delegation) kind() kind     { return delegations }
 func (d *Delegation) refs() []string { return nil }
 
-// Delegations lists the delegations, the oldest first.
-func (s *Store) Delegations(ctx context.Context) ([]Delegation, error) {
-	return list[Delegation](ctx, s)
-}
-
 // CreateDelegation stores a delegation with a new id.
 func (s *Store) CreateDelegation(ctx context.Context, d Delegation) (Delegation, error) {
-	now := s.clock.Wall()
-	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&d, now) })
+	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&d) })
 	return d, err
 }
 

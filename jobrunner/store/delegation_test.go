@@ -22,7 +22,7 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	}
 	shut()
 	s, _ = open(t, dir)
-	if all := must[[]store.Delegation](t)(s.Delegations(ctx)); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
+	if all := must[[]store.Delegation](t)(store.List[store.Delegation](ctx, s)); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
 		t.Errorf("made %+v\nread %+v", made, all)
 	}
 	expectNotFound(t, s.DeleteDelegation(ctx, made[1].ID))

@@ -89,11 +89,11 @@ func (e *Endpoint) Copy(t Template) { e.TemplateID, e.Container = "", t.clone() 
 
 // Endpoint reads an endpoint. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
-	return get[Endpoint](ctx, s, id)
+	return Get[Endpoint](ctx, s, id)
 }
 
 // Endpoints lists the endpoints, the oldest first.
-func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return list[Endpoint](ctx, s) }
+func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return List[Endpoint](ctx, s) }
 
 // EndpointIDs lists the ids of the endpoints in alphabetical order, without reading the
 // endpoints.
@@ -107,15 +107,9 @@ func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// EndpointPage lists a page of the endpoints, with the position of the next page.
-func (s *Store) EndpointPage(ctx context.Context, p Page) (part []Endpoint, next int64, err error) {
-	return page[Endpoint](ctx, s, p)
-}
-
 // CreateEndpoint stores the endpoint that build returns with a new id. build may read
 // templates in tx, and may run more than once.
 func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (Endpoint, error) {
-	now := s.clock.Wall()
 	var out Endpoint
 	err := s.write(ctx, func(tx *Tx) error {
 		e, err := build(tx)
@@ -125,7 +119,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 		if err := tx.checkEndpoint(e); err != nil {
 			return err
 		}
-		if err := tx.insert(&e, now); err != nil {
+		if err := tx.insert(&e); err != nil {
 			return err
 		}
 		tx.changedEndpoints = append(tx.changedEndpoints, e.ID)
@@ -178,6 +172,17 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 		return e, err
 	}
 	return e, tx.release(e, changed)
+}
+
+// updateUsers changes the endpoints that refer to a record.
+func (tx *Tx) updateUsers(target string, change func(e *Endpoint)) error {
+	users, err := tx.referrers(endpoints, target)
+	for _, user := range users {
+		if _, err := tx.updateEndpoint(user, func(e *Endpoint) error { change(e); return nil }); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // DeleteEndpoint deletes an endpoint, but not its template.

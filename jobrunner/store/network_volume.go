@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 )
 
 // NetworkVolume is storage that workers and pods of a data center can mount. Its name need
@@ -16,21 +17,10 @@ type NetworkVolume struct {
 func (v *NetworkVolume) kind() kind     { return networkVolumes }
 func (v *NetworkVolume) refs() []string { return nil }
 
-// NetworkVolume reads a volume. The error wraps ErrNotFound if it doesn't exist.
-func (s *Store) NetworkVolume(ctx context.Context, id string) (NetworkVolume, error) {
-	return get[NetworkVolume](ctx, s, id)
-}
-
-// NetworkVolumes lists the volumes, the oldest first.
-func (s *Store) NetworkVolumes(ctx context.Context) ([]NetworkVolume, error) {
-	return list[NetworkVolume](ctx, s)
-}
-
 // CreateNetworkVolume stores v with a new id.
 func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {
-	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error {
-		if err := tx.insert(&v, now); err != nil {
+		if err := tx.insert(&v); err != nil {
 			return err
 		}
 		return tx.changedVolume(v.ID, &v)
@@ -47,28 +37,19 @@ type VolumeChange struct {
 // UpdateNetworkVolume changes a volume. It rejects a size that isn't above the current one
 // (service description, States and transitions).
 func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change VolumeChange) (NetworkVolume, error) {
-	var out NetworkVolume
-	err := s.write(ctx, func(tx *Tx) error {
-		var v NetworkVolume
-		if err := load(tx.tx, &v, id); err != nil {
-			return err
-		}
-		if change.Size != nil {
-			if *change.Size <= v.Size {
-				return refusef("network volume %q has %d GB and can only grow: a size of %d GB is not above that", id, v.Size, *change.Size)
-			}
-			v.Size = *change.Size
-		}
+	return update(ctx, s, id, func(tx *Tx, v *NetworkVolume) error {
 		if change.Name != nil {
 			v.Name = *change.Name
 		}
-		out = v
-		if err := tx.save(&v); err != nil || change.Size == nil {
-			return err
+		if change.Size == nil {
+			return nil
 		}
-		return tx.changedVolume(id, &v)
+		if *change.Size <= v.Size {
+			return refusef("network volume %q has %d GB and can only grow: a size of %d GB is not above that", id, v.Size, *change.Size)
+		}
+		v.Size = *change.Size
+		return tx.changedVolume(id, v)
 	})
-	return out, err
 }
 
 // DeleteNetworkVolume deletes a volume and removes it from endpoints and pods. It doesn't
@@ -76,18 +57,11 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 // be replaceable without deleting its endpoints.
 func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
-		users, err := tx.referrers(endpoints, id)
+		err := tx.updateUsers(id, func(e *Endpoint) {
+			e.NetworkVolumes = slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(other string) bool { return other == id })
+		})
 		if err != nil {
 			return err
-		}
-		for _, user := range users {
-			_, err := tx.updateEndpoint(user, func(e *Endpoint) error {
-				e.NetworkVolumes = without(e.NetworkVolumes, id)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
 		}
 		if err := tx.detachPods(id); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -47,6 +46,12 @@ type record interface {
 	refs() []string // ids of the records that it refers to
 }
 
+// Record is the pointer to a stored type.
+type Record[T any] interface {
+	*T
+	record
+}
+
 // load reads a record.
 func load(q sqldb.Querier, r record, id string) error {
 	var doc []byte
@@ -67,20 +72,14 @@ func decode(doc []byte, r record) error {
 	return nil
 }
 
-// get reads one record.
-func get[T any, P interface {
-	*T
-	record
-}](ctx context.Context, s *Store, id string) (out T, err error) {
+// Get reads one record. The error wraps ErrNotFound if it doesn't exist.
+func Get[T any, P Record[T]](ctx context.Context, s *Store, id string) (out T, err error) {
 	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return load(r, P(&out), id) })
 	return out, err
 }
 
-// list reads all records of a kind, the oldest first.
-func list[T any, P interface {
-	*T
-	record
-}](ctx context.Context, s *Store) ([]T, error) {
+// List reads all records of a kind, the oldest first.
+func List[T any, P Record[T]](ctx context.Context, s *Store) ([]T, error) {
 	return documents(ctx, s, func(doc []byte, _ int64, one *T) error { return decode(doc, P(one)) },
 		"SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
 }
@@ -91,12 +90,9 @@ type Page struct {
 	Limit  int
 }
 
-// page reads a page of the records of a kind. next is the Before of the next page, or 0 if
+// ReadPage reads a page of the records of a kind. next is the Before of the next page, or 0 if
 // this is the last one.
-func page[T any, P interface {
-	*T
-	record
-}](ctx context.Context, s *Store, p Page) (out []T, next int64, err error) {
+func ReadPage[T any, P Record[T]](ctx context.Context, s *Store, p Page) (out []T, next int64, err error) {
 	var positions []int64
 	out, err = documents(ctx, s, func(doc []byte, position int64, one *T) error {
 		positions = append(positions, position)
@@ -135,9 +131,9 @@ func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, pos
 }
 
 // insert stores a new record and sets its id.
-func (tx *Tx) insert(r record, now time.Time) error {
+func (tx *Tx) insert(r record) error {
 	h := r.head()
-	h.ID, h.Created = newID(), now.UTC().Truncate(time.Millisecond)
+	h.ID, h.Created = newID(), tx.now
 	doc, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -174,6 +170,22 @@ func nameConflict(r record, err error) error {
 		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
 	}
 	return err
+}
+
+// update changes a record. change may run more than once.
+func update[T any, P Record[T]](ctx context.Context, s *Store, id string, change func(tx *Tx, r P) error) (out T, err error) {
+	err = s.write(ctx, func(tx *Tx) error {
+		var r T
+		if err := load(tx.tx, P(&r), id); err != nil {
+			return err
+		}
+		if err := change(tx, &r); err != nil {
+			return err
+		}
+		out = r
+		return tx.save(P(&r))
+	})
+	return out, err
 }
 
 // saveRefs stores the references of r, so that the deletion of their targets can find r.
@@ -227,9 +239,4 @@ func column(rows sqldb.Rows, err error) ([]string, error) {
 		out = append(out, one)
 	}
 	return out, rows.Err()
-}
-
-// without returns a copy of ids without one id.
-func without(ids []string, id string) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 }

@@ -36,7 +36,7 @@ func BenchmarkEndpointPage(b *testing.B) {
 	}
 	read := func(before int64) time.Duration {
 		began := time.Now()
-		part, next, err := s.EndpointPage(b.Context(), store.Page{Before: before, Limit: limit})
+		part, next, err := store.ReadPage[store.Endpoint](b.Context(), s, store.Page{Before: before, Limit: limit})
 		if err != nil || len(part) != limit || (next == 0) != (before == limit+1) {
 			b.Fatalf("%d endpoints before %d, next is %d, %v", len(part), before, next, err)
 		}

@@ -136,15 +136,10 @@ func (p *Pod) refs() []string {
 }
 
 // Pod reads a pod. The error wraps ErrNotFound if it doesn't exist.
-func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return get[Pod](ctx, s, id) }
+func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return Get[Pod](ctx, s, id) }
 
 // Pods lists the pods, the oldest first.
-func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return list[Pod](ctx, s) }
-
-// PodPage lists a page of the pods, with the position of the next page.
-func (s *Store) PodPage(ctx context.Context, p Page) (part []Pod, next int64, err error) {
-	return page[Pod](ctx, s, p)
-}
+func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return List[Pod](ctx, s) }
 
 // Pod reads a pod in the transaction.
 func (tx *Tx) Pod(id string) (p Pod, err error) { return p, load(tx.tx, &p, id) }
@@ -187,7 +182,7 @@ func (tx *Tx) InsertPod(p *Pod) error {
 		return err
 	}
 	p.DataCenterID = dataCenter
-	if err := tx.insert(p, tx.now); err != nil {
+	if err := tx.insert(p); err != nil {
 		return err
 	}
 	tx.changedPods = append(tx.changedPods, p.ID)
@@ -211,19 +206,7 @@ func (s *Store) UpdatePod(ctx context.Context, id string, change func(tx *Tx, p 
 
 // ReportPod changes the actual state of a pod, without calling the hooks of OnPodChange.
 func (s *Store) ReportPod(ctx context.Context, id string, change func(p *Pod) error) (Pod, error) {
-	var out Pod
-	err := s.write(ctx, func(tx *Tx) error {
-		p, err := tx.Pod(id)
-		if err != nil {
-			return err
-		}
-		if err := change(&p); err != nil {
-			return err
-		}
-		out = p
-		return tx.save(&p)
-	})
-	return out, err
+	return update(ctx, s, id, func(_ *Tx, p *Pod) error { return change(p) })
 }
 
 // UpdatePod changes a pod in the transaction. It doesn't check the pod.
@@ -290,13 +273,4 @@ func (tx *Tx) detachPods(volume string) error {
 		}
 	}
 	return nil
-}
-
-// podThatUses returns the id of a pod that refers to a record, or "".
-func (tx *Tx) podThatUses(target string) (id string, err error) {
-	users, err := tx.referrers(pods, target)
-	if err != nil || len(users) == 0 {
-		return "", err
-	}
-	return users[0], nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -94,15 +95,12 @@ func (tx *Tx) checkPodVolume(p Pod) error {
 	if p.NetworkVolume == "" {
 		return nil
 	}
-	ok, err := tx.exists(networkVolumes, p.NetworkVolume)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return refusef("network volume %q does not exist", p.NetworkVolume)
-	}
 	var v NetworkVolume
-	if err := load(tx.tx, &v, p.NetworkVolume); err != nil {
+	err := load(tx.tx, &v, p.NetworkVolume)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return refusef("network volume %q does not exist", p.NetworkVolume)
+	case err != nil:
 		return err
 	}
 	if len(p.DataCenterIDs) > 0 && !slices.Contains(p.DataCenterIDs, v.DataCenter) {

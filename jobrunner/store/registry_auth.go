@@ -29,27 +29,16 @@ type registryRecord struct {
 func (r *RegistryAuth) kind() kind     { return registryAuths }
 func (r *RegistryAuth) refs() []string { return nil }
 
-// RegistryAuth reads a registry auth. The error wraps ErrNotFound if it doesn't exist.
-func (s *Store) RegistryAuth(ctx context.Context, id string) (RegistryAuth, error) {
-	return get[RegistryAuth](ctx, s, id)
-}
-
-// RegistryAuths lists the registry auths, the oldest first.
-func (s *Store) RegistryAuths(ctx context.Context) ([]RegistryAuth, error) {
-	return list[RegistryAuth](ctx, s)
-}
-
 // Credentials reads the credentials of a registry auth, for pulling images.
 func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error) {
-	r, err := get[registryRecord](ctx, s, id)
+	r, err := Get[registryRecord](ctx, s, id)
 	return Credentials{r.Username, r.Password}, err
 }
 
 // CreateRegistryAuth stores credentials with a new id.
 func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentials) (RegistryAuth, error) {
-	now := s.clock.Wall()
 	r := registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password}
-	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&r, now) })
+	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&r) })
 	return r.RegistryAuth, err
 }
 
@@ -57,10 +46,10 @@ func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentia
 // rejects the deletion while a pod uses the registry auth.
 func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
-		if user, err := tx.podThatUses(id); err != nil {
+		if users, err := tx.referrers(pods, id); err != nil {
 			return err
-		} else if user != "" {
-			return refusef("registry auth %q is in use: pod %q has it; delete that first, or give it another one", id, user)
+		} else if len(users) > 0 {
+			return refusef("registry auth %q is in use: pod %q has it; delete that first, or give it another one", id, users[0])
 		}
 		users, err := tx.referrers(templates, id)
 		if err != nil {
@@ -76,13 +65,8 @@ func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		if users, err = tx.referrers(endpoints, id); err != nil {
+		if err := tx.updateUsers(id, func(e *Endpoint) { e.Registry = "" }); err != nil {
 			return err
-		}
-		for _, user := range users {
-			if _, err := tx.updateEndpoint(user, func(e *Endpoint) error { e.Registry = ""; return nil }); err != nil {
-				return err
-			}
 		}
 		return tx.remove(registryAuths, id)
 	})

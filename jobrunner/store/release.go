@@ -81,7 +81,7 @@ func fields(m workerSpec) (out map[string]json.RawMessage, err error) {
 
 // release stores a release of an endpoint.
 func (tx *Tx) release(e Endpoint, changed []Change) error {
-	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now.UTC().Truncate(time.Millisecond), Changes: changed})
+	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now, Changes: changed})
 	if err != nil {
 		return err
 	}

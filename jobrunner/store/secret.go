@@ -26,22 +26,11 @@ func (s *Secret) refs() []string { return nil }
 // first write.
 func (s *Store) SecretKey(path string) { s.key.path = path }
 
-// Secret reads one secret. The error wraps ErrNotFound if it doesn't exist.
-func (s *Store) Secret(ctx context.Context, id string) (Secret, error) {
-	return get[Secret](ctx, s, id)
-}
-
-// Secrets lists the secrets, the oldest first.
-func (s *Store) Secrets(ctx context.Context) ([]Secret, error) {
-	return list[Secret](ctx, s)
-}
-
 // CreateSecret stores a secret. The error is a Conflict if the name is taken.
 func (s *Store) CreateSecret(ctx context.Context, secret Secret, value string) (Secret, error) {
-	now := s.clock.Wall()
-	secret.ValueUpdated = now.UTC().Truncate(time.Millisecond)
 	err := s.write(ctx, func(tx *Tx) error {
-		if err := tx.insert(&secret, now); err != nil {
+		secret.ValueUpdated = tx.now
+		if err := tx.insert(&secret); err != nil {
 			return err
 		}
 		return tx.saveValue(&secret, value)
@@ -57,25 +46,16 @@ type SecretChange struct {
 
 // UpdateSecret changes a secret's value and description in one transaction.
 func (s *Store) UpdateSecret(ctx context.Context, id string, change SecretChange) (Secret, error) {
-	now := s.clock.Wall()
-	var out Secret
-	err := s.write(ctx, func(tx *Tx) error {
-		out = Secret{}
-		if err := load(tx.tx, &out, id); err != nil {
-			return err
-		}
-		if change.Value != nil {
-			out.ValueUpdated = now.UTC().Truncate(time.Millisecond)
-			if err := tx.saveValue(&out, *change.Value); err != nil {
-				return err
-			}
-		}
+	return update(ctx, s, id, func(tx *Tx, secret *Secret) error {
 		if change.Description != nil {
-			out.Description = *change.Description
+			secret.Description = *change.Description
 		}
-		return tx.save(&out)
+		if change.Value == nil {
+			return nil
+		}
+		secret.ValueUpdated = tx.now
+		return tx.saveValue(secret, *change.Value)
 	})
-	return out, err
 }
 
 // DeleteSecret deletes a secret, even if it is in use: its placeholders then resolve to "".

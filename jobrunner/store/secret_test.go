@@ -130,7 +130,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			expectKeyError(t, err)
 			_, err = s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted)})
 			expectKeyError(t, err)
-			if all := must[[]store.Secret](t)(s.Secrets(t.Context())); len(all) != 1 {
+			if all := must[[]store.Secret](t)(store.List[store.Secret](t.Context(), s)); len(all) != 1 {
 				t.Errorf("there are %v", all)
 			}
 			if err := s.DeleteSecret(t.Context(), secret.ID); err != nil {

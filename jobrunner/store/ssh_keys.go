@@ -37,11 +37,10 @@ func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {
 
 // SetSSHKeys replaces the public keys of an owner.
 func (s *Store) SetSSHKeys(ctx context.Context, owner string, keys []string) error {
-	now := s.clock.Wall()
 	return s.write(ctx, func(tx *Tx) error {
 		if _, err := tx.tx.Exec("DELETE FROM objects WHERE kind = ? AND name = ?", sshKeySets.key, owner); err != nil || len(keys) == 0 {
 			return err
 		}
-		return tx.insert(&sshKeySet{Head: Head{Name: owner}, Keys: keys}, now)
+		return tx.insert(&sshKeySet{Head: Head{Name: owner}, Keys: keys})
 	})
 }

@@ -93,10 +93,10 @@ func (s *Store) OnEndpointChange(f func(id string)) {
 type Tx struct {
 	tx               *sqldb.Tx
 	store            *Store
-	now              time.Time
-	changedEndpoints []string // ids
-	changedPods      []string // ids
-	changedVolumes   []string // ids of network volumes
+	now              time.Time // UTC, whole milliseconds
+	changedEndpoints []string  // ids
+	changedPods      []string  // ids
+	changedVolumes   []string  // ids of network volumes
 }
 
 // write runs fn in a transaction, perhaps more than once, and then calls the hooks of the
@@ -116,7 +116,7 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 		if err := t.Alone("store"); err != nil {
 			return err
 		}
-		tx := &Tx{tx: t, store: s, now: s.clock.Wall()}
+		tx := &Tx{tx: t, store: s, now: s.clock.Wall().UTC().Truncate(time.Millisecond)}
 		err := fn(tx)
 		changed, changedPods, changedVolumes = tx.changedEndpoints, tx.changedPods, tx.changedVolumes
 		return err

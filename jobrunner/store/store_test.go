@@ -171,7 +171,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 		_, err := s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: &size, Name: new("renamed")})
 		expectRefusal(t, err, "can only grow")
 	}
-	if got := must[store.NetworkVolume](t)(s.NetworkVolume(ctx, v.ID)); got.Size != 20 || got.Name != "v" {
+	if got := must[store.NetworkVolume](t)(store.Get[store.NetworkVolume](ctx, s, v.ID)); got.Size != 20 || got.Name != "v" {
 		t.Errorf("a refused update changed %+v", got)
 	}
 	grown := must[store.NetworkVolume](t)(s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(int64(21))}))
@@ -188,7 +188,7 @@ func TestVolumesGrowOnly(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if got := must[store.NetworkVolume](t)(s.NetworkVolume(ctx, v.ID)); got.Size != 50 {
+	if got := must[store.NetworkVolume](t)(store.Get[store.NetworkVolume](ctx, s, v.ID)); got.Size != 50 {
 		t.Errorf("the largest of many won: %d", got.Size)
 	}
 
@@ -209,8 +209,8 @@ func TestRegistryAuths(t *testing.T) {
 	ctx := t.Context()
 	const secret = "hunter2-the-secret"
 	r := must[store.RegistryAuth](t)(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "user-of-it", Password: secret}))
-	all := must[[]store.RegistryAuth](t)(s.RegistryAuths(ctx))
-	got := must[store.RegistryAuth](t)(s.RegistryAuth(ctx, r.ID))
+	all := must[[]store.RegistryAuth](t)(store.List[store.RegistryAuth](ctx, s))
+	got := must[store.RegistryAuth](t)(store.Get[store.RegistryAuth](ctx, s, r.ID))
 	c := must[store.Credentials](t)(s.Credentials(ctx, r.ID))
 	if c.Password != secret || c.Username != "user-of-it" {
 		t.Error("the credentials were not kept")

@@ -32,7 +32,7 @@ func (t *Template) refs() []string { return t.Container.refs() }
 
 // Template reads a template. The error wraps ErrNotFound if it doesn't exist.
 func (s *Store) Template(ctx context.Context, id string) (Template, error) {
-	t, err := get[Template](ctx, s, id)
+	t, err := Get[Template](ctx, s, id)
 	return officialTemplate(id, t, err)
 }
 
@@ -43,12 +43,7 @@ func (tx *Tx) Template(id string) (t Template, err error) {
 }
 
 // Templates lists the templates, the oldest first.
-func (s *Store) Templates(ctx context.Context) ([]Template, error) { return list[Template](ctx, s) }
-
-// TemplatePage lists a page of the templates, with the position of the next page.
-func (s *Store) TemplatePage(ctx context.Context, p Page) (part []Template, next int64, err error) {
-	return page[Template](ctx, s, p)
-}
+func (s *Store) Templates(ctx context.Context) ([]Template, error) { return List[Template](ctx, s) }
 
 // BoundTemplates returns the ids of the templates to which endpoints are linked.
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
@@ -67,12 +62,11 @@ func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 
 // CreateTemplate stores t with a new id.
 func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error) {
-	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error {
 		if err := tx.checkRegistry(t.Container); err != nil {
 			return err
 		}
-		return tx.insert(&t, now)
+		return tx.insert(&t)
 	})
 	return t, err
 }
@@ -113,13 +107,7 @@ func (tx *Tx) updateLinked(t Template) error {
 	if len(ids) > 0 && !t.Serverless {
 		return refusef("template %q must stay a serverless template: endpoint %q is linked to it", t.ID, ids[0])
 	}
-	for _, id := range ids {
-		_, err := tx.updateEndpoint(id, func(e *Endpoint) error { e.Link(t); return nil })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.updateUsers(t.ID, func(e *Endpoint) { e.Link(t) })
 }
 
 // DeleteTemplate deletes a template. It rejects the deletion while an endpoint, a pod or a

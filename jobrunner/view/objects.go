@@ -23,7 +23,7 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 	for _, p := range pods {
 		out.Pods = append(out.Pods, v.pagePod(p))
 	}
-	clusters, err := v.Store.Clusters(ctx)
+	clusters, err := store.List[store.Cluster](ctx, v.Store)
 	if err != nil {
 		return out, err
 	}
@@ -34,7 +34,7 @@ func (v *View) Objects(ctx context.Context) (out page.Objects, err error) {
 		}
 		out.Clusters = append(out.Clusters, cluster)
 	}
-	volumes, err := v.Store.NetworkVolumes(ctx)
+	volumes, err := store.List[store.NetworkVolume](ctx, v.Store)
 	for _, volume := range volumes {
 		out.Volumes = append(out.Volumes, page.Volume{ID: volume.ID, Name: volume.Name, DataCenter: volume.DataCenter, Type: volume.Type, Size: volume.Size, Created: volume.Created})
 	}

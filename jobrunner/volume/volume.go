@@ -44,7 +44,7 @@ func New(c Config) *Volumes { return &Volumes{Config: c} }
 
 // Mount returns a network volume without a mount path.
 func (v *Volumes) Mount(ctx context.Context, id string) (run.Mount, error) {
-	stored, err := v.Store.NetworkVolume(ctx, id)
+	stored, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
 	if err != nil {
 		return run.Mount{}, err
 	}
@@ -60,7 +60,7 @@ const retryPause = time.Second
 func (v *Volumes) follow(ctx context.Context, keeper run.VolumeKeeper, id string) {
 	name := run.NetworkVolumePrefix + id
 	for logged := false; ; {
-		stored, err := v.Store.NetworkVolume(ctx, id)
+		stored, err := store.Get[store.NetworkVolume](ctx, v.Store, id)
 		switch {
 		case err == nil:
 			err = keeper.ResizeVolume(ctx, name, stored.Size)
@@ -168,7 +168,7 @@ func (v *Volumes) deleted(ctx context.Context) (deleted, unknown []string, err e
 	if err != nil || len(folders) == 0 {
 		return nil, nil, nil //nolint:nilerr // the folder doesn't exist yet
 	}
-	volumes, err := v.Store.NetworkVolumes(ctx)
+	volumes, err := store.List[store.NetworkVolume](ctx, v.Store)
 	if err != nil {
 		return nil, nil, err
 	}
