@@ -114,6 +114,14 @@ func optional(v types.String) *string {
 
 func isSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
+// deref returns the value of a pointer, or the zero value if it is nil.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 func sorted(values []string) []string {
 	return slices.Sorted(slices.Values(values))
 }

@@ -86,8 +86,8 @@ func (m *endpoint) settings() containerSettings {
 func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
 	imported := m.Name.IsNull()
 	got.Type = cmp.Or(got.Type, m.Type.ValueString(), queue) // v1 doesn't return it and only has queues
-	if got.TemplateID != nil && *got.TemplateID != "" {
-		m.TemplateID = types.StringValue(*got.TemplateID)
+	if id := deref(got.TemplateID); id != "" {
+		m.TemplateID = types.StringValue(id)
 	}
 	if got.Container != nil {
 		// With a template, the other settings are the template's copy: see recordRead.

@@ -55,8 +55,8 @@ func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 		return
 	}
 	want.GPU.AllowedCUDAVersions = []string{}
-	if want.GPU.MinCUDAVersion == "" && t.AllowedCUDAVersions != nil {
-		want.GPU.AllowedCUDAVersions = append(want.GPU.AllowedCUDAVersions, sorted(*t.AllowedCUDAVersions)...)
+	if want.GPU.MinCUDAVersion == "" {
+		want.GPU.AllowedCUDAVersions = append(want.GPU.AllowedCUDAVersions, sorted(deref(t.AllowedCUDAVersions))...)
 	}
 }
 
@@ -134,7 +134,8 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 
 // linked reports whether the answer has a link to the template (API v1).
 func (m *endpoint) linked(got api.Endpoint) bool {
-	return got.TemplateID != nil && *got.TemplateID != "" && *got.TemplateID == m.TemplateID.ValueString()
+	id := deref(got.TemplateID)
+	return id != "" && id == m.TemplateID.ValueString()
 }
 
 // setFromTemplate sets from_template from the endpoint's copy, or from the template if the

@@ -18,10 +18,7 @@ func maxHourlyCostAttribute() schema.NumberAttribute {
 }
 
 // notNegative rejects a number below 0.
-type notNegative struct{}
-
-func (notNegative) Description(context.Context) string         { return "expected at least 0" }
-func (notNegative) MarkdownDescription(context.Context) string { return "expected at least 0" }
+type notNegative struct{ describedByError }
 
 func (notNegative) ValidateNumber(_ context.Context, req validator.NumberRequest, resp *validator.NumberResponse) {
 	if n := req.ConfigValue; isSet(n) && n.ValueBigFloat().Cmp(new(big.Float)) < 0 {

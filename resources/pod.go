@@ -99,7 +99,7 @@ func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod
 			return made, fmt.Errorf("pod %s was created, and could not be stopped: it runs. The next apply stops it: %w", made.ID, err)
 		}
 	}
-	if plan.Locked.ValueBool() && (got.Locked == nil || !*got.Locked) {
+	if plan.Locked.ValueBool() && !deref(got.Locked) {
 		have := got
 		have.Container, have.Mounts, have.GlobalNetworking, want.GlobalNetworking = want.Container, want.Mounts, nil, nil
 		locked, err := c.Pods.Update(ctx, have, want)

@@ -49,7 +49,7 @@ func (m *pod) flatten(got api.Pod) {
 	m.ID = types.StringValue(got.ID)
 	m.Name = types.StringValue(got.Name)
 	for _, id := range []*string{got.TemplateID, got.Template} {
-		if imported && id != nil && *id != "" {
+		if imported && deref(id) != "" {
 			m.TemplateID = types.StringValue(*id)
 		}
 	}

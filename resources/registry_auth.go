@@ -194,7 +194,7 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	}
 	var users []string
 	for _, pod := range pods {
-		if pod.Container != nil && pod.Container.Registry != nil && *pod.Container.Registry == p.State.ID.ValueString() {
+		if deref(deref(pod.Container).Registry) == p.State.ID.ValueString() {
 			users = append(users, pod.Name+" ("+pod.ID+")")
 		}
 	}

@@ -90,8 +90,6 @@ func (m *registryDelegation) flatten(got api.Delegation) {
 	if api.SameRepository(m.Resource.ValueString(), got.Resource) {
 		got.Resource = m.Resource.ValueString()
 	}
-	if got.Name == nil {
-		got.Name = new("")
-	}
+	got.Name = new(deref(got.Name))
 	value.Flatten(got, m)
 }

@@ -192,7 +192,7 @@ func linkedEndpoints(ctx context.Context, p *planrule.Plan[template], attribute 
 		p.Warn(attribute, "Could not see which endpoints use the template", "%s", err)
 	}
 	for _, e := range endpoints {
-		if e.TemplateID != nil && *e.TemplateID == p.State.ID.ValueString() {
+		if deref(e.TemplateID) == p.State.ID.ValueString() {
 			names = append(names, e.Name+" ("+e.ID+")")
 		}
 	}

@@ -42,12 +42,9 @@ type templateSettings struct {
 func settingsOf(c *api.Client, t api.Template) templateSettings {
 	s := templateSettings{
 		Image: t.Image, Disk: t.Disk, Env: digests(c, t.Env), Ports: sorted(t.Ports),
-		Registry: t.Registry, Serverless: t.Serverless, OpenCUDA: t.AllowedCUDAVersions == nil,
+		Registry: t.Registry, Serverless: t.Serverless, CUDA: sorted(deref(t.AllowedCUDAVersions)), OpenCUDA: t.AllowedCUDAVersions == nil,
 	}
 	s.setCommand(c, t.Command)
-	if t.AllowedCUDAVersions != nil {
-		s.CUDA = sorted(*t.AllowedCUDAVersions)
-	}
 	return s
 }
 
@@ -59,20 +56,10 @@ func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 }
 
 func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
-	s := templateSettings{Env: digests(c, copied.Env)}
-	if copied.Image != nil {
-		s.Image = *copied.Image
+	s := templateSettings{
+		Image: deref(copied.Image), Disk: deref(copied.Disk), Env: digests(c, copied.Env), Ports: sorted(deref(copied.Ports)), Registry: deref(copied.Registry),
 	}
 	s.setCommand(c, copied.Command)
-	if copied.Disk != nil {
-		s.Disk = *copied.Disk
-	}
-	if copied.Ports != nil {
-		s.Ports = sorted(*copied.Ports)
-	}
-	if copied.Registry != nil {
-		s.Registry = *copied.Registry
-	}
 	return s
 }
 

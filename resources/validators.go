@@ -126,12 +126,15 @@ var imageReference = rule[string]{expects: "the reference of a container image, 
 // Source: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
 
+// describedByError has no description: nothing shows it, and the error says what is expected.
+type describedByError struct{}
+
+func (describedByError) Description(context.Context) string         { return "" }
+func (describedByError) MarkdownDescription(context.Context) string { return "" }
+
 // noNulls rejects null in a collection: no API accepts it, and Terraform doesn't let a provider
 // remove it from a plan.
-type noNulls struct{}
-
-func (noNulls) Description(context.Context) string         { return "no element may be null" }
-func (noNulls) MarkdownDescription(context.Context) string { return "no element may be null" }
+type noNulls struct{ describedByError }
 
 func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
 	for key, v := range req.ConfigValue.Elements() {
@@ -157,12 +160,7 @@ func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics)
 }
 
 // someElements rejects an empty list or set.
-type someElements struct{}
-
-func (someElements) Description(context.Context) string { return "expected at least one element" }
-func (someElements) MarkdownDescription(context.Context) string {
-	return "expected at least one element"
-}
+type someElements struct{ describedByError }
 
 func (someElements) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
 	noElements(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
@@ -180,12 +178,7 @@ func noElements(at tfpath.Path, configured attr.Value, count int, diags *diag.Di
 
 // unique rejects repeated elements of a list. Elements that aren't fully known are skipped,
 // because they may become distinct.
-type unique struct{}
-
-func (unique) Description(context.Context) string { return "expected no element more than once" }
-func (unique) MarkdownDescription(context.Context) string {
-	return "expected no element more than once"
-}
+type unique struct{ describedByError }
 
 func (unique) ValidateList(ctx context.Context, req validator.ListRequest, resp *validator.ListResponse) {
 	seen := map[string]int{}

@@ -193,8 +193,8 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 // podProgress returns the progress of a pod. On API v1, a running pod has its ports.
 func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
 	text := "it is " + got.Status
-	if got.Reason != nil && *got.Reason != "" {
-		text += ": " + *got.Reason
+	if reason := deref(got.Reason); reason != "" {
+		text += ": " + reason
 	}
 	switch {
 	case !got.Active():
@@ -293,7 +293,7 @@ func workerToShow(workers []api.Worker) (shown api.Worker) {
 }
 
 func reasonOf(w api.Worker) string {
-	if w.Reason == nil || *w.Reason == "" {
+	if deref(w.Reason) == "" {
 		return ""
 	}
 	return "worker " + w.ID + ": " + *w.Reason

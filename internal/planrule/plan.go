@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Plan is a planned change. A rule reads Config and State and edits Plan.
@@ -137,7 +138,7 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 		if kind == nil {
 			return nil
 		}
-		v, _ = kind.ValueFromTerraform(ctx, tftypes.NewValue(kind.TerraformType(ctx), nil)) // null is valid for each type
+		v = value.Null(kind)
 	}
 	return v
 }
