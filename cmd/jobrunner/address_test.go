@@ -10,6 +10,7 @@ const longKey = "0123456789-long-enough-key"
 
 // An unspecified address listens only on its own family, and the printed URL works.
 func TestUnspecifiedAddresses(t *testing.T) {
+	t.Parallel()
 	for listen, c := range map[string]struct{ here, not string }{
 		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
 	} {
@@ -39,6 +40,7 @@ func TestUnspecifiedAddresses(t *testing.T) {
 
 // With --allow-remote a short key is rejected.
 func TestShortKeys(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"k", "nineteen-characters"} {
 		said := mustFail(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
 		if !strings.Contains(said, "at least 20 random ones") || strings.Contains(said, "nineteen") {

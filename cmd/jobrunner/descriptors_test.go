@@ -20,6 +20,7 @@ import (
 // Without a key, a slow body can't hold a connection: each API returns 401 at once in its own form
 // and closes the connection.
 func TestSlowBodiesWithoutKey(t *testing.T) {
+	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")
 	id := p.endpoint("builtin/echo")
 	for path, want := range map[string]string{

@@ -153,7 +153,9 @@ runpod.serverless.start({"handler": handler})
 			}
 		})
 	}
+	const uncalled = "import json\ndef handler(job):\n    return 1\n"
 	for name, c := range map[string]struct{ text, want string }{
+		"uncalled":  {uncalled, ", but doesn't call it: import runpod and call runpod.serverless.start"},
 		"broken":    {"import runpod, nosuchmodule\n", "the handler does not start: it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'nosuchmodule'"},
 		"forgotten": {"import runpod\n", "never asked for a job: does its program call serverless.start"},
 	} {
@@ -166,39 +168,24 @@ runpod.serverless.start({"handler": handler})
 			}
 		})
 	}
-	t.Run("no output", func(t *testing.T) {
-		t.Parallel()
-		for name, text := range map[string]string{"greets.sh": "echo hello", "prints.py": "print('loading the model')\n"} {
+	for name, c := range map[string]struct {
+		text, stdout string
+		status       int
+		stderr       string
+	}{
+		"greets.sh": {"echo hello", "", 4, "It has no output: "},
+		"prints.py": {"print('loading the model')\n", "", 4, "without an output"},
+		"called.py": {uncalled + "print(handler({}))\n", "1\n", 0, "COMPLETED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			file := filepath.Join(t.TempDir(), name)
-			put(t, file, text)
-			if stdout, stderr, status := devOnce(t, file); status != 4 || stdout != "" || !strings.Contains(stderr, "It has no output: ") || !strings.Contains(stderr, "without an output") {
-				t.Errorf("%s: it ended with %d, and wrote\n%s\nand to stderr\n%s", name, status, stdout, stderr)
-			}
-		}
-	})
-	t.Run("a handler that nothing calls", func(t *testing.T) {
-		t.Parallel()
-		const handler = "import json\ndef handler(job):\n    'handler returns'\n    return handler if 0 else 1\n"
-		for name, c := range map[string]struct {
-			text, stdout string
-			status       int
-		}{
-			"defined":          {handler, "", 2},
-			"and prints":       {handler + "print(json.dumps({'loaded': True}))\n# start(handler)\n", "", 2},
-			"async":            {"async def run(event):\n    yield 1\nprint(1)\n", "", 2},
-			"of a main":        {"if True:\n    def my_handler(x): return 1\nif __name__ == '__main__':\n    print(1)\n", "", 2},
-			"called":           {handler + "print(handler({}))\n", "1\n", 0},
-			"by its name":      {handler + "print(globals()['handler']({}))\n", "1\n", 0},
-			"registered":       {"import atexit\n@atexit.register\ndef handler(): print(2)\n", "2\n", 0},
-			"another function": {"def helper(text): return 1\nprint(1)\n", "1\n", 0},
-		} {
-			file := filepath.Join(t.TempDir(), "file.py")
 			put(t, file, c.text)
-			if stdout, stderr, status := devOnce(t, file); status != c.status || stdout != c.stdout || c.status == 2 && !strings.Contains(stderr, ", but doesn't call it: import runpod and call runpod.serverless.start") {
-				t.Errorf("%s: it ended with %d, and wrote\n%s\nand to stderr\n%s", name, status, stdout, stderr)
+			if stdout, stderr, status := devOnce(t, file); status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
 			}
-		}
-	})
+		})
+	}
 	t.Run("timed out", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {

@@ -35,6 +35,7 @@ func job(t *testing.T, url, input string) (status, output, fault string) {
 }
 
 func TestDevOfACommand(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "upper.sh")
 	put(t, file, `tr a-z A-Z`)
 	s := devShows(t, file)
@@ -60,6 +61,7 @@ func TestDevOfACommand(t *testing.T) {
 
 // A handler on the SDK's stand-in runs, and is replaced when its file changes.
 func TestDevOfAWorker(t *testing.T) {
+	t.Parallel()
 	dir := sdk(t)
 	file := filepath.Join(dir, "handler.py")
 	const handler = "import os, runpod\nrunpod.serverless.start({'handler': lambda job: [VERSION, os.getpid()]})\n"
@@ -90,6 +92,7 @@ func TestDevOfAWorker(t *testing.T) {
 }
 
 func TestDevOfWhatCannotRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "notes.txt"), "")
 	for want, args := range map[string][]string{
@@ -113,6 +116,7 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 
 // The next jobrunner removes the processes of a killed one before it starts workers.
 func TestWorkersOfAKilledDeployment(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	data, config := filepath.Join(home, "data"), filepath.Join(home, "jobrunner.yaml")
 	children := filepath.Join(home, "children")

@@ -8,6 +8,7 @@ import (
 )
 
 func TestConfiguration(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	data := filepath.Join(home, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {

@@ -12,6 +12,7 @@ import (
 // A state that other users can write is rejected with the command that fixes it. An emptied state
 // isn't treated as a new one.
 func TestFolderOfOthers(t *testing.T) {
+	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := filepath.Join(t.TempDir(), "data")
 	p := serve(t, env, "--data="+data)

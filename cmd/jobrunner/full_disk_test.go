@@ -28,6 +28,7 @@ func smallDisk(t *testing.T, size string) string {
 // With a full disk, new jobs are rejected and none is lost. With free space, jobs are accepted
 // again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	disk := smallDisk(t, "12m")
 	data := "--data=" + disk

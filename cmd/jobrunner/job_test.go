@@ -56,7 +56,7 @@ line ends
 	for _, e := range []struct {
 		name, image string
 		workers     int64
-	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"lingers", "team/lingers", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
+	}{{"any", "builtin/conformance", 8}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"lingers", "team/lingers", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
 		ids[e.name] = queue(t, c, e.name, e.image, e.workers)
 	}
 	// The key comes from the data folder, because the deployment is on this machine.
@@ -64,51 +64,54 @@ line ends
 	file := filepath.Join(home, "input.json")
 	put(t, file, `{"input": {"op": "echo", "from": "file"}, "policy": {"lowPriority": false}}`)
 
-	for name, c := range map[string]struct {
-		stdin string
-		args  []string
-		out   string // pattern for the whole stdout
-		err   string // pattern for stderr
-		code  int
-	}{
-		"its output":          {args: []string{"run", "any", "--input", `{"op":"echo","a":[1]}`}, out: `^\{\n  "op": "echo",\n  "a": \[\n    1\n  \]\n\}\n$`, err: `job \S+ is IN_`},
-		"by id":               {args: []string{"run", ids["any"], "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
-		"of a file":           {args: []string{"run", "any", "--input", file}, out: `"from": "file"`},
-		"of stdin":            {stdin: `{"op":"echo","from":"stdin"}`, args: []string{"run", "any", "--input", "-"}, out: `"from": "stdin"`},
-		"as JSON":             {args: []string{"run", "any", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":"\S+","status":"COMPLETED",.*"output":7.*\}\n$`},
-		"fails":               {args: []string{"run", "any", "--input", `{"op":"fail","message":"boom"}`}, out: "^$", err: "the job is FAILED: boom", code: 1},
-		"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED"`, err: "boom", code: 1},
-		"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT: it ran for 5\\S*s, until its execution time-out", code: 3},
-		"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
-		"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
-		"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":4,"outputs":["a","b",{"c":1},"d"]}`}, out: "^ab\n{\"c\":1}\nd\n$"},
-		"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
-		"a stream that is not read": {args: []string{"run", "any", "--input", `{"op":"stream","n":2}`}, out: "^$",
-			err: `Its handler streamed 2 chunks, which are not in the output .*: jobrunner job tail any \S+ prints them, and so does job run --tail`},
-		"no chunks":            {args: []string{"run", "any", "--tail", "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
-		"no chunks, as JSON":   {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":.*"output":7.*\}\n$`},
-		"no worker for chunks": {args: []string{"run", "broken", "--tail", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
-		"chunks of a failure": {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":1,"message":"boom"}`}, out: "^{\"n\":0}\n$",
-			err: "the job is FAILED: boom", code: 1},
-		"chunks that nobody awaits": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
-		"an unknown endpoint":       {args: []string{"run", "nope"}, out: "^$", err: `no endpoint has the id or name "nope"; there are .*any \(` + ids["any"], code: 2},
-		"two of a name":             {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
-		"an unknown job":            {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},
-		"no JSON":                   {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object", code: 2},
-		"no file":                   {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
-		"no time":                   {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
-		"a ttl that is too short":   {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
-		"no such flag":              {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
-		"no lines":                  {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
-		"too many lines":            {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, errs, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
-			if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.err).MatchString(errs) || code != c.code {
-				t.Errorf("exit status %d, stdout %q, stderr %q; expected %d, %q, %q", code, out, errs, c.code, c.out, c.err)
-			}
-		})
-	}
+	t.Run("one command", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			stdin string
+			args  []string
+			out   string // pattern for the whole stdout
+			err   string // pattern for stderr
+			code  int
+		}{
+			"its output":          {args: []string{"run", "any", "--input", `{"op":"echo","a":[1]}`}, out: `^\{\n  "op": "echo",\n  "a": \[\n    1\n  \]\n\}\n$`, err: `job \S+ is IN_`},
+			"by id":               {args: []string{"run", ids["any"], "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
+			"of a file":           {args: []string{"run", "any", "--input", file}, out: `"from": "file"`},
+			"of stdin":            {stdin: `{"op":"echo","from":"stdin"}`, args: []string{"run", "any", "--input", "-"}, out: `"from": "stdin"`},
+			"as JSON":             {args: []string{"run", "any", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":"\S+","status":"COMPLETED",.*"output":7.*\}\n$`},
+			"fails":               {args: []string{"run", "any", "--input", `{"op":"fail","message":"boom"}`}, out: "^$", err: "the job is FAILED: boom", code: 1},
+			"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED"`, err: "boom", code: 1},
+			"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT: it ran for 5\\S*s, until its execution time-out", code: 3},
+			"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
+			"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
+			"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":4,"outputs":["a","b",{"c":1},"d"]}`}, out: "^ab\n{\"c\":1}\nd\n$"},
+			"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
+			"a stream that is not read": {args: []string{"run", "any", "--input", `{"op":"stream","n":2}`}, out: "^$",
+				err: `Its handler streamed 2 chunks, which are not in the output .*: jobrunner job tail any \S+ prints them, and so does job run --tail`},
+			"no chunks":            {args: []string{"run", "any", "--tail", "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
+			"no chunks, as JSON":   {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":.*"output":7.*\}\n$`},
+			"no worker for chunks": {args: []string{"run", "broken", "--tail", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
+			"chunks of a failure": {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":1,"message":"boom"}`}, out: "^{\"n\":0}\n$",
+				err: "the job is FAILED: boom", code: 1},
+			"chunks that nobody awaits": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
+			"an unknown endpoint":       {args: []string{"run", "nope"}, out: "^$", err: `no endpoint has the id or name "nope"; there are .*any \(` + ids["any"], code: 2},
+			"two of a name":             {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
+			"an unknown job":            {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},
+			"no JSON":                   {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object", code: 2},
+			"no file":                   {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
+			"no time":                   {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
+			"a ttl that is too short":   {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
+			"no such flag":              {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
+			"no lines":                  {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
+			"too many lines":            {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				out, errs, code := jobCommands{t, j.env}.run(c.stdin, c.args...)
+				if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.err).MatchString(errs) || code != c.code {
+					t.Errorf("exit status %d, stdout %q, stderr %q; expected %d, %q, %q", code, out, errs, c.code, c.out, c.err)
+				}
+			})
+		}
+	})
 
 	t.Run("life", func(t *testing.T) {
 		j := jobCommands{t, j.env}

@@ -20,6 +20,7 @@ func (p *process) status(key, path string) int {
 
 // keys add warns if no deployment uses the folder, because usually another folder was meant.
 func TestKeyOfNoDeployment(t *testing.T) {
+	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	add := func(name string, args ...string) (said string) {
 		t.Helper()
@@ -44,6 +45,7 @@ func TestKeyOfNoDeployment(t *testing.T) {
 // Keys can be added, used and removed while the deployment runs. Keys from before its start are
 // valid, too.
 func TestFurtherKeys(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
 	before := strings.TrimSpace(mustPrint(t, env, "keys", "add", "before"))
@@ -88,6 +90,7 @@ func TestFurtherKeys(t *testing.T) {
 
 // An empty restriction, such as from an unset variable, is rejected and doesn't create a full key.
 func TestRefusedKeys(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	env := environment(home)
 	for text, args := range map[string][]string{

@@ -14,6 +14,7 @@ import (
 // A flag per API enables its limits. By default those of the job API are on, those of the management
 // API off.
 func TestLimitFlags(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args             []string
 		jobs, management bool // whether limits apply

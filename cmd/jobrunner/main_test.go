@@ -238,6 +238,7 @@ func mustPrint(t *testing.T, env []string, args ...string) string {
 // The first start creates a key and stores it readable only for its owner. The next one uses it and
 // doesn't print it.
 func TestKeyOfTheFirstStart(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	data := filepath.Join(home, ".local", "state", "gpucloud", "jobrunner")
 	p := serve(t, environment(home))
@@ -272,6 +273,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 }
 
 func TestKeyFromTheEnvironment(t *testing.T) {
+	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine"), "--ephemeral")
 	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
 		t.Error(err)
@@ -286,6 +288,7 @@ func TestKeyFromTheEnvironment(t *testing.T) {
 
 // The key in --api-key-file is the deployment's, and isn't printed or stored.
 func TestKeyFromAFile(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	file, data := filepath.Join(home, "key"), filepath.Join(home, "data")
 	put(t, file, "mine\n")
@@ -316,6 +319,7 @@ func TestKeyFromAFile(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
 	data := filepath.Join(home, "data")
@@ -362,10 +366,10 @@ func emptyKey(t *testing.T) string {
 	return dir
 }
 
-// sample returns a tenth of n in a short run, but at least one.
+// sample returns a 25th of n in a short run, but at least one.
 func sample(n int) int {
 	if testing.Short() {
-		return max(n/10, 1)
+		return max(n/25, 1)
 	}
 	return n
 }

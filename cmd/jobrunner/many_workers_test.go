@@ -7,6 +7,7 @@ import (
 
 // Both API versions reject more workers than the machine can run, in creates and updates.
 func TestManyWorkers(t *testing.T) {
+	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	id := p.endpoint("builtin/echo")
 	for _, c := range [][3]string{

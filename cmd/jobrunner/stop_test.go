@@ -13,6 +13,7 @@ import (
 // A stop answers each waiting request with the current state of its job, and the program ends before
 // the requests would.
 func TestStopsWhileRequestsWait(t *testing.T) {
+	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
 	waits, runs := p.endpoint("nobody/runs-this"), p.endpoint("builtin/conformance")

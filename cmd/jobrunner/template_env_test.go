@@ -12,6 +12,7 @@ import (
 // If an endpoint's environment would run other code than its rule, the worker reports that and doesn't
 // run it.
 func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/bin/bash"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("bash isn't installed")
 	}

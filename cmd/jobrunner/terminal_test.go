@@ -23,6 +23,7 @@ func obeyed(t *testing.T, from, text string) {
 
 // Control sequences of workers and clients are shown on a terminal and have no effect.
 func TestTerminalObeysNobody(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		dir := t.TempDir()
 		config := filepath.Join(dir, "jobrunner.yaml")
