@@ -30,13 +30,8 @@ func TestClockRoute(t *testing.T) {
 		}
 	}
 	c := d.client(api.V2)
-	waits := echo("e")
-	waits.Workers.Max = 0
-	e, err := c.Endpoints.Create(t.Context(), waits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}})
+	id := d.create(withoutWorkers("e"))
+	job, err := c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +40,11 @@ func TestClockRoute(t *testing.T) {
 	if moved := now().Sub(before); moved < 604740*time.Second || moved > 604760*time.Second {
 		t.Errorf("the clock moved by %s", moved)
 	}
-	if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); err != nil {
+	if _, err := c.Jobs.Status(t.Context(), id, job.ID); err != nil {
 		t.Errorf("a minute before its end the job is gone: %s", err)
 	}
 	advance(`{"advance": 60000}`, 200)
-	if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); !api.IsNotFound(err) {
+	if _, err := c.Jobs.Status(t.Context(), id, job.ID); !api.IsNotFound(err) {
 		t.Errorf("after its end the job is there: %v", err)
 	}
 	for _, body := range []string{``, `{}`, `{"advance": 0}`, `{"advance": -1}`, `{"advance": 691200001}`, `{"advance": "1"}`, `{"advance": 1.5}`} {

@@ -1,7 +1,6 @@
 package jobrunner_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,23 +11,8 @@ import (
 
 func (d *deployment) get(path, key string) (int, string) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+path, nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	status, _, text := d.send(key, http.MethodGet, path, "")
+	return status, text
 }
 
 // The metrics count the requests by path templates, not by the paths that clients sent.
@@ -92,13 +76,9 @@ func TestRemote(t *testing.T) {
 			t.Errorf("key %q: %d %s", key, status, text)
 		}
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/", nil)
-	req.Host = "gpus.example.com"
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatal(resp.Status, err)
+	if resp, _ := d.exchange("GET", "/", "", func(r *http.Request) { r.Host = "gpus.example.com" }); resp.StatusCode != 200 {
+		t.Fatal(resp.Status)
 	}
-	resp.Body.Close()
 	if status, _ := d.get("/ui/snapshot", some); status != 401 {
 		t.Errorf("a key for one endpoint sees everything: %d", status)
 	}
@@ -136,21 +116,12 @@ func TestUnloggedRequests(t *testing.T) {
 func TestMetricsRejectOtherMethods(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{})
 	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 405, "DELETE": 405, "MADEUP": 405} {
-		req, err := http.NewRequestWithContext(t.Context(), method, d.url+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
 		allow := ""
 		if want == 405 {
 			allow = "GET, HEAD"
 		}
-		if resp.StatusCode != want || resp.Header.Get("Allow") != allow {
-			t.Errorf("%s: %d, Allow %q", method, resp.StatusCode, resp.Header.Get("Allow"))
+		if status, header, _ := d.send("", method, "/metrics", ""); status != want || header.Get("Allow") != allow {
+			t.Errorf("%s: %d, Allow %q", method, status, header.Get("Allow"))
 		}
 	}
 }

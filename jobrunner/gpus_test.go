@@ -2,10 +2,8 @@ package jobrunner_test
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -20,14 +18,7 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(inventory.Close)
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", GPUs: inventory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { j.Close() })
-	server := httptest.NewServer(j.Handler())
-	t.Cleanup(server.Close)
-
+	d := deployWith(t, jobrunner.Config{GPUs: inventory})
 	type answer struct {
 		ID, Name, Manufacturer, Availability string
 		Memory                               int
@@ -39,22 +30,9 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 	}
 	get := func(path string, into any) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/catalog/gpus"+path+"?include=AVAILABILITY&product=SERVERLESS", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer k")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err == nil && resp.StatusCode == http.StatusOK {
-			err = json.Unmarshal(text, into)
-		}
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d %s %v", path, resp.StatusCode, text, err)
+		text := d.must(http.StatusOK, "GET", "/v2/catalog/gpus"+path+"?include=AVAILABILITY&product=SERVERLESS", "").text
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			t.Fatalf("%s: %s %v", path, text, err)
 		}
 	}
 	var list struct{ GPUs []answer }

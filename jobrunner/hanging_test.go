@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -103,11 +102,7 @@ func testHangingReceivers(t *testing.T, c jobrunner.Config) {
 	for i := range endpoints + 1 {
 		e := echo(fmt.Sprint("e", i))
 		e.Workers.Max = 1
-		made, err := d.client(api.V2).Endpoints.Create(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, made.ID)
+		ids = append(ids, d.create(e))
 	}
 	for i, url := range hanging.urls {
 		submit("hangs", ids[i], url)

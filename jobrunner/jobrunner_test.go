@@ -95,23 +95,41 @@ func (d *deployment) client(v api.Version) *api.Client {
 	return c
 }
 
+// do sends a request with the deployment's key.
 func (d *deployment) do(method, path, body string) (int, http.Header, string) {
+	d.t.Helper()
+	return d.send("planted-key", method, path, body)
+}
+
+// send sends a request with a key, or without one if it is empty.
+func (d *deployment) send(key, method, path, body string) (int, http.Header, string) {
+	d.t.Helper()
+	resp, text := d.exchange(method, path, body, func(r *http.Request) {
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+	})
+	return resp.StatusCode, resp.Header, text
+}
+
+// exchange sends a request without a key after edit has changed it, and reads the response.
+func (d *deployment) exchange(method, path, body string, edit func(r *http.Request)) (resp *http.Response, text string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer planted-key")
-	resp, err := http.DefaultClient.Do(req)
+	edit(req)
+	resp, err = http.DefaultClient.Do(req)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	all, err := io.ReadAll(resp.Body)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return resp.StatusCode, resp.Header, string(text)
+	return resp, string(all)
 }
 
 func echo(name string) api.Endpoint {
@@ -119,6 +137,23 @@ func echo(name string) api.Endpoint {
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
 		Workers: api.Workers{Max: 2, IdleTimeout: new(int64(5))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 	}
+}
+
+// create creates an endpoint.
+func (d *deployment) create(e api.Endpoint) (id string) {
+	d.t.Helper()
+	made, err := d.client(api.V2).Endpoints.Create(d.t.Context(), e)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return made.ID
+}
+
+// withoutWorkers returns an endpoint whose jobs wait.
+func withoutWorkers(name string) api.Endpoint {
+	e := echo(name)
+	e.Workers.Max = 0
+	return e
 }
 
 // An endpoint that the management API creates runs a job of the job API.
@@ -200,17 +235,12 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 	t.Run("before", func(t *testing.T) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
-		waits := echo("e")
-		waits.Workers.Max = 0
-		e, err := client.Endpoints.Create(t.Context(), waits)
+		endpoint = d.create(withoutWorkers("e"))
+		j, err := client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		j, err := client.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"n":1}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoint, job = e.ID, j.ID
+		job = j.ID
 	})
 	t.Run("after", func(t *testing.T) {
 		d := deployWith(t, c)

@@ -1,7 +1,6 @@
 package jobrunner_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -14,39 +13,19 @@ import (
 // as sends a request with a key and returns the status and the content type.
 func (d *deployment) as(key, method, path, body string) (int, string) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode, resp.Header.Get("Content-Type")
+	status, header, _ := d.send(key, method, path, body)
+	return status, header.Get("Content-Type")
 }
 
 // Rights of keys at both APIs, while keys are added and removed.
 func TestRightsOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deploy(t, dir)
-	own := echo("own")
-	own.Workers.Max = 0
-	mine, err := d.client(api.V2).Endpoints.Create(t.Context(), own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own.Name = "other"
-	other, err := d.client(api.V2).Endpoints.Create(t.Context(), own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine, other := d.create(withoutWorkers("own")), d.create(withoutWorkers("other"))
 	file := apikey.At(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
-	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine.ID}, "removed": nil} {
+	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine}, "removed": nil} {
+		var err error
 		if keys[name], err = file.Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
 			t.Fatal(err)
 		}
@@ -64,19 +43,19 @@ func TestRightsOfKeys(t *testing.T) {
 	}{
 		{"GET", "/v1/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"GET", "/v2/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
-		{"GET", "/v1/endpoints/" + mine.ID, "", [6]int{200, 200, 403, 401, 401, 401}},
-		{"GET", "/v2/serverless/" + mine.ID, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v1/endpoints/" + mine, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/serverless/" + mine, "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"DELETE", "/v2/serverless/nowhere", "", [6]int{404, 404, 403, 401, 401, 401}},
 		{"POST", "/v2/network-volumes", "{", [6]int{400, 400, 403, 401, 401, 401}},
 		{"GET", "/v2/nothing", "", [6]int{404, 404, 403, 401, 401, 401}},
-		{"GET", "/v2/" + mine.ID + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
-		{"GET", "/v2/" + other.ID + "/health", "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/" + mine + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
+		{"GET", "/v2/" + other + "/health", "", [6]int{200, 200, 403, 401, 401, 401}},
 		{"GET", "/v2/nowhere/health", "", [6]int{404, 404, 404, 401, 401, 401}},
-		{"POST", "/v2/" + mine.ID + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
-		{"POST", "/v2/" + other.ID + "/run", `{"input":{}}`, [6]int{200, 200, 403, 401, 401, 401}},
+		{"POST", "/v2/" + mine + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
+		{"POST", "/v2/" + other + "/run", `{"input":{}}`, [6]int{200, 200, 403, 401, 401, 401}},
 		{"POST", "/v2/nowhere/run", `{"input":{}}`, [6]int{404, 404, 404, 401, 401, 401}},
-		{"GET", "/v2/" + mine.ID + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
-		{"GET", "/v2/" + other.ID + "/status/x", "", [6]int{404, 404, 403, 401, 401, 401}},
+		{"GET", "/v2/" + mine + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
+		{"GET", "/v2/" + other + "/status/x", "", [6]int{404, 404, 403, 401, 401, 401}},
 	} {
 		for i, name := range who {
 			status, contentType := d.as(keys[name], c.method, c.path, c.body)
@@ -85,7 +64,7 @@ func TestRightsOfKeys(t *testing.T) {
 			}
 		}
 	}
-	for id, jobs := range map[string]int64{mine.ID: 3, other.ID: 2} {
+	for id, jobs := range map[string]int64{mine: 3, other: 2} {
 		if h, err := d.client(api.V2).Jobs.Health(t.Context(), id); err != nil || int64(h.Jobs.InQueue) != jobs {
 			t.Errorf("health is %+v, %v", h, err)
 		}
@@ -101,12 +80,7 @@ func TestRightsOfKeys(t *testing.T) {
 func TestScopesOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true, Remote: true})
-	e := echo("scoped")
-	e.Workers.Max = 0
-	made, err := d.client(api.V2).Endpoints.Create(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	endpoint := d.create(withoutWorkers("scoped"))
 	keys := map[string]string{}
 	for name, key := range map[string]apikey.Key{
 		"reads":   {Management: apikey.Read, Jobs: apikey.Read},
@@ -115,11 +89,12 @@ func TestScopesOfKeys(t *testing.T) {
 		"expires": {Expires: time.Now().Add(time.Hour)},
 	} {
 		key.Name = name
+		var err error
 		if keys[name], err = apikey.At(dir).Add(key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run := "/v2/" + made.ID
+	run := "/v2/" + endpoint
 	for _, c := range []struct {
 		method, path, body string
 		want               [4]int // with reads, jobs, objects, expires
@@ -143,8 +118,8 @@ func TestScopesOfKeys(t *testing.T) {
 		{"GET", "/clock", "", [4]int{200, 403, 200, 200}},
 		{"POST", "/clock", "{}", [4]int{403, 403, 400, 400}},
 		{"GET", "/ui/snapshot", "", [4]int{200, 401, 401, 200}},
-		{"POST", "/ui/call?endpoint=" + made.ID + "&op=run", `{"input":{}}`, [4]int{403, 401, 401, 200}},
-		{"POST", "/ui/call?endpoint=" + made.ID + "&op=status&id=none", "", [4]int{404, 401, 401, 404}},
+		{"POST", "/ui/call?endpoint=" + endpoint + "&op=run", `{"input":{}}`, [4]int{403, 401, 401, 200}},
+		{"POST", "/ui/call?endpoint=" + endpoint + "&op=status&id=none", "", [4]int{404, 401, 401, 404}},
 	} {
 		for i, name := range []string{"reads", "jobs", "objects", "expires"} {
 			if status, _ := d.as(keys[name], c.method, c.path, c.body); status != c.want[i] {
@@ -169,15 +144,10 @@ func TestLimitsOfADeployment(t *testing.T) {
 		refused int
 	}{{jobrunner.Config{}, 1}, {jobrunner.Config{NoJobLimits: true}, 0}} {
 		d := deployWith(t, c.config)
-		never := echo("never")
-		never.Workers.Max = 0
-		e, err := d.client(api.V2).Endpoints.Create(t.Context(), never)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := d.create(withoutWorkers("never"))
 		refused := 0
 		for range 52 {
-			if status, _ := d.as("planted-key", "POST", "/v2/"+e.ID+"/run", `{"input":{}}`); status == 429 {
+			if status, _ := d.as("planted-key", "POST", "/v2/"+id+"/run", `{"input":{}}`); status == 429 {
 				refused++
 			}
 		}

@@ -38,14 +38,10 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	t.Run("while the node is there", func(t *testing.T) {
 		leaves := deployWith(t, c)
 		for _, name := range []string{"stopped", "deleted"} {
-			var made struct{ ID string }
-			code, _, body := leaves.do("POST", "/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
-			if err := json.Unmarshal([]byte(body), &made); err != nil || code != http.StatusCreated {
-				t.Fatalf("%d %s", code, body)
-			}
-			pods = append(pods, made.ID)
+			id := leaves.created("/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+			pods = append(pods, id)
 			for _, d := range []*deployment{leaves, stays} {
-				waitFor(t, func() bool { reason, status := pod(d, made.ID); return status == "RUNNING" && reason == "" })
+				waitFor(t, func() bool { reason, status := pod(d, id); return status == "RUNNING" && reason == "" })
 			}
 		}
 	})

@@ -17,11 +17,7 @@ func (d *deployment) handler() (id string) {
 	d.t.Helper()
 	e := echo("e")
 	e.Container = &api.Container{Image: new("builtin/conformance")}
-	e, err := d.client(api.V2).Endpoints.Create(d.t.Context(), e)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return e.ID
+	return d.create(e)
 }
 
 // A webhook's receiver is called when a worker has finished the job.

@@ -63,16 +63,13 @@ func TestPageAtEachNode(t *testing.T) {
 	nodes := twoNodes(t, jobrunner.Config{Programs: &webServers{}, URL: "http://127.0.0.1:1"})
 	e := echo("watched")
 	e.Container.Image = new("builtin/conformance")
-	made, err := nodes[0].client(api.V2).Endpoints.Create(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), made.ID, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
+	id := nodes[0].create(e)
+	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
 	if err != nil || job.Status != "COMPLETED" {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	for i, d := range nodes {
-		s := d.pageOf(made.ID)
+		s := d.pageOf(id)
 		if s.Nodes[0] != d.url || len(s.Silent) != 0 {
 			t.Errorf("node %d: nodes %q, silent %q", i, s.Nodes, s.Silent)
 		}
@@ -91,18 +88,14 @@ func TestPageAtEachNode(t *testing.T) {
 		if s.Past.Ended["COMPLETED"] != 1 || executions != 1 {
 			t.Errorf("node %d: %+v", i, s.Past)
 		}
-		status, _, body := d.do("POST", "/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
+		web := d.created("/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
 			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
-		var web struct{ ID string }
-		if err := json.Unmarshal([]byte(body), &web); err != nil || status != http.StatusCreated {
-			t.Fatal(status, body)
-		}
 		for k, asked := range nodes {
-			waitFor(t, func() bool { s = asked.pageOf(web.ID); return len(s.Workers) == 1 && s.Workers[0].ID != "" })
-			if status, _, body := asked.do("GET", "/ui/log?endpoint="+web.ID+"&worker="+s.Workers[0].ID, ""); status != http.StatusOK || !strings.Contains(body, "listening, as one") {
+			waitFor(t, func() bool { s = asked.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "" })
+			if status, _, body := asked.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, ""); status != http.StatusOK || !strings.Contains(body, "listening, as one") {
 				t.Errorf("the log of a worker at node %d, asked at node %d: %d %s", i, k, status, body)
 			}
-			if status, _, _ := asked.do("GET", "/ui/log?endpoint="+web.ID+"&worker=absent", ""); status != http.StatusNotFound {
+			if status, _, _ := asked.do("GET", "/ui/log?endpoint="+web+"&worker=absent", ""); status != http.StatusNotFound {
 				t.Errorf("the log of an absent worker: %d", status)
 			}
 		}
@@ -130,19 +123,12 @@ func TestBrowserAtEachNode(t *testing.T) {
 	var cookie *http.Cookie
 	send := func(d *deployment, method, path, body string) int {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = "localhost:8420" // of the load balancer
-		if cookie != nil {
-			req.AddCookie(cookie)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
+		resp, _ := d.exchange(method, path, body, func(r *http.Request) {
+			r.Host = "localhost:8420" // of the load balancer
+			if cookie != nil {
+				r.AddCookie(cookie)
+			}
+		})
 		for _, set := range resp.Cookies() {
 			cookie = set
 		}

@@ -58,13 +58,10 @@ func TestPodsOfSharedDatabases(t *testing.T) {
 // With includeWorkers version 1 shows the workers of endpoints as pods.
 func TestWorkersAsPods(t *testing.T) {
 	d := deploy(t, "")
-	status, _, text := d.do("POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
-	var e, w struct{ ID, EndpointID, DesiredStatus, Image string }
-	if err := json.Unmarshal([]byte(text), &e); err != nil || status != 201 {
-		t.Fatal(status, text)
-	}
+	endpoint := d.created("/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
+	var w struct{ ID, EndpointID, DesiredStatus, Image string }
 	for start := time.Now(); w.ID == ""; time.Sleep(time.Millisecond) {
-		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+e.ID, "")
+		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+endpoint, "")
 		var list []struct{ ID, EndpointID, DesiredStatus, Image string }
 		if err := json.Unmarshal([]byte(text), &list); err != nil || time.Since(start) > 3*time.Minute {
 			t.Fatal(text, err)
@@ -73,13 +70,13 @@ func TestWorkersAsPods(t *testing.T) {
 			w = list[0]
 		}
 	}
-	if w.EndpointID != e.ID || w.DesiredStatus != "RUNNING" || w.Image != "builtin/echo" {
+	if w.EndpointID != endpoint || w.DesiredStatus != "RUNNING" || w.Image != "builtin/echo" {
 		t.Errorf("%+v", w)
 	}
 	if _, _, text := d.do("GET", "/v1/pods", ""); text != "[]\n" {
 		t.Errorf("%s", text)
 	}
-	if status, _, text := d.do("GET", "/v1/pods/"+w.ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(text, e.ID) {
+	if status, _, text := d.do("GET", "/v1/pods/"+w.ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(text, endpoint) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _, _ := d.do("GET", "/v1/pods/"+w.ID, ""); status != 404 {

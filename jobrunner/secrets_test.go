@@ -37,16 +37,7 @@ func TestLogHasNoSecret(t *testing.T) {
 	} {
 		d.do(r.method, r.path, r.body)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", d.url+"/v2/templates", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Basic planted-wrong-key")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	d.exchange("GET", "/v2/templates", "", func(r *http.Request) { r.Header.Set("Authorization", "Basic planted-wrong-key") })
 	if text := d.awaitLog("/runsync", 1); strings.Contains(text, "planted-") || !strings.Contains(text, "/runsync") {
 		t.Errorf("the log says\n%s", text)
 	}
@@ -57,18 +48,11 @@ func TestNoOtherSiteReads(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true, Remote: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/ui/session", "/metrics", "/clock", "/v1/templates", "/v2/templates", "/v2/ep/run", "/live/v2/ep/run", "/v2/ep/job-take/w"} {
 		for _, method := range []string{"OPTIONS", "GET", "POST"} {
-			req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, value := range map[string]string{"Authorization": "Bearer planted-key", "Origin": "https://evil.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"} {
-				req.Header.Set(name, value)
-			}
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
+			resp, _ := d.exchange(method, path, "", func(r *http.Request) {
+				for name, value := range map[string]string{"Authorization": "Bearer planted-key", "Origin": "https://evil.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"} {
+					r.Header.Set(name, value)
+				}
+			})
 			for name := range resp.Header {
 				if strings.HasPrefix(name, "Access-Control-") {
 					t.Errorf("%s %s: %s is %s", method, path, name, resp.Header.Get(name))
@@ -84,26 +68,15 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{Profile: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
 		for host, want := range map[string]bool{"evil.example": false, "evil.example:8420": false, "127.0.0.1.evil.example": false, "": true} {
-			req, err := http.NewRequestWithContext(t.Context(), "GET", d.url+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Host = host // "": that of the address
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
+			resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = host }) // "" is the address
 			if (resp.StatusCode != http.StatusMisdirectedRequest) != want {
 				t.Errorf("%s at %q is answered %d", path, host, resp.StatusCode)
 			}
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz"} { // a proxy probes under its own name
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", d.url+path, nil)
-		req.Host = "jobs.example.com"
-		if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusOK {
-			t.Errorf("%s behind a proxy: %v, %v", path, resp, err)
+		if resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = "jobs.example.com" }); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s behind a proxy: %s", path, resp.Status)
 		}
 	}
 }

@@ -22,17 +22,13 @@ func TestTwoOnOneDatabase(t *testing.T) {
 	var endpoint, job string
 	t.Run("while both are there", func(t *testing.T) {
 		a := deployWith(t, c)
-		e, err := a.client(api.V2).Endpoints.Create(t.Context(), echo("shared"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoint = e.ID
-		done, err := b.client(api.V1).Jobs.RunSync(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"n":1}`)}, 0)
+		endpoint = a.create(echo("shared"))
+		done, err := b.client(api.V1).Jobs.RunSync(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}, 0)
 		if err != nil || done.Status != "COMPLETED" {
 			t.Errorf("submitted at the other one: %+v, %v", done, err)
 		}
 		for _, d := range []*deployment{a, b} {
-			if h, err := d.client(api.V2).Jobs.Health(t.Context(), e.ID); err != nil || h.Jobs.Completed != 1 {
+			if h, err := d.client(api.V2).Jobs.Health(t.Context(), endpoint); err != nil || h.Jobs.Completed != 1 {
 				t.Errorf("health is %+v, %v", h, err)
 			}
 		}
@@ -69,20 +65,15 @@ func TestTwoOnOneDatabase(t *testing.T) {
 func TestMetricsOfTwoNodes(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	a, b := deployWith(t, c), deployWith(t, c)
-	e := echo("queue")
-	e.Workers.Max = 0
-	made, err := a.client(api.V2).Endpoints.Create(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := a.create(withoutWorkers("queue"))
 	for _, d := range []*deployment{a, b, b} {
-		if _, err := d.client(api.V2).Jobs.Run(t.Context(), made.ID, api.Submission{Input: json.RawMessage(`{}`)}); err != nil {
+		if _, err := d.client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, d := range []*deployment{a, b} {
 		_, _, text := d.do("GET", "/metrics", "")
-		for _, want := range []string{`gpucloud_jobs{endpoint="` + made.ID + `",state="IN_QUEUE"} 3`, `gpucloud_queue_oldest_age_seconds{endpoint="` + made.ID + `"} `} {
+		for _, want := range []string{`gpucloud_jobs{endpoint="` + id + `",state="IN_QUEUE"} 3`, `gpucloud_queue_oldest_age_seconds{endpoint="` + id + `"} `} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the metrics lack %s:\n%s", want, text)
 			}
@@ -96,11 +87,8 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	e := echo("waits")
 	e.Container.Image = new("nobody/runs-this")
-	made, err := nodes[0].client(api.V2).Endpoints.Create(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := nodes[1].client(api.V2).Jobs.Run(t.Context(), made.ID, api.Submission{Input: json.RawMessage(`{}`)})
+	id := nodes[0].create(e)
+	job, err := nodes[1].client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +96,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 		t.Helper()
 		for i, d := range nodes {
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-				status, header, body := d.do("GET", "/v2/"+made.ID+"/status/"+job.ID, "")
+				status, header, body := d.do("GET", "/v2/"+id+"/status/"+job.ID, "")
 				if status == 200 && says(header.Get("X-Queue-Reason")) {
 					break
 				}
@@ -119,7 +107,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 		}
 	}
 	until(func(reason string) bool { return strings.Contains(reason, "nobody/runs-this") })
-	if status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+made.ID, `{"image":"builtin/echo"}`); status != 200 {
+	if status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`); status != 200 {
 		t.Fatalf("%d %s", status, body)
 	}
 	until(func(reason string) bool { return reason == "" })
@@ -134,28 +122,25 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 		e := echo("has a worker")
 		e.Name = "of " + d.url
 		e.Workers.Min = 1
-		made, err := d.client(api.V2).Endpoints.Create(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := d.create(e)
 		for i, asked := range nodes {
 			var workers []struct{ ID, EndpointID string }
 			for deadline := time.Now().Add(time.Minute); len(workers) == 0; time.Sleep(20 * time.Millisecond) { // until its worker runs
-				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+made.ID, "")
+				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+id, "")
 				if err := json.Unmarshal([]byte(body), &workers); status == 200 && err != nil || time.Now().After(deadline) {
 					t.Fatalf("node %d: %d %s %v", i, status, body, err)
 				}
 			}
-			if len(workers) != 1 || workers[0].EndpointID != made.ID {
+			if len(workers) != 1 || workers[0].EndpointID != id {
 				t.Fatalf("node %d: %+v", i, workers)
 			}
-			if status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(body, made.ID) {
+			if status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(body, id) {
 				t.Errorf("node %d: %d %s", i, status, body)
 			}
 			if status, _, body := asked.do("GET", "/v1/pods/absent?includeWorkers=true", ""); status != 404 {
 				t.Errorf("node %d: %d %s", i, status, body)
 			}
-			if status, _, body := asked.do("GET", "/v2/serverless/"+made.ID+"/releases", ""); status != 200 || !strings.Contains(body, `"workersTotal":1`) {
+			if status, _, body := asked.do("GET", "/v2/serverless/"+id+"/releases", ""); status != 200 || !strings.Contains(body, `"workersTotal":1`) {
 				t.Errorf("node %d: %d %s", i, status, body)
 			}
 		}

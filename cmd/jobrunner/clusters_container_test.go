@@ -50,8 +50,7 @@ func newContainedClusters(t *testing.T, e *containers.Engine, settings string, g
 // containedCluster creates a cluster whose members greet each other.
 func (c *contained) containedCluster(name string, pods int) string {
 	c.t.Helper()
-	args := `python3 -u -c '` + strings.ReplaceAll(clusterProgram, "'", `'"'"'`) + `'`
-	return c.cluster(name, containedImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, args, name))
+	return c.cluster(name, containedImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 }
 
 // networksOf returns the networks with a label.

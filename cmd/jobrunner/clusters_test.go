@@ -69,19 +69,10 @@ while not os.path.exists(os.path.join(os.environ.get("GPUCLOUD_VOLUME", "/volume
     time.sleep(0.02)
 `
 
-// newClusters starts a deployment whose pods are processes that run clusterProgram.
+// newClusters starts a deployment whose machine has L4s.
 func newClusters(t *testing.T, gpus int) *handlers {
 	t.Helper()
-	h := &handlers{home: t.TempDir(), dir: t.TempDir()}
-	put(t, filepath.Join(h.dir, "member.py"), clusterProgram)
-	put(t, filepath.Join(h.dir, "pod.sh"), podScript)
-	put(t, filepath.Join(h.home, "jobrunner.yaml"), `engine: none
-rules:
-  - image: team/member
-    process: {run: [python3, -u, `+filepath.Join(h.dir, "member.py")+`]}
-  - image: team/pod
-    process: {run: [sh, `+filepath.Join(h.dir, "pod.sh")+`], template: args}
-`)
+	h := preparePods(t)
 	put(t, h.machine(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
 	h.start(t, "--simulate-gpus="+h.machine())
 	return h

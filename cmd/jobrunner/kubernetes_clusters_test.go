@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -16,8 +15,7 @@ import (
 func clusterOfPods(t *testing.T) {
 	c := newInCluster(t)
 	make := func(name string, pods int) string {
-		args := `python3 -u -c '` + strings.ReplaceAll(clusterProgram, "'", `'"'"'`) + `'`
-		return c.handlers.cluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, args, name))
+		return c.handlers.cluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 	}
 	podsOf := func(id string) (names []string) {
 		for _, m := range c.members(id) {

@@ -297,7 +297,7 @@ const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_
 func clusterPods(t *testing.T) {
 	c := newInCluster(t)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
-		clusterImage, `python3 -u -c '`+strings.ReplaceAll(podThatEnds, "'", `'"'"'`)+`' serve`))
+		clusterImage, pythonArgs(podThatEnds)+" serve"))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public != 8080 {
@@ -340,8 +340,8 @@ func clusterPods(t *testing.T) {
 	c.podLog(id, "", "disk 1 volume 3 red", nil)
 	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
 	c.until("an empty volume", func() bool { // the log may have dropped old lines
-		starts := c.podLogLines(id, "disk")
-		return len(starts) > 0 && starts[len(starts)-1] == "disk 1 volume 1 red"
+		starts := c.logLinesWith(id, "disk")
+		return len(starts) > 0 && starts[len(starts)-1] == "1 volume 1 red"
 	})
 	c.act(id, "terminate")
 	c.until("the removal", func() bool {

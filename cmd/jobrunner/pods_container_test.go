@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +39,11 @@ while not status():
 os._exit(int(status())) # Python's own end can crash beside a daemon thread
 `
 
+// pythonArgs are a container's arguments that run a Python program.
+func pythonArgs(program string) string {
+	return `python3 -u -c '` + strings.ReplaceAll(program, "'", `'"'"'`) + `'`
+}
+
 // newContainedPods starts a deployment whose pods are containers.
 func newContainedPods(t *testing.T, e *containers.Engine, settings string) *contained {
 	t.Helper()
@@ -59,28 +63,12 @@ func (c *contained) podContainers(id string) []string {
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
 }
 
-// podLogLines returns the lines of a pod's log that begin with a text.
-func (c *contained) podLogLines(id, begin string) (lines []string) {
-	c.t.Helper()
-	text, err := os.ReadFile(filepath.Join(c.home, "data", "pods", id, "log.jsonl"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if _, text, ok := strings.Cut(line, `"x":"`); ok && strings.HasPrefix(text, begin) {
-			text, _, _ = strings.Cut(text, `"`)
-			lines = append(lines, text)
-		}
-	}
-	return lines
-}
-
 // expectNumbers expects that a log has every number of the program once and in order.
 func (c *contained) expectNumbers(id string, from int) (upTo int) {
 	c.t.Helper()
-	lines := c.podLogLines(id, "count ")
+	lines := c.logLinesWith(id, "count")
 	for i, line := range lines[from:] {
-		if line != fmt.Sprintf("count %d", i+1) {
+		if line != fmt.Sprint(i+1) {
 			c.t.Fatalf("the log has %q at %d: lines are lost or duplicated: %q", line, i, lines)
 		}
 	}
@@ -109,12 +97,12 @@ func TestRealPods(t *testing.T) {
 func realAdoption(t *testing.T, e *containers.Engine) {
 	c := newContainedPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
-		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`'`, cpu))
+		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, containedImage, pythonArgs(podProgram), cpu))
 	}
 	goes, ends := cpuPod(), cpuPod()
 	for _, id := range []string{goes, ends} {
 		c.awaitPodStatus(id, "RUNNING")
-		c.until("lines", func() bool { return len(c.podLogLines(id, "count ")) > 5 })
+		c.until("lines", func() bool { return len(c.logLinesWith(id, "count")) > 5 })
 	}
 	before, over := c.podContainers(goes), c.podContainers(ends)
 	if len(before) != 1 || len(over) != 1 {
@@ -145,11 +133,7 @@ func realAdoption(t *testing.T, e *containers.Engine) {
 	c.expectNumbers(ends, 0)
 
 	// A stop of the jobrunner stops its pods, and the next start starts them.
-	began := time.Now()
 	c.interrupt()
-	if took := time.Since(began); took > patience { // engines are slow on a busy machine
-		t.Errorf("the stop took %s", took)
-	}
 	if left := c.podContainers(goes); len(left) != 0 {
 		t.Errorf("containers are left: %v", left)
 	}
@@ -170,14 +154,14 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 	}
 	c := newContainedPods(t, e, settings)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
-		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`))
+		containedImage, pythonArgs(podProgram)+" serve"))
 	c.awaitReason(id, "this machine has no GPU")
 	c.act(id, "terminate")
 	// The same works with a network volume and without GPUs.
 	var v struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
 	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
-		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`, cpu, v.ID))
+		containedImage, pythonArgs(podProgram)+" serve", cpu, v.ID))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {

@@ -64,19 +64,29 @@ http.server.HTTPServer((os.environ["RUNPOD_PUBLIC_IP"], int(os.environ["RUNPOD_T
 // newPods starts a deployment whose pods are processes.
 func newPods(t *testing.T, args ...string) *handlers {
 	t.Helper()
+	h := preparePods(t)
+	h.start(t, args...)
+	return h
+}
+
+// preparePods writes the pods' programs and the configuration.
+func preparePods(t *testing.T) *handlers {
+	t.Helper()
 	h := &handlers{home: t.TempDir(), dir: t.TempDir()}
 	put(t, filepath.Join(h.dir, "pod.sh"), podScript)
 	put(t, filepath.Join(h.dir, "server.py"), podServer)
+	put(t, filepath.Join(h.dir, "member.py"), clusterProgram)
 	put(t, filepath.Join(h.home, "jobrunner.yaml"), `engine: none
 rules:
   - image: team/pod
     process: {run: [sh, `+filepath.Join(h.dir, "pod.sh")+`], template: args}
   - image: team/server
     process: {run: [python3, -u, `+filepath.Join(h.dir, "server.py")+`]}
+  - image: team/member
+    process: {run: [python3, -u, `+filepath.Join(h.dir, "member.py")+`]}
   - image: team/command
     command: {run: [cat]}
 `)
-	h.start(t, args...)
 	return h
 }
 

@@ -140,13 +140,7 @@ func (c *contained) containers() []string {
 // end stops the deployment and expects that it leaves no container.
 func (c *contained) end() {
 	c.t.Helper()
-	began := time.Now()
 	c.interrupt()
-	took := time.Since(began)
-	c.t.Logf("%s: the stop took %s", c.engine.Name, took.Round(10*time.Millisecond))
-	if took > patience {
-		c.t.Errorf("the stop took %s", took)
-	}
 	if left := c.containers(); len(left) != 0 {
 		c.t.Errorf("containers are left: %v", left)
 	}
@@ -204,13 +198,9 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		t.Fatal(err)
 	}
 	seen := arguments("planted-token", "planted-second")
-	began := time.Now()
 	c.createEndpointOf(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
 	got := c.completes(c.submit(string(asked)))
-	cold := time.Since(began)
-	began = time.Now()
 	again := c.completes(c.submit(`{"name": "two"}`))
-	t.Logf("%s: the first job took %s from the creation of the endpoint, the next one %s", e.Name, cold.Round(10*time.Millisecond), time.Since(began).Round(10*time.Millisecond))
 	if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {
 		t.Errorf("arguments: %q, expected %q", got.Args, want)
 	}
@@ -246,10 +236,8 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	if begins := c.lines("begins"); len(begins) != 2 {
 		t.Errorf("the network volume has %q", begins)
 	}
-	began = time.Now()
 	c.start(t)
 	c.completes(c.submit(`{"name": "three"}`))
-	t.Logf("%s: after a restart the first job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
 	if begins := c.countStarts(); begins["one"] != 1 || begins["three"] != 1 {
 		t.Errorf("the network volume of the next deployment has %v", begins)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
@@ -18,18 +17,12 @@ import (
 // reason waits until the endpoint's reason contains a text.
 func (c *contained) reason(part string) (reason string) {
 	c.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		var health struct{ Reason string }
-		c.call(http.MethodGet, "/v2/"+c.endpoint+"/health", "", &health)
-		if strings.Contains(health.Reason, part) {
-			return health.Reason
+	defer func() {
+		if c.t.Failed() {
+			c.t.Log(c.workerList())
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("no reason with %q within %s:\n%s", part, patience, c.workerList())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	}()
+	return c.handlers.reason(part)
 }
 
 // registryAuth creates a registry auth and returns its id.
@@ -77,9 +70,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		}
 		// With the right login the same job runs.
 		c.call(http.MethodPatch, "/v2/serverless/"+c.endpoint, `{"registry": "`+right+`"}`, nil)
-		began := time.Now()
 		c.completes(waits)
-		t.Logf("%s: with the pull its job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
 	c.end()
@@ -190,18 +181,12 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.createEndpointOf(containedImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
 	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
-	began := time.Now()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	c.release("soon")
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("the jobrunner ended with %s: %s", err, &c.stderr)
-	}
-	took := time.Since(began)
-	t.Logf("%s: the stop took %s", e.Name, took.Round(10*time.Millisecond))
-	if took > patience {
-		t.Errorf("the stop took %s", took)
 	}
 	if left := c.containers(); len(left) != 0 {
 		t.Errorf("containers are left: %v", left)

@@ -111,7 +111,23 @@ func (d *deployment) do(method, path, body string, header ...string) answer {
 
 func (d *deployment) send(method, path string, body io.Reader, header ...string) answer {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://deployment"+path, body)
+	resp := d.begin(d.t.Context(), method, path, body, header...)
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
+	if err := json.Unmarshal(raw, &a.body); err != nil {
+		d.t.Errorf("%s %s answered %d, but not with a JSON object: %q", method, path, a.status, raw)
+	}
+	return a
+}
+
+// begin sends a request and returns when its response begins.
+func (d *deployment) begin(ctx context.Context, method, path string, body io.Reader, header ...string) *http.Response {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, "http://deployment"+path, body)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -126,16 +142,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	if err != nil {
 		d.t.Fatalf("%s %s: %s", method, path, err)
 	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
-	if err := json.Unmarshal(raw, &a.body); err != nil {
-		d.t.Errorf("%s %s answered %d, but not with a JSON object: %q", method, path, a.status, raw)
-	}
-	return a
+	return resp
 }
 
 // submit queues a job and returns its id.

@@ -91,16 +91,7 @@ func TestOpenAIModels(t *testing.T) {
 // openStream sends a request and returns when its answer begins.
 func (d *deployment) openStream(ctx context.Context, body string) *http.Response {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://deployment"+chatRoute, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := d.client.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return resp
+	return d.begin(ctx, "POST", chatRoute, strings.NewReader(body))
 }
 
 // Each text chunk is passed on when it arrives, and not at the end of the job.

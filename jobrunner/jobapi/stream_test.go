@@ -14,15 +14,7 @@ import (
 // text sends a request whose answer needn't be a JSON object.
 func (d *deployment) text(method, path, body string) (status int, header http.Header, text string) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://deployment"+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := d.client.Do(req)
-	if err != nil {
-		d.t.Fatalf("%s %s: %s", method, path, err)
-	}
+	resp := d.begin(d.t.Context(), method, path, strings.NewReader(body))
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {

@@ -151,19 +151,9 @@ func (d *deployment) waitForEnd(id string) api.Job {
 	d.t.Helper()
 	var job api.Job
 	for deadline := time.Now().Add(waitTimeout); ; {
-		req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+"/live/v2/"+d.endpoint.ID+"/status-sync/"+id+"?wait=10000", http.NoBody)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer planted-key")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		err = json.NewDecoder(resp.Body).Decode(&job)
-		resp.Body.Close()
-		if err != nil {
-			d.t.Fatal(err)
+		_, text := d.send("Bearer planted-key", http.MethodGet, "/live/v2/"+d.endpoint.ID+"/status-sync/"+id+"?wait=10000", "")
+		if err := json.Unmarshal([]byte(text), &job); err != nil {
+			d.t.Fatalf("%s: %v", text, err)
 		}
 		if job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" {
 			return job
@@ -188,12 +178,10 @@ func (d *deployment) expectJob(id, status, output string, retries int) api.Job {
 // nextWorker waits for the next worker that the jobrunner starts.
 func (d *deployment) nextWorker() *startedWorker {
 	d.t.Helper()
-	timeout := time.NewTimer(waitTimeout)
-	defer timeout.Stop()
 	select {
 	case w := <-d.newWorkers:
 		return w
-	case <-timeout.C:
+	case <-time.After(waitTimeout):
 		d.t.Fatal("no worker is started")
 		return nil
 	}
@@ -202,11 +190,9 @@ func (d *deployment) nextWorker() *startedWorker {
 // waitForExit waits until a worker has ended, and reports whether it was killed.
 func (d *deployment) waitForExit(w *startedWorker) (killed bool) {
 	d.t.Helper()
-	timeout := time.NewTimer(waitTimeout)
-	defer timeout.Stop()
 	select {
 	case <-w.Done():
-	case <-timeout.C:
+	case <-time.After(waitTimeout):
 		d.t.Fatalf("worker %s does not end", w.id)
 	}
 	status, ok := w.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -237,17 +223,8 @@ func (d *deployment) postResult(w *startedWorker, job, body string) (status int)
 // sendAs sends a request with a worker's key.
 func (d *deployment) sendAs(w *startedWorker, method, operation, body string) (status int) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+"/v2/"+d.endpoint.ID+"/"+operation+"?gpu=x", strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", w.key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	resp.Body.Close()
-	return resp.StatusCode
+	status, _ = d.send(w.key, method, "/v2/"+d.endpoint.ID+"/"+operation+"?gpu=x", body)
+	return status
 }
 
 // setIdleTimeout sets the endpoint's idle time-out in seconds.
@@ -270,19 +247,25 @@ func (d *deployment) update(want api.Endpoint) {
 // get sends a GET to the job API.
 func (d *deployment) get(path string) (status int, text string) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+"/v2/"+d.endpoint.ID+path, http.NoBody)
+	return d.send("Bearer planted-key", http.MethodGet, "/v2/"+d.endpoint.ID+path, "")
+}
+
+// send sends a request with an Authorization header.
+func (d *deployment) send(authorization, method, path, body string) (status int, text string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer planted-key")
+	req.Header.Set("Authorization", authorization)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	all, err := io.ReadAll(resp.Body)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(all)
 }

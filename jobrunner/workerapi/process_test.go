@@ -208,9 +208,7 @@ func (o *output) Write(b []byte) (int, error) {
 // waitForText waits until the worker has written a text.
 func (o *output) waitForText(t *testing.T, text string) {
 	t.Helper()
-	timeout := time.NewTimer(waitTimeout)
-	defer timeout.Stop()
-	for {
+	for timeout := time.After(waitTimeout); ; {
 		o.mu.Lock()
 		if o.changed == nil {
 			o.changed = make(chan struct{})
@@ -222,7 +220,7 @@ func (o *output) waitForText(t *testing.T, text string) {
 		}
 		select {
 		case <-changed:
-		case <-timeout.C:
+		case <-timeout:
 			t.Fatalf("the worker did not write %q", text)
 		}
 	}
@@ -287,11 +285,9 @@ func (l *singleWorker) Unhealthy(context.Context, string, string, string) error 
 // waitForExit waits for the worker to end by itself.
 func (l *singleWorker) waitForExit() {
 	l.t.Helper()
-	timeout := time.NewTimer(waitTimeout)
-	defer timeout.Stop()
 	select {
 	case <-l.process.Done():
-	case <-timeout.C:
+	case <-time.After(waitTimeout):
 		l.t.Fatal("the worker did not end")
 	}
 }
