@@ -115,15 +115,10 @@ func TestOpenRequestsStartWorkers(t *testing.T) {
 // awaitIdleWorker waits until a worker is ready and has no open request.
 func awaitIdleWorker(d *deployment, endpoint string) {
 	d.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	waitFor(d.t, func() (bool, any) {
 		_, _, body := d.do("GET", "/v2/serverless/"+endpoint+"/workers", "")
-		if strings.Contains(body, `"IDLE"`) {
-			return
-		}
-		if time.Now().After(deadline) {
-			d.t.Fatalf("no worker is idle: %s", body)
-		}
-	}
+		return strings.Contains(body, `"IDLE"`), body
+	})
 }
 
 // A worker whose address can't be reached is killed, with a reason.
@@ -150,17 +145,12 @@ func TestUnreadyWorkerIsKilled(t *testing.T) {
 // worker has a reason for its failure.
 func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
 	d.t.Helper()
-	code, _, body := d.do("PATCH", "/v2/serverless/"+endpoint, `{"workers": {"min": 1, "max": 1}}`)
-	if code != http.StatusOK {
-		d.t.Fatal(code, body)
-	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(body, reason); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("no worker tells why: %s", body)
-		}
-		d.do("POST", "/clock", fmt.Sprintf(`{"advance": %d}`, step.Milliseconds()))
-		_, _, body = d.do("GET", "/v2/serverless/"+endpoint+"/workers", "")
-	}
+	d.must(http.StatusOK, "PATCH", "/v2/serverless/"+endpoint, `{"workers": {"min": 1, "max": 1}}`)
+	waitFor(d.t, func() (bool, any) {
+		d.advance(step)
+		_, _, body := d.do("GET", "/v2/serverless/"+endpoint+"/workers", "")
+		return strings.Contains(body, reason), body
+	})
 }
 
 func TestASickWorkerIsReplaced(t *testing.T) {
@@ -168,18 +158,13 @@ func TestASickWorkerIsReplaced(t *testing.T) {
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	first := header.Get("X-Worker")
 	programs.sick.Store(true)
-	gone := func() bool {
+	waitFor(t, func() (bool, any) {
+		d.advance(2 * time.Second)
 		_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
-		return !strings.Contains(body, `"IDLE"`)
-	}
-	for deadline := time.Now().Add(time.Minute); !gone(); {
-		if time.Now().After(deadline) {
-			t.Fatal("the sick worker is still there")
-		}
-		d.do("POST", "/clock", `{"advance": 2000}`)
-	}
+		return !strings.Contains(body, `"IDLE"`), body
+	})
 	programs.sick.Store(false)
-	d.do("POST", "/clock", `{"advance": 2000}`) // the back-off
+	d.advance(2 * time.Second) // the back-off
 	if code, header, _ := d.do("GET", "/v2/"+id+"/x", ""); code != http.StatusOK || header.Get("X-Worker") == first {
 		t.Errorf("%d from worker %s", code, header.Get("X-Worker"))
 	}

@@ -116,15 +116,11 @@ func (d *deployment) stopClock() time.Time {
 // awaitWorkers waits until an endpoint has some idle workers.
 func (d *deployment) awaitWorkers(endpoint string, n int) {
 	d.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	waitFor(d.t, func() (bool, any) {
 		workers := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "")
-		if count, _ := workers.at("summary.idle").(json.Number).Int64(); int(count) == n {
-			return
-		}
-		if time.Now().After(end) {
-			d.t.Fatalf("not %d idle workers: %s", n, workers.text)
-		}
-	}
+		count, _ := workers.at("summary.idle").(json.Number).Int64()
+		return int(count) == n, workers.text
+	})
 }
 
 // Both API versions report the cost of workers and volumes: the catalog's price times their
@@ -287,16 +283,12 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	if err := os.WriteFile(file, []byte("storage: {standard: 7.3}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a tenfold price
+	waitFor(t, func() (bool, any) { // a tenfold price
 		before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
 		d.advance(time.Minute)
 		got, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId="+volume, "").at("metadata.totals.totalAmount").(json.Number).Float64()
-		if cost := got - before; cost > 0.0166 && cost < 0.0168 {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("a minute of 100 GB costs %f", cost)
-		}
-	}
+		return got-before > 0.0166 && got-before < 0.0168, got - before
+	})
 }
 
 // Two jobrunners on one database report the same usage: each worker once, even if the other
@@ -386,15 +378,10 @@ stock:
 // awaitBilled waits until a total has the expected value.
 func (d *deployment) awaitBilled(path, want string) {
 	d.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	waitFor(d.t, func() (bool, any) {
 		got := d.must(200, "GET", path, "").at("metadata.totals.totalAmount").(json.Number).String()
-		if got == want {
-			return
-		}
-		if time.Now().After(end) {
-			d.t.Fatalf("%s: %s, want %s", path, got, want)
-		}
-	}
+		return got == want, path + ": " + got + ", want " + want
+	})
 }
 
 // Every rule of the parameters holds in both API versions.

@@ -28,11 +28,10 @@ storage: {disk: 0.73}
 `)})
 	d.stopClock()
 	id, _ := d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","disk":10,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`).at("id").(string)
-	for end := time.Now().Add(time.Minute); d.must(200, "GET", "/v2/clusters/"+id, "").at("pods.byStatus.RUNNING") == nil || d.must(200, "GET", "/v2/clusters/"+id, "").at("pods.byStatus.PROVISIONING") != nil || d.must(200, "GET", "/v2/clusters/"+id, "").at("pods.byStatus.STARTING") != nil; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the cluster does not run: %s", d.must(200, "GET", "/v2/clusters/"+id, "").text)
-		}
-	}
+	waitFor(t, func() (bool, any) {
+		c := d.must(200, "GET", "/v2/clusters/"+id, "")
+		return c.at("pods.byStatus.RUNNING") != nil && c.at("pods.byStatus.PROVISIONING") == nil && c.at("pods.byStatus.STARTING") == nil, c.text
+	})
 	d.advance(30 * time.Minute)
 	d.must(204, "DELETE", "/v2/clusters/"+id, "")
 	// 4 GPUs at 0.5 and 2 disks of 10 GB at 0.001, for half an hour.

@@ -36,6 +36,7 @@ func smallDisk(t *testing.T) string {
 
 // A result that doesn't fit on the disk is spooled until the disk has space.
 func TestResultsOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	t.Run("built-in worker", func(t *testing.T) {
 		o := startDeployment(t, jobrunner.Config{DataDir: smallDisk(t), AdminClock: true})
 		o.resultOnAFullDisk("builtin/conformance", func() {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -46,6 +45,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestHealthWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
 	o := startOutage(t)
 	o.becomes(http.StatusOK)
 	o.server.End(syscall.SIGQUIT)
@@ -62,13 +62,10 @@ func TestHealthWithoutTheDatabase(t *testing.T) {
 // becomes waits for a status of the readiness probe.
 func (o *outage) becomes(status int) (text string) {
 	o.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		got, text := o.get("/readyz", "")
-		if got == status {
-			return text
-		}
-		if time.Now().After(deadline) {
-			o.t.Fatalf("expected the status %d, got %d %s", status, got, text)
-		}
-	}
+	waitFor(o.t, func() (bool, any) {
+		var got int
+		got, text = o.get("/readyz", "")
+		return got == status, text
+	})
+	return text
 }

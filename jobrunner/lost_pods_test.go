@@ -41,12 +41,18 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 			id := leaves.created("/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
 			pods = append(pods, id)
 			for _, d := range []*deployment{leaves, stays} {
-				waitFor(t, func() bool { reason, status := pod(d, id); return status == "RUNNING" && reason == "" })
+				waitFor(t, func() (bool, any) {
+					reason, status := pod(d, id)
+					return status == "RUNNING" && reason == "", status + reason
+				})
 			}
 		}
 	})
 	for _, id := range pods {
-		waitFor(t, func() bool { reason, _ := pod(stays, id); return strings.Contains(reason, "is not there") })
+		waitFor(t, func() (bool, any) {
+			reason, _ := pod(stays, id)
+			return strings.Contains(reason, "is not there"), reason
+		})
 	}
 	if code, _, body := stays.do("POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`); code != http.StatusOK {
 		t.Errorf("stopping: %d %s", code, body)
@@ -56,9 +62,9 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	}
 	back := deployWith(t, c)
 	for _, d := range []*deployment{back, stays} {
-		waitFor(t, func() bool {
+		waitFor(t, func() (bool, any) {
 			reason, status := pod(d, pods[0])
-			return status == "EXITED" && !strings.Contains(reason, "is not there")
+			return status == "EXITED" && !strings.Contains(reason, "is not there"), status + reason
 		})
 		if code, _, _ := d.do("GET", "/v2/pods/"+pods[1], ""); code != http.StatusNotFound {
 			t.Errorf("the deleted one: %d", code)

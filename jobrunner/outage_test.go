@@ -372,6 +372,7 @@ func few(n int) int {
 // During outages under load each accepted job ends with its handler's output, and no response
 // has text from the database.
 func TestOutagesUnderLoad(t *testing.T) {
+	t.Parallel()
 	o := startOutage(t)
 	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}
 	ctx, stop := context.WithCancel(t.Context())

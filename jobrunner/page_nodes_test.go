@@ -40,20 +40,21 @@ func twoNodes(t *testing.T, c jobrunner.Config) []*deployment {
 	c.Engine = pgtest.Start(t)
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	for _, d := range nodes {
-		waitFor(t, func() bool {
-			_, _, body := d.do("GET", "/ui/snapshot", "")
-			var s pageSnapshot
-			return json.Unmarshal([]byte(body), &s) == nil && len(s.Nodes) == len(nodes)
-		})
+		waitFor(t, func() (bool, any) { s := d.pageOf(""); return len(s.Nodes) == len(nodes), s.Nodes })
 	}
 	return nodes
 }
 
-func waitFor(t *testing.T, is func() bool) {
+// waitFor polls a condition, which also returns what it has seen.
+func waitFor(t *testing.T, is func() (done bool, seen any)) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		done, seen := is()
+		if done {
+			return
+		}
 		if time.Now().After(deadline) {
-			t.Fatal("not within a minute")
+			t.Fatalf("after three minutes: %+v", seen)
 		}
 	}
 }
@@ -91,7 +92,7 @@ func TestPageAtEachNode(t *testing.T) {
 		web := d.created("/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
 			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
 		for k, asked := range nodes {
-			waitFor(t, func() bool { s = asked.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "" })
+			waitFor(t, func() (bool, any) { s = asked.pageOf(web); return len(s.Workers) == 1 && s.Workers[0].ID != "", s })
 			if status, _, body := asked.do("GET", "/ui/log?endpoint="+web+"&worker="+s.Workers[0].ID, ""); status != http.StatusOK || !strings.Contains(body, "listening, as one") {
 				t.Errorf("the log of a worker at node %d, asked at node %d: %d %s", i, k, status, body)
 			}
@@ -109,10 +110,9 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 	absent.Close()
 	d := deployWith(t, c)
 	silentNode(t, c, absent.URL)
-	waitFor(t, func() bool {
-		_, _, body := d.do("GET", "/ui/snapshot", "")
-		var s pageSnapshot
-		return json.Unmarshal([]byte(body), &s) == nil && len(s.Silent) == 1 && s.Silent[0] == absent.URL && len(s.Nodes) == 1
+	waitFor(t, func() (bool, any) {
+		s := d.pageOf("")
+		return len(s.Silent) == 1 && s.Silent[0] == absent.URL && len(s.Nodes) == 1, s
 	})
 }
 

@@ -29,11 +29,7 @@ func (d *deployment) pod(method, path, body string, status int) (p shownPod) {
 
 func (d *deployment) awaitPod(id, status string) {
 	d.t.Helper()
-	for start := time.Now(); d.pod("GET", "/"+id, "", 200).Status != status; time.Sleep(time.Millisecond) {
-		if time.Since(start) > 3*time.Minute {
-			d.t.Fatalf("the pod is not %s: %+v", status, d.pod("GET", "/"+id, "", 200))
-		}
-	}
+	waitFor(d.t, func() (bool, any) { p := d.pod("GET", "/"+id, "", 200); return p.Status == status, p })
 }
 
 const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`

@@ -2,6 +2,7 @@ package jobrunner_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -95,15 +96,10 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	until := func(says func(reason string) bool) {
 		t.Helper()
 		for i, d := range nodes {
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			waitFor(t, func() (bool, any) {
 				status, header, body := d.do("GET", "/v2/"+id+"/status/"+job.ID, "")
-				if status == 200 && says(header.Get("X-Queue-Reason")) {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("node %d: %d %s %q", i, status, body, header.Get("X-Queue-Reason"))
-				}
-			}
+				return status == 200 && says(header.Get("X-Queue-Reason")), fmt.Sprintf("node %d: %d %s %q", i, status, body, header.Get("X-Queue-Reason"))
+			})
 		}
 	}
 	until(func(reason string) bool { return strings.Contains(reason, "nobody/runs-this") })
@@ -170,15 +166,10 @@ func TestWorkersOfAnUnreachableNode(t *testing.T) {
 	absent := httptest.NewServer(http.NotFoundHandler())
 	absent.Close()
 	silentNode(t, c, absent.URL)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // until the node has read that there is another
+	waitFor(t, func() (bool, any) { // until the node has read that there is another
 		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
-		if status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached") {
-			break
-		}
-		if status != 200 || time.Now().After(deadline) {
-			t.Fatalf("%d %s", status, body)
-		}
-	}
+		return status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached"), body
+	})
 	if status, _, body := d.do("GET", "/v1/pods", ""); status != 200 || body != "[]\n" {
 		t.Errorf("without workers: %d %s", status, body)
 	}

@@ -49,11 +49,7 @@ func exists(path string) bool {
 
 func awaitGone(t *testing.T, path string) {
 	t.Helper()
-	for start := time.Now(); exists(path); time.Sleep(time.Millisecond) {
-		if time.Since(start) > time.Minute {
-			t.Fatalf("%s is still there", path)
-		}
-	}
+	waitFor(t, func() (bool, any) { return !exists(path), path + " exists" })
 }
 
 // The folder of a deleted volume is removed once no job uses it.

@@ -36,7 +36,9 @@ type stopping struct {
 	ended  <-chan struct{} // closed when its process has exited
 }
 
-func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
+// withStopping runs a test whose worker has taken a job. Reports take pause to be recorded. observe,
+// unless it is nil, is called with each event of the engine.
+func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, engine.Event), test func(s *stopping)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
@@ -44,7 +46,12 @@ func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
 			t.Fatal(err)
 		}
 		now, log := new(clock.Clock), slog.New(slog.DiscardHandler)
-		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: now, Logger: log})
+		s := &stopping{t: t}
+		config := engine.Config{DB: db, Clock: now, Logger: log}
+		if observe != nil {
+			config.Observe = func(event engine.Event) { observe(s, event) }
+		}
+		e, err := engine.Open(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +67,7 @@ func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
 		settings := echo
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
 		pools.Set(settings)
-		s := &stopping{t: t, engine: e, pools: pools, worker: <-processes.started, ended: (<-processes.processes).done}
+		s.engine, s.pools, s.worker, s.ended = e, pools, <-processes.started, (<-processes.processes).Done()
 		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +96,7 @@ func (s *stopping) stops(wait time.Duration) []string {
 func TestStopsOmitsFinishedJob(t *testing.T) {
 	for name, report := range map[string]engine.Report{"done": engine.Done([]byte(`1`)), "failed": engine.Fail("no", nil)} {
 		t.Run(name, func(t *testing.T) {
-			withStopping(t, 3*time.Second, func(s *stopping) {
+			withStopping(t, 3*time.Second, nil, func(s *stopping) {
 				stops := make(chan []string)
 				go func() { stops <- s.stops(time.Minute) }()
 				if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, report, false); err != nil {
@@ -105,7 +112,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 
 // A worker is not killed for a job whose result is being recorded.
 func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
-	withStopping(t, time.Minute, func(s *stopping) {
+	withStopping(t, time.Minute, nil, func(s *stopping) {
 		if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, engine.Done([]byte(`1`)), false); err != nil {
 			s.t.Fatal(err)
 		}
@@ -121,7 +128,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 // Stops names a cancelled job only after open posts about it are over. A post that never ends doesn't
 // save the worker.
 func TestStopsOmitsPostedJob(t *testing.T) {
-	withStopping(t, 0, func(s *stopping) {
+	withStopping(t, 0, nil, func(s *stopping) {
 		done := s.pools.Posting("ep", s.worker, s.job)
 		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
 			s.t.Fatal(err)
@@ -137,7 +144,7 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 			s.t.Errorf("after the post Stops returns %v", ids)
 		}
 	})
-	withStopping(t, 0, func(s *stopping) {
+	withStopping(t, 0, nil, func(s *stopping) {
 		defer s.pools.Posting("ep", s.worker, s.job)()
 		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
 			s.t.Fatal(err)
