@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 const (
@@ -42,7 +44,13 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 		return "", false, fmt.Errorf("reading the API key: %w", err)
 	}
 	key = rand.Text()
-	return key, true, writeKey(dir, path, key)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", false, fmt.Errorf("creating the data folder: %w", err)
+	}
+	if err := store.WriteKey(path, key+"\n"); err != nil {
+		return "", false, fmt.Errorf("keeping the API key: %w", err)
+	}
+	return key, true, nil
 }
 
 // keyFromFile returns the key in a file of one line.
@@ -56,24 +64,4 @@ func keyFromFile(file string) (string, error) {
 		return "", fmt.Errorf("invalid --api-key-file %s: expected one line with the key", file)
 	}
 	return key, nil
-}
-
-// writeKey writes the key atomically.
-func writeKey(dir, path, key string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("creating the data folder: %w", err)
-	}
-	f, err := os.CreateTemp(dir, keyFile+"-") // 0600
-	if err != nil {
-		return fmt.Errorf("keeping the API key: %w", err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(key + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("keeping the API key: %w", err)
-	}
-	return nil
 }

@@ -270,13 +270,4 @@ func fieldsOf(fields []Field, api API, resource string, u Use) []Field {
 }
 
 // Resources returns the resources that have fields, sorted.
-func Resources(api API) []string {
-	var out []string
-	for _, f := range Fields {
-		if f.API == api && !slices.Contains(out, f.Resource) {
-			out = append(out, f.Resource)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
+func Resources(api API) []string { return slices.Sorted(slices.Values(inTableOrder(api))) }

@@ -89,7 +89,7 @@ func (k *secretKey) load(create bool) error {
 		key = make([]byte, 32)
 		_, _ = rand.Read(key) // never fails
 		if k.path != "" {
-			err = writeKey(k.path, base64.StdEncoding.EncodeToString(key)+"\n")
+			err = WriteKey(k.path, base64.StdEncoding.EncodeToString(key)+"\n")
 		} else {
 			err = nil
 		}
@@ -127,9 +127,9 @@ func (k *secretKey) read() ([]byte, error) {
 	return key, nil
 }
 
-// writeKey writes the key durably, before it encrypts anything.
-func writeKey(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+SecretKeyFile+"-") // 0600
+// WriteKey writes the file of a key atomically and durably.
+func WriteKey(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-") // 0600
 	if err != nil {
 		return err
 	}

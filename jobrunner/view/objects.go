@@ -78,14 +78,7 @@ func computeOf(p store.Pod) string {
 
 func gpusOf(count int64, kind string) string { return fmt.Sprintf("%d × %s", count, kind) }
 
-func (v *View) PodLog(id string) ([]run.Line, bool) {
-	log, ok := v.Pods.Log(id)
-	if !ok {
-		return nil, false
-	}
-	lines, _ := log.Lines(0)
-	return lines, true
-}
+func (v *View) PodLog(id string) ([]run.Line, bool) { return linesOf(v.Pods.Log(id)) }
 
 func (v *View) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
 	releases, err := v.Store.Releases(ctx, endpoint)

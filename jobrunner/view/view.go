@@ -119,7 +119,10 @@ func (v *View) Costs(ctx context.Context) (costs page.Costs, err error) {
 }
 
 func (v *View) Log(endpoint, worker string) ([]run.Line, bool) {
-	log, ok := v.Pools.Log(endpoint, worker)
+	return linesOf(v.Pools.Log(endpoint, worker))
+}
+
+func linesOf(log *run.Log, ok bool) ([]run.Line, bool) {
 	if !ok {
 		return nil, false
 	}
