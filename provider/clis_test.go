@@ -329,9 +329,12 @@ func TestCommandLines(t *testing.T) {
 		}
 	}
 	documented := map[string]bool{}
-	for _, f := range cliFeatures {
+	for i, f := range cliFeatures {
 		documented[f.title] = true
 		t.Run(f.title, func(t *testing.T) {
+			if i%3 != 0 {
+				acctest.LeaveToCI(t, "every third feature is the sample")
+			}
 			cells := rows[f.title]
 			if len(cells) != len(columns) {
 				t.Errorf("%s has no full row for this feature", cliGuide)

@@ -12,6 +12,7 @@ import (
 // What an object refers to is deleted elsewhere: a plan warns, an apply is refused and
 // ends nothing, and the object can be destroyed.
 func TestCLIDestroyWithoutReferences(t *testing.T) {
+	acctest.LeaveToCI(t, "TestNewReferencesMustExist has the warnings over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		c := d.Client(t, v)
 		volume := func() string {
@@ -128,6 +129,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 // No rule of a plan stops a destroy, whatever the configuration says by then. With
 // -replace a volume may become smaller, and no other one may.
 func TestCLIDestroyDespiteRules(t *testing.T) {
+	acctest.LeaveToCI(t, "TestNetworkVolumeSizes has the rule over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		c := d.Client(t, v)
 		volume := func(name string, size int) string {

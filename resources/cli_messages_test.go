@@ -13,6 +13,7 @@ import (
 
 // Deletions and replacements that lose something say so, in the plan.
 func TestLossIsSaid(t *testing.T) {
+	acctest.LeaveToCI(t, "TestPodPlanNamesTheLoss has a warning over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)

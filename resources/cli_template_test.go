@@ -82,6 +82,7 @@ resource "gpucloud_template" "t" {
 
 // A state that an older release wrote plans no change.
 func TestStateOfAnOlderRelease(t *testing.T) {
+	acctest.LeaveToCI(t, "provider.TestSchemaVersions upgrades states over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `
 resource "gpucloud_template" "t" {
@@ -120,6 +121,7 @@ resource "gpucloud_endpoint" "e" {
 
 // What only the other version can reach is not changed in the plan alone.
 func TestSettingOfTheOtherVersion(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSwitchingVersions has it over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)

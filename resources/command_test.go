@@ -1,12 +1,8 @@
 package resources_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -51,11 +47,11 @@ func TestCommandForms(t *testing.T) {
 			expectRefusal(t, d, p, tfdrive.State{}, typeName, with(config, c.more), c.at, c.text)
 		}
 		// The first is created; a change to the next is sent only if it means something else.
-		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words"}}
+		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words", ""}}
 		state := apply(t, p, typeName, tfdrive.State{}, with(config, list), "create")
 		sent := recordMembers(t, d)
 		p = drive(t, d, v)
-		json := map[string]any{"args": `{ "cmd": ["two words"], "entrypoint": ["print"] }`}
+		json := map[string]any{"args": `{ "cmd": ["two words", ""], "entrypoint": ["print"] }`}
 		for _, same := range []map[string]any{json, list} {
 			state = apply(t, p, typeName, state, with(config, same), "update")
 			if names := sent(); len(names) > 0 {
@@ -64,7 +60,7 @@ func TestCommandForms(t *testing.T) {
 		}
 		if imported, diags := p.Walk().Import(typeName, state.Get("id").(string)); diags.Err() != nil {
 			t.Error(diags)
-		} else if got := []any{imported.Get("entrypoint"), imported.Get("cmd"), imported.Get("args")}; !reflect.DeepEqual(got, []any{[]any{"print"}, []any{"two words"}, nil}) {
+		} else if got := []any{imported.Get("entrypoint"), imported.Get("cmd"), imported.Get("args")}; !reflect.DeepEqual(got, []any{[]any{"print"}, []any{"two words", ""}, nil}) {
 			t.Errorf("imported %v", got)
 		}
 		change := map[string]string{clusterType: "replace"}[typeName]
@@ -72,8 +68,10 @@ func TestCommandForms(t *testing.T) {
 			change = "update"
 		}
 		state = apply(t, p, typeName, state, with(config, json), "update")
-		state = apply(t, p, typeName, state, with(config, map[string]any{"args": "print 'two words'"}), change) // without an entrypoint
-		state = apply(t, p, typeName, state, with(config, map[string]any{"cmd": []any{"print", "two words"}}), "update")
+		state = apply(t, p, typeName, state, with(config, map[string]any{"args": "print 'two words' ''"}), change) // without an entrypoint
+		state = apply(t, p, typeName, state, with(config, map[string]any{"cmd": []any{"print", "two words", ""}}), "update")
+		state = apply(t, p, typeName, state, with(config, map[string]any{"entrypoint": []any{}, "cmd": []any{}}), change)
+		state = apply(t, p, typeName, state, with(config, list), change)
 		apply(t, p, typeName, state, config, change)
 	})
 }
@@ -159,40 +157,4 @@ func TestCommandBesideATemplate(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Through Terraform, each kind's lists are created, changed, imported and cleared; after each
-// step the plan is empty.
-func TestCommandThroughTerraform(t *testing.T) {
-	t.Parallel()
-	d := acctest.Deploy(t)
-	kinds := map[string]string{
-		"gpucloud_template": `image = "i"`,
-		endpointType:        `image = "builtin/echo"`,
-		podType:             "image = \"builtin/echo\"\n  gpu = { id = \"NVIDIA L4\" }",
-		clusterType:         "image = \"builtin/echo\"\n  type = \"TRAINING\"\n  compute = { gpu_type_id = \"NVIDIA L4\", gpu_count_per_pod = 1, pod_count = 2 }",
-	}
-	step := func(entrypoint, cmd string, want map[string]string) resource.TestStep {
-		config, checks := d.Block(api.V2), []resource.TestCheckFunc{}
-		for typeName, own := range kinds {
-			config += fmt.Sprintf("resource %q \"c\" {\n  name = %q\n  entrypoint = %s\n  cmd = %s\n  %s\n}\n", typeName, d.Name("c"), entrypoint, cmd, own)
-			for attribute, value := range want {
-				checks = append(checks, resource.TestCheckResourceAttr(typeName+".c", attribute, value))
-			}
-		}
-		return resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(checks...)}
-	}
-	steps := []resource.TestStep{
-		step(`["print"]`, `["two words", ""]`, map[string]string{"entrypoint.0": "print", "cmd.0": "two words", "cmd.1": ""}),
-		step(`["print", "a"]`, `["b"]`, map[string]string{"entrypoint.#": "2", "cmd.#": "1", "cmd.0": "b"}),
-	}
-	for typeName := range kinds {
-		steps = append(steps, resource.TestStep{ResourceName: typeName + ".c", ImportState: true, ImportStateCheck: func(states []*terraform.InstanceState) error {
-			if a := states[0].Attributes; len(states) != 1 || a["entrypoint.#"] != "2" || a["entrypoint.1"] != "a" || a["cmd.#"] != "1" || a["cmd.0"] != "b" {
-				return fmt.Errorf("imported %v", a)
-			}
-			return nil
-		}})
-	}
-	acctest.Run(t, append(steps, step("[]", "[]", map[string]string{"entrypoint.#": "0", "cmd.#": "0"}))...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -41,6 +42,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 
 // If target and suite share a bubble of virtual time, the suite only sleeps and doesn't advance the target's clock.
 func TestInVirtualTime(t *testing.T) {
+	acctest.LeaveToCI(t, "TestJobrunnerConformsInProcess judges the same cases with a stopped clock")
 	inBubble(t, func(t *testing.T, target conformance.Target) {
 		target.Local = true
 		r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "SUB", "OPS", "LIM-1*", "V", "T", "R"}})

@@ -17,10 +17,12 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // Every failure has a script that repeats it, and a link to the clause.
 func TestEveryFailureCanBeRepeated(t *testing.T) {
+	acctest.LeaveToCI(t, "TestFailureScriptReproduces runs such a script")
 	target := startDeployment(t, func(h http.Handler) http.Handler {
 		var calls atomic.Int64
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
