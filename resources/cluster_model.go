@@ -90,7 +90,7 @@ type cluster struct {
 }
 
 type clusterPrivate struct {
-	Carried []string // see fixedChanges
+	Carried []string // attributes from another provider's state: see fixedChanges
 }
 
 type clusterCompute struct {

@@ -92,7 +92,7 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: place})
 	case p.Changes(ctx, "data_center"):
 		placed = true
-		p.Catalog.CheckReplacingPlaces(ctx, p.Check, place)
+		p.Catalog.CheckNewDataCenters(ctx, p.Check, place)
 	}
 	if placed || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
 		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())

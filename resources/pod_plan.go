@@ -205,7 +205,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Replace(attribute)
 	}
 	if slices.Contains(replaced, "data_center_ids") {
-		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
+		p.Catalog.CheckNewDataCenters(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
 	}
 	if len(replaced) > 0 {
 		checkPodSize(p)

@@ -18,7 +18,7 @@ import (
 )
 
 // Secret is gpucloud_secret: a value that the environments of workers and pods refer to by
-// name. Neither answers nor the state contain the value.
+// name. Neither the API's responses nor the state contain the value.
 var Secret = collected(kit.Kind[secret]{
 	Name:     "secret",
 	Title:    "secret",
@@ -72,7 +72,7 @@ const noValueOfSecret = "a secret needs its value when it is created and when va
 var secretSchema = schema.Schema{
 	MarkdownDescription: "An account secret. Variables in `env` refer to it as `{{ RUNPOD_SECRET_name }}`, and get its value when a worker or pod starts. API v2 only.\n\n" +
 		"The value is neither in the state nor in a saved plan (Terraform 1.11, OpenTofu 1.11 and later); raise `value_wo_version` to send a new one. " +
-		"Workers and pods that run keep the old value. After a deletion the placeholder becomes an empty text, and nothing looks for its users first.",
+		"Workers and pods that run keep the old value. If a secret is deleted, its placeholders become empty strings, even if it is still in use.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("secret"),
 		"name": textRules(textPlan(ofSecret.text("name",
@@ -90,7 +90,7 @@ var secretSchema = schema.Schema{
 		"value_wo_version": schema.Int64Attribute{
 			Optional: true,
 			MarkdownDescription: "Any whole number, needed with `value_wo`; a change says that `value_wo` is a new value, and sends it. " +
-				"After an import the first one is recorded and nothing is sent: raise it to send the value.",
+				"After an import, the first version is only recorded: raise it to send the value.",
 		},
 		"created_at":            fixedAttribute("When the secret was created, as RFC 3339."),
 		"value_last_updated_at": fixedAttribute("When the value was last changed, as RFC 3339; null if the API returns none."),
@@ -124,15 +124,15 @@ type secretPrivate struct {
 
 func validateSecret(_ context.Context, c diagnostics.Check, config *secret) {
 	if isSet(config.ValueWO) && config.ValueWOVersion.IsNull() {
-		c.Error("value_wo_version", "Missing value_wo_version", "value_wo needs value_wo_version, such as 1: it is kept, and its change says that the value is a new one.")
+		c.Error("value_wo_version", "Missing value_wo_version", "value_wo needs value_wo_version, such as 1: the state keeps the version, and a change of it sends value_wo again.")
 	}
 }
 
 // sendsValue reports whether an update sends the value. An imported secret's first version is
 // only recorded.
 func sendsValue(state, plan *secret) bool {
-	recorded := state.ValueWOVersion.IsNull() || plan.ValueWOVersion.IsNull()
-	return state.Private.Incomplete || !recorded && !plan.ValueWOVersion.Equal(state.ValueWOVersion)
+	withoutVersion := state.ValueWOVersion.IsNull() || plan.ValueWOVersion.IsNull()
+	return state.Private.Incomplete || !withoutVersion && !plan.ValueWOVersion.Equal(state.ValueWOVersion)
 }
 
 func planSecret(ctx context.Context, p *planrule.Plan[secret]) {

@@ -23,6 +23,7 @@ import (
 var SSHKeys = &kit.Kind[sshKeys]{
 	Name:    "ssh_keys",
 	Title:   "list of SSH keys",
+	Single:  true,
 	Schema:  sshKeysSchema,
 	ID:      func(m *sshKeys) *types.String { return &m.ID },
 	Version: api.V2,

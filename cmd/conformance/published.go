@@ -109,7 +109,7 @@ func (v *verify) Run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("signed by this key: the report of %s of %s, suite %s\n", r.Title(), r.Started.UTC().Format("2 January 2006"), r.Version)
+	fmt.Printf("valid signature: report on %s, run on %s with suite %s\n", r.Title(), r.Started.UTC().Format("2 January 2006"), r.Version)
 	return nil
 }
 

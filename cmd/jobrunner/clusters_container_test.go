@@ -31,10 +31,10 @@ done
 exec %s "$@"
 `
 
-// newContainedClusters starts a deployment whose clusters are containers of an engine.
-func newContainedClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *contained {
+// newContainerClusters starts a deployment whose clusters are containers of an engine.
+func newContainerClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *containerDeployment {
 	t.Helper()
-	c := &contained{handlers: &handlers{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
+	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
 	image(t, e)
 	engine := filepath.Join(c.dir, e.Name)
 	put(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
@@ -47,14 +47,14 @@ func newContainedClusters(t *testing.T, e *containers.Engine, settings string, g
 	return c
 }
 
-// containedCluster creates a cluster whose members greet each other.
-func (c *contained) containedCluster(name string, pods int) string {
+// greetingCluster creates a cluster whose members greet each other.
+func (c *containerDeployment) greetingCluster(name string, pods int) string {
 	c.t.Helper()
-	return c.cluster(name, containedImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
+	return c.cluster(name, handlerImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, pythonArgs(clusterProgram), name))
 }
 
 // networksOf returns the networks with a label.
-func (c *contained) networksOf(label string) []string {
+func (c *containerDeployment) networksOf(label string) []string {
 	c.t.Helper()
 	return strings.Fields(c.engine.Output(c.t, "network", "ls", "--filter", "label="+label, "--format", "{{.Name}}"))
 }
@@ -78,8 +78,8 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 		t.Skip("each command of the tests' podman has separate mounts and doesn't see networks of other commands")
 	}
 	e.Network(t) // skips the test without a container network
-	c := newContainedClusters(t, e, "", 4)
-	red, blue := c.containedCluster("red", 2), c.containedCluster("blue", 2)
+	c := newContainerClusters(t, e, "", 4)
+	red, blue := c.greetingCluster("red", 2), c.greetingCluster("blue", 2)
 	blocks := map[string]bool{}
 	for name, id := range map[string]string{"red": red, "blue": blue} {
 		shown := c.awaitClusterStatus(id, "RUNNING")
@@ -119,7 +119,7 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
 	c.until("the removal", func() bool { return len(c.networksOf(label+red)) == 0 })
 	// A stopped jobrunner leaves no network. After its next start the addresses are the same.
-	green := c.containedCluster("green", 3)
+	green := c.greetingCluster("green", 3)
 	before = c.awaitClusterStatus(green, "RUNNING")
 	c.interrupt()
 	if nets := c.networksOf("gpucloud.cluster"); len(nets) > 0 {
@@ -135,8 +135,8 @@ func realClusterNetwork(t *testing.T, e *containers.Engine) {
 
 // Containers in the host network share its loopback address, like processes.
 func realClusterOnHost(t *testing.T, e *containers.Engine) {
-	c := newContainedClusters(t, e, "network: host", 2)
-	id := c.containedCluster("red", 2)
+	c := newContainerClusters(t, e, "network: host", 2)
+	id := c.greetingCluster("red", 2)
 	shown := c.awaitClusterStatus(id, "RUNNING")
 	c.awaitGreetings(c.members(id), "red", 1)
 	if shown.Network == nil || shown.Network.CIDR != "127.0.0.0/8" {

@@ -53,7 +53,7 @@ Exit status with --once: 0 the job is COMPLETED, 1 FAILED, 2 the handler does no
 invalid, 3 TIMED_OUT, 4 anything else.`
 }
 
-// Run runs the deployment. With --once, errors other than the job's verdict exit with
+// Run runs the deployment. With --once, errors without an exit status exit with
 // exitNoResult.
 func (d *dev) Run() error {
 	err := d.run()
@@ -106,7 +106,7 @@ func (d *dev) run() (err error) {
 		return err
 	}
 	log := out.logger()
-	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: registerFolder(), Optional: true, Logger: log})
+	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: containerRecordDir(), Optional: true, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w (stop the jobrunner that runs there, or choose another address with --listen)", d.Listen, err)
 	}
-	url, ends := "http://"+listener.Addr().String(), newJobEnds()
+	url, finished := "http://"+listener.Addr().String(), newFinishedJobs()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
-		URL: url, Programs: programs, LogWorkers: out, OnJob: ends.observe,
+		URL: url, Programs: programs, LogWorkers: out, OnJob: finished.observe,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -150,11 +150,11 @@ func (d *dev) run() (err error) {
 		err = e.runOnce(ctx, d.Input, handler.PerJob, out)
 	default:
 		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
-		go ends.show(ctx, e, out)
+		go finished.show(ctx, e, out)
 		if watchErr != nil {
 			out.show("WARN", "", watchErr.Error())
 		}
-		err = d.follow(ctx, e, handler, python, out, ends, files)
+		err = d.follow(ctx, e, handler, python, out, finished, files)
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
@@ -204,7 +204,7 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpr
 		fmt.Fprintf(w, "                or start with --input %s, which sends a job after each change\n", testInput(h.File))
 	}
 	fmt.Fprintf(w, "Public SDKs:    %s/live/v2, endpoint %s\n", e.url, e.id)
-	fmt.Fprintf(w, "In the browser: %s/#code=%s (once and within the hour)\n\n", e.url, code)
+	fmt.Fprintf(w, "In the browser: %s/#code=%s (the link works once, within an hour)\n\n", e.url, code)
 	fmt.Fprintf(w, "Ctrl-C stops the deployment and deletes its state. The workers' output follows; %s marks lines printed by the handler.\n", printedMark)
 }
 
@@ -230,8 +230,8 @@ func (d *dev) watchFiles(handler string) (*watch, error) {
 }
 
 // follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, ends *jobEnds, files *watch) error {
-	loop := &jobLoop{e: e, input: d.Input, out: out, ends: ends}
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, finished *finishedJobs, files *watch) error {
+	loop := &jobLoop{e: e, input: d.Input, out: out, finished: finished}
 	if d.Input != "" {
 		loop.resubmit(ctx)
 		defer loop.wait()
@@ -254,7 +254,7 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python
 	}
 }
 
-// applyChange releases the changed file, and reports whether the endpoint uses it.
+// applyChange makes the changed file a new release of the endpoint, and reports whether the endpoint uses it.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {

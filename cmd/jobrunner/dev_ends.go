@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// jobEnds shows how jobs of clients end.
-type jobEnds struct {
+// finishedJobs shows how clients' jobs ended.
+type finishedJobs struct {
 	ended   chan engine.Event
 	running chan struct{} // signals that a job runs
 
@@ -22,12 +22,12 @@ type jobEnds struct {
 // maxEnds limits the queued events. Further ones are dropped.
 const maxEnds = 1000
 
-func newJobEnds() *jobEnds {
-	return &jobEnds{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), sent: map[string]bool{}}
+func newFinishedJobs() *finishedJobs {
+	return &finishedJobs{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), sent: map[string]bool{}}
 }
 
 // observe queues the end of a job.
-func (j *jobEnds) observe(e engine.Event) {
+func (j *finishedJobs) observe(e engine.Event) {
 	if e.To == engine.InProgress {
 		select {
 		case j.running <- struct{}{}:
@@ -44,7 +44,7 @@ func (j *jobEnds) observe(e engine.Event) {
 }
 
 // own sends a job of dev itself. jobLoop shows its end in full.
-func (j *jobEnds) own(send func() (api.Job, error)) (api.Job, error) {
+func (j *finishedJobs) own(send func() (api.Job, error)) (api.Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	job, err := send()
@@ -52,14 +52,14 @@ func (j *jobEnds) own(send func() (api.Job, error)) (api.Job, error) {
 	return job, err
 }
 
-func (j *jobEnds) isOwn(id string) bool {
+func (j *finishedJobs) isOwn(id string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.sent[id]
 }
 
 // show shows ended jobs without output until ctx ends.
-func (j *jobEnds) show(ctx context.Context, e *devEndpoint, out *terminal) {
+func (j *finishedJobs) show(ctx context.Context, e *devEndpoint, out *terminal) {
 	for {
 		select {
 		case <-ctx.Done():

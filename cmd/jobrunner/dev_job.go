@@ -144,12 +144,12 @@ func (e *devEndpoint) awaitRollout(ctx context.Context) error {
 // jobLoop sends a job at each resubmit and shows its result. It cancels the previous job if that
 // still runs.
 type jobLoop struct {
-	e     *devEndpoint
-	input string
-	out   *terminal
-	ends  *jobEnds
-	stop  context.CancelFunc // cancels the job in flight
-	done  chan struct{}
+	e        *devEndpoint
+	input    string
+	out      *terminal
+	finished *finishedJobs
+	stop     context.CancelFunc // cancels the job in flight
+	done     chan struct{}
 }
 
 // wait waits for the job in flight.
@@ -167,7 +167,7 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		if err := s.e.awaitRollout(jobCtx); err != nil {
 			return
 		}
-		job, err := s.ends.own(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
+		job, err := s.finished.own(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
 		if err == nil {
 			s.out.show("JOB", "", "sent (job "+job.ID+")")
 			job, err = s.e.await(jobCtx, job, false, s.out)

@@ -28,7 +28,7 @@ func findPython(ctx context.Context, folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{".venv", "venv", "env"} {
 		if python := venvPython(inFolder(name)); python != "" {
-			return interpreter{command: []string{python}, from: name + " of its folder", install: installWith(python, "-m", "pip", "install")}
+			return interpreter{command: []string{python}, from: name + " in the handler's folder", install: installWith(python, "-m", "pip", "install")}
 		}
 	}
 	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
@@ -155,7 +155,7 @@ print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is 
 func (p *interpreter) check(ctx context.Context, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
-		return fmt.Errorf("running the Python of %s failed: %s", p.from, strings.Join(p.command, " "))
+		return fmt.Errorf("running the Python from %s failed: %s", p.from, strings.Join(p.command, " "))
 	}
 	p.version = words[0]
 	if len(words) > 2 {
@@ -170,5 +170,5 @@ func (p *interpreter) check(ctx context.Context, folder, program string, sdk boo
 }
 
 func (p *interpreter) String() string {
-	return fmt.Sprintf("Python %s of %s: %s", p.version, p.from, strings.Join(p.command, " "))
+	return fmt.Sprintf("Python %s from %s: %s", p.version, p.from, strings.Join(p.command, " "))
 }

@@ -21,7 +21,7 @@ func TestDevTellsOfEnds(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "my handler.sh")
 	put(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
-	s := devShows(t, file, `--input={"own": 1}`)
+	s := startDev(t, file, `--input={"own": 1}`)
 	s.until(`jobrunner job run 'my handler' --input '{}'\n`) // its name
 	own := s.until(`sent \(job [0-9a-z-]{39}\)`)
 	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
@@ -47,7 +47,7 @@ def handler(job):
 runpod.serverless.start({"handler": handler})
 `
 	put(t, file, handler)
-	s := devShows(t, file, "--input={}")
+	s := startDev(t, file, "--input={}")
 	s.until(`JOB   progress: a third of it\n`)
 	put(t, file, handler+"# changed\n")
 	s.until(`JOB   cancelled, because the file changed \(job [0-9a-z-]{39}\)\n`)
@@ -59,7 +59,7 @@ func TestDevShowsAnErrorOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(sdk(t), "handler.py")
 	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
-	s := devShows(t, file)
+	s := startDev(t, file)
 	s.until(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
 	if all := s.String(); strings.Count(all, "no model here") != 1 {
 		t.Errorf("the error is shown again:\n%s", all)
@@ -122,7 +122,7 @@ func TestSecondInterruptEndsWhatRuns(t *testing.T) {
 	dir := t.TempDir()
 	file, child := filepath.Join(dir, "blocks.sh"), filepath.Join(dir, "child")
 	put(t, file, "sleep 1000 & echo $! >"+child+".part; mv "+child+".part "+child+"; wait")
-	s := devShows(t, file, "--input={}")
+	s := startDev(t, file, "--input={}")
 	var pid int
 	for late := time.Now().Add(patience); pid == 0; time.Sleep(10 * time.Millisecond) { // a real process has no virtual time
 		text, _ := os.ReadFile(child)

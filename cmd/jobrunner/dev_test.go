@@ -34,11 +34,11 @@ func job(t *testing.T, url, input string) (status, output, fault string) {
 	return j.Status, string(j.Output), j.Error
 }
 
-func TestDevOfACommand(t *testing.T) {
+func TestDevRunsCommand(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "upper.sh")
 	put(t, file, `tr a-z A-Z`)
-	s := devShows(t, file)
+	s := startDev(t, file)
 	url := s.runURL()
 	if status, output, _ := job(t, url, `{"a":"b"}`); status != "COMPLETED" || output != `{"A":"B"}` {
 		t.Errorf("%s %s", status, output)
@@ -51,7 +51,7 @@ func TestDevOfACommand(t *testing.T) {
 	}
 	s.interrupt()
 
-	s = devShows(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
+	s = startDev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
 	put(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
 	s.until("simulated")
 	if status, _, fault := job(t, s.runURL(), `{}`); status != "FAILED" || fault != "no model\n(exit status 2)" {
@@ -60,13 +60,13 @@ func TestDevOfACommand(t *testing.T) {
 }
 
 // A handler on the SDK's stand-in runs, and is replaced when its file changes.
-func TestDevOfAWorker(t *testing.T) {
+func TestDevRunsWorker(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)
 	file := filepath.Join(dir, "handler.py")
 	const handler = "import os, runpod\nrunpod.serverless.start({'handler': lambda job: [VERSION, os.getpid()]})\n"
 	put(t, file, strings.Replace(handler, "VERSION", "1", 1))
-	s := devShows(t, file)
+	s := startDev(t, file)
 	version := func() (version, pid int) {
 		status, output, fault := job(t, s.runURL(), "{}")
 		var both [2]int
@@ -91,7 +91,7 @@ func TestDevOfAWorker(t *testing.T) {
 	}
 }
 
-func TestDevOfWhatCannotRun(t *testing.T) {
+func TestDevRejectsInvalidHandlers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "notes.txt"), "")

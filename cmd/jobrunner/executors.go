@@ -15,12 +15,12 @@ import (
 // configFile is the default configuration file in the data folder.
 const configFile = "jobrunner.yaml"
 
-// executors opens the executor of images that aren't built in. It ends processes and containers
+// openExecutor opens the executor of images other than builtin/… images. It ends processes and containers
 // that a killed jobrunner left, as recorded in the data folder.
-func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
+func (s *serve) openExecutor(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
 	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.Open, Logger: log}
 	if s.Ephemeral {
-		c.DataDir, c.Optional = registerFolder(), true
+		c.DataDir, c.Optional = containerRecordDir(), true
 	}
 	return host.New(ctx, c)
 }
@@ -37,10 +37,10 @@ func (s *serve) configFile(dir string) string {
 	return file
 }
 
-// registerFolder returns the folder in which this user's ephemeral jobrunners record their
+// containerRecordDir returns the folder in which this user's ephemeral jobrunners record their
 // containers, so that a later one can remove those of a killed one. It returns "" if the user has
 // no cache directory.
-func registerFolder() string {
+func containerRecordDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return ""

@@ -23,7 +23,7 @@ const clusterImage = "localhost/team/contained:1"
 
 // inCluster is a deployment whose workers are Pods of a real Kubernetes cluster.
 type inCluster struct {
-	*contained
+	*containerDeployment
 	test    *testing.T
 	cluster *containers.Kubernetes
 	gateway *containers.Gateway
@@ -48,7 +48,7 @@ func newInCluster(t *testing.T, env ...string) *inCluster {
 func prepareInCluster(t *testing.T, env ...string) *inCluster {
 	t.Helper()
 	k := containers.StartKubernetes(t)
-	c := &inCluster{test: t, cluster: k, gateway: k.NewGateway(t), contained: &contained{handlers: &handlers{home: t.TempDir(), env: env}}}
+	c := &inCluster{test: t, cluster: k, gateway: k.NewGateway(t), containerDeployment: &containerDeployment{handlers: &handlers{home: t.TempDir(), env: env}}}
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), fmt.Sprintf(`executor: kubernetes
 kubernetes:
   kubeconfig: %s

@@ -44,13 +44,13 @@ func pythonArgs(program string) string {
 	return `python3 -u -c '` + strings.ReplaceAll(program, "'", `'"'"'`) + `'`
 }
 
-// newContainedPods starts a deployment whose pods are containers.
-func newContainedPods(t *testing.T, e *containers.Engine, settings string) *contained {
+// newContainerPods starts a deployment whose pods are containers.
+func newContainerPods(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
 	t.Helper()
 	if e.Name == "podman" && settings == "" {
 		settings = "network: host" // another network needs plugins and iptables
 	}
-	c := &contained{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
+	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
 	image(t, e)
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	c.start(t)
@@ -58,13 +58,13 @@ func newContainedPods(t *testing.T, e *containers.Engine, settings string) *cont
 }
 
 // podContainers returns the containers of a pod.
-func (c *contained) podContainers(id string) []string {
+func (c *containerDeployment) podContainers(id string) []string {
 	c.t.Helper()
 	return c.engine.Containers(c.t, "gpucloud.pod="+id)
 }
 
 // expectNumbers expects that a log has every number of the program once and in order.
-func (c *contained) expectNumbers(id string, from int) (upTo int) {
+func (c *containerDeployment) expectNumbers(id string, from int) (upTo int) {
 	c.t.Helper()
 	lines := c.logLinesWith(id, "count")
 	for i, line := range lines[from:] {
@@ -95,9 +95,9 @@ func TestRealPods(t *testing.T) {
 // or duplicating a line. If it ended meanwhile, the pod is over and has its last lines. If the pod
 // was changed, the container is replaced.
 func realAdoption(t *testing.T, e *containers.Engine) {
-	c := newContainedPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
+	c := newContainerPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
 	cpuPod := func() string {
-		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, containedImage, pythonArgs(podProgram), cpu))
+		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, handlerImage, pythonArgs(podProgram), cpu))
 	}
 	goes, ends := cpuPod(), cpuPod()
 	for _, id := range []string{goes, ends} {
@@ -152,16 +152,16 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 	if e.Name == "docker" {
 		settings = "network: " + e.Network(t)
 	}
-	c := newContainedPods(t, e, settings)
+	c := newContainerPods(t, e, settings)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
-		containedImage, pythonArgs(podProgram)+" serve"))
+		handlerImage, pythonArgs(podProgram)+" serve"))
 	c.awaitReason(id, "this machine has no GPU")
 	c.act(id, "terminate")
 	// The same works with a network volume and without GPUs.
 	var v struct{ ID string }
 	c.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
 	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
-		containedImage, pythonArgs(podProgram)+" serve", cpu, v.ID))
+		handlerImage, pythonArgs(podProgram)+" serve", cpu, v.ID))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {
@@ -201,7 +201,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "pods/"+e.Name+":1")
 	e.Output(t, "rmi", source)
-	c := newContainedPods(t, e, "")
+	c := newContainerPods(t, e, "")
 	pod := func(image, more string) string {
 		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s%s}`, image, cpu, more))
 	}
@@ -217,7 +217,7 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 	if _, text := c.get("/v2/pods"); strings.Contains(text, containers.Password) {
 		t.Errorf("%s", text)
 	}
-	absent := pod(containedImage, "")
+	absent := pod(handlerImage, "")
 	c.call(http.MethodPatch, "/v2/pods/"+absent, `{"args":"absent-program"}`, nil)
 	c.awaitReason(absent, "absent-program")
 	c.interrupt()
@@ -227,12 +227,12 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 func realEphemeralPods(t *testing.T, e *containers.Engine) {
 	home := t.TempDir()
 	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {network: host}\n")
-	start := func() *contained {
+	start := func() *containerDeployment {
 		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)
-		return &contained{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
+		return &containerDeployment{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
 	}
 	c := start()
-	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, containedImage, cpu))
+	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, handlerImage, cpu))
 	c.awaitPodStatus(id, "RUNNING")
 	if all := c.podContainers(id); len(all) != 1 {
 		t.Fatalf("containers: %v", all)

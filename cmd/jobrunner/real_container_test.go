@@ -20,15 +20,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// contained is a deployment whose workers are containers of a real engine. Their handler records its
+// containerDeployment is a deployment whose workers are containers of a real engine. Their handler records its
 // jobs on a network volume.
-type contained struct {
+type containerDeployment struct {
 	*handlers
 	engine *containers.Engine
 	volume string // id of the network volume
 }
 
-const containedImage = "team/contained:1"
+const handlerImage = "team/contained:1"
 
 var built sync.Map // engines that have the image
 
@@ -36,8 +36,8 @@ var built sync.Map // engines that have the image
 func image(t *testing.T, e *containers.Engine) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
-	once.(*sync.Once).Do(func() { buildImage(t, e, containedImage, "contained", nil) })
-	return containedImage
+	once.(*sync.Once).Do(func() { buildImage(t, e, handlerImage, "contained", nil) })
+	return handlerImage
 }
 
 // builder is an engine or cluster that images can be loaded into.
@@ -62,11 +62,11 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
 }
 
-// newContained starts a deployment with a network volume and without an endpoint. Its jobrunner.yaml
+// newContainerDeployment starts a deployment with a network volume and without an endpoint. Its jobrunner.yaml
 // has the settings for containers.
-func newContained(t *testing.T, e *containers.Engine, settings string, args ...string) *contained {
+func newContainerDeployment(t *testing.T, e *containers.Engine, settings string, args ...string) *containerDeployment {
 	t.Helper()
-	c := &contained{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
+	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
 	image(t, e)
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	c.start(t, args...)
@@ -77,7 +77,7 @@ func newContained(t *testing.T, e *containers.Engine, settings string, args ...s
 }
 
 // createEndpointOf creates an endpoint with an image, the volume and further members.
-func (c *contained) createEndpointOf(image, more string) {
+func (c *containerDeployment) createEndpointOf(image, more string) {
 	c.t.Helper()
 	if more != "" {
 		more = ", " + more
@@ -86,7 +86,7 @@ func (c *contained) createEndpointOf(image, more string) {
 }
 
 // submit queues a job with an input.
-func (c *contained) submit(input string) (id string) {
+func (c *containerDeployment) submit(input string) (id string) {
 	c.t.Helper()
 	job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)})
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *contained) submit(input string) (id string) {
 }
 
 // awaitEnd waits for the end of a job.
-func (c *contained) awaitEnd(id string) (job api.Job) {
+func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	c.t.Helper()
 	c.until("the end of "+id, func() bool {
 		var err error
@@ -115,7 +115,7 @@ type answer struct {
 	Env          map[string]*string
 }
 
-func (c *contained) completes(id string) (got answer) {
+func (c *containerDeployment) completes(id string) (got answer) {
 	c.t.Helper()
 	job := c.awaitEnd(id)
 	if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" {
@@ -125,20 +125,20 @@ func (c *contained) completes(id string) (got answer) {
 }
 
 // workerList returns the endpoint's workers with their reasons.
-func (c *contained) workerList() string {
+func (c *containerDeployment) workerList() string {
 	_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
 	_, health := c.get("/v2/" + c.endpoint + "/health")
 	return workers + "\n" + health
 }
 
 // containers returns the containers of the endpoint, including stopped ones.
-func (c *contained) containers() []string {
+func (c *containerDeployment) containers() []string {
 	c.t.Helper()
 	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
 }
 
 // end stops the deployment and expects that it leaves no container.
-func (c *contained) end() {
+func (c *containerDeployment) end() {
 	c.t.Helper()
 	c.interrupt()
 	if left := c.containers(); len(left) != 0 {
@@ -177,7 +177,7 @@ func arguments(words ...string) (seen func() []string) {
 // A worker in a Python image runs jobs with the template's unchanged variables and arguments, and is
 // removed with the deployment. Its files on the network volume stay for the next deployment.
 func realContainer(t *testing.T, e *containers.Engine) {
-	c := newContained(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
+	c := newContainerDeployment(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
 	if text := strings.Join(c.greeted, "\n"); !strings.Contains(text, "containers: "+e.Name+" ") {
 		t.Errorf("greeted:\n%s", text)
 	}
@@ -198,7 +198,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		t.Fatal(err)
 	}
 	seen := arguments("planted-token", "planted-second")
-	c.createEndpointOf(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
+	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
 	got := c.completes(c.submit(string(asked)))
 	again := c.completes(c.submit(`{"name": "two"}`))
 	if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {

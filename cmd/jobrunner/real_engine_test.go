@@ -15,7 +15,7 @@ import (
 )
 
 // reason waits until the endpoint's reason contains a text.
-func (c *contained) reason(part string) (reason string) {
+func (c *containerDeployment) reason(part string) (reason string) {
 	c.t.Helper()
 	defer func() {
 		if c.t.Failed() {
@@ -26,7 +26,7 @@ func (c *contained) reason(part string) (reason string) {
 }
 
 // registryAuth creates a registry auth and returns its id.
-func (c *contained) registryAuth(name, username, password string) string {
+func (c *containerDeployment) registryAuth(name, username, password string) string {
 	c.t.Helper()
 	var auth struct{ ID string }
 	c.call(http.MethodPost, "/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password), &auth)
@@ -41,7 +41,7 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")
 	e.Output(t, "rmi", source) // so that it must be pulled
-	c := newContained(t, e, "")
+	c := newContainerDeployment(t, e, "")
 	seen := arguments(containers.Password, "planted-wrong")
 	right, wrong := c.registryAuth("right", containers.Username, containers.Password), c.registryAuth("wrong", containers.Username, "planted-wrong")
 	for _, step := range []struct{ name, image, auth, reason string }{
@@ -85,8 +85,8 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 // If a container crashes during a job or is killed at its memory limit, the job's error and the log
 // say so, and another container replaces it.
 func realCrashes(t *testing.T, e *containers.Engine) {
-	c := newContained(t, e, "options: [--memory=64m, --memory-swap=64m]")
-	c.createEndpointOf(containedImage, "")
+	c := newContainerDeployment(t, e, "options: [--memory=64m, --memory-swap=64m]")
+	c.createEndpointOf(handlerImage, "")
 	for name, step := range map[string]struct{ input, reason string }{
 		"exit":   {`{"name": "exit", "exit": 3}`, "its worker died with exit status 3"},
 		"memory": {`{"name": "memory", "eat": true}`, "its worker died with exit status 137: killed by SIGKILL, out of memory"},
@@ -112,7 +112,7 @@ func realCrashes(t *testing.T, e *containers.Engine) {
 // If a container can't start because its command isn't in the image, or ends at once, the reason
 // says so.
 func realStartsThatFail(t *testing.T, e *containers.Engine) {
-	c := newContained(t, e, "")
+	c := newContainerDeployment(t, e, "")
 	for args, reason := range map[string]string{
 		"absent-program":                       "absent-program",
 		"python3 -c 'import absent_module'":    "No module named 'absent_module'",
@@ -123,7 +123,7 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.createEndpointOf(containedImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
+		c.createEndpointOf(handlerImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
 		t.Logf("%s: %s", args, c.reason(reason))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 		c.until("the end of the container", func() bool { return len(c.containers()) == 0 })
@@ -134,14 +134,14 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 // After a kill -9 during a job, the next start removes the container, and the job runs again in
 // another one. Containers of a second jobrunner on the same engine aren't affected.
 func realKills(t *testing.T, e *containers.Engine) {
-	other := newContained(t, e, "")
-	other.createEndpointOf(containedImage, `"workers": {"min": 1, "max": 1}`)
+	other := newContainerDeployment(t, e, "")
+	other.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	beside := other.submit(`{"name": "beside", "wait": "go"}`)
 	other.until("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
 	theirs := other.containers()
 
-	c := newContained(t, e, "")
-	c.createEndpointOf(containedImage, `"workers": {"min": 1, "max": 1}`)
+	c := newContainerDeployment(t, e, "")
+	c.createEndpointOf(handlerImage, `"workers": {"min": 1, "max": 1}`)
 	id := c.submit(`{"name": "killed", "wait": "go"}`)
 	c.until("the job", func() bool { return len(c.lines("begins")) == 1 })
 	before := c.containers()
@@ -177,8 +177,8 @@ func realKills(t *testing.T, e *containers.Engine) {
 // A stop waits for a job that ends soon. A longer job runs again after the next start, without
 // counting a retry.
 func realStop(t *testing.T, e *containers.Engine) {
-	c := newContained(t, e, "")
-	c.createEndpointOf(containedImage, `"workers": {"min": 2, "max": 2}`)
+	c := newContainerDeployment(t, e, "")
+	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
 	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -208,7 +208,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 // Workers behind a load balancer listen at different ports. Without requests they are killed at
 // once, because an engine would wait for one that ignores the stop signal.
 func realLoadBalancer(t *testing.T, e *containers.Engine) {
-	c := newContained(t, e, "")
+	c := newContainerDeployment(t, e, "")
 	c.createBalancer()
 	c.end()
 	if terms := c.lines("terms"); len(terms) != 0 {
@@ -217,14 +217,14 @@ func realLoadBalancer(t *testing.T, e *containers.Engine) {
 }
 
 // createBalancer creates a load-balancing endpoint with two workers and expects that both answer.
-func (c *contained) createBalancer() {
+func (c *containerDeployment) createBalancer() {
 	c.t.Helper()
-	c.createEndpointOf(containedImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
+	c.createEndpointOf(handlerImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
 	c.expectBothAnswer()
 }
 
 // expectBothAnswer expects that both workers behind a load balancer answer.
-func (c *contained) expectBothAnswer() {
+func (c *containerDeployment) expectBothAnswer() {
 	c.t.Helper()
 	answered := map[string]bool{}
 	c.until("answers of both workers", func() bool {
@@ -244,7 +244,7 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 		t.Skip("podman needs plugins and iptables for a separate network")
 	}
 	network := e.Network(t)
-	c := newContained(t, e, "network: "+network)
+	c := newContainerDeployment(t, e, "network: "+network)
 	c.createBalancer()
 	for _, id := range c.containers() {
 		ports := e.Output(t, "port", id)
@@ -261,12 +261,12 @@ func realEphemeralKills(t *testing.T, e *containers.Engine) {
 	home := t.TempDir()
 	image(t, e)
 	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\n")
-	start := func() *contained {
+	start := func() *containerDeployment {
 		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)
-		return &contained{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
+		return &containerDeployment{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
 	}
 	c := start()
-	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+containedImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+handlerImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.completes(c.submit(`{"name": "one"}`))
 	c.kill()
 	next := start()

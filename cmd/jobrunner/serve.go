@@ -113,7 +113,7 @@ func (s *serve) Run() (err error) {
 	log := logger(out, s.LogFormat)
 	connections.Logger = log
 	s.warnOfPassword(log)
-	programs, err := s.executors(ctx, dir, log)
+	programs, err := s.openExecutor(ctx, dir, log)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	case dir != "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
 	}
-	fmt.Fprintf(w, "\nIn the browser, once and within the hour: %s/#code=%s\n", url, code)
+	fmt.Fprintf(w, "\nIn the browser: %s/#code=%s (the link works once, within an hour)\n", url, code)
 	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)
 	fmt.Fprintf(w, "Next: export these variables where you run Terraform. Ctrl-C stops the deployment.\n")
 }

@@ -117,7 +117,7 @@ var authenticationCases = []suite.Case{
 			c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
 		}},
 	{ID: "AUT-08", Level: suite.Must, Source: "Authentication, 2",
-		Statement: "Only a bearer token counts as a key: an empty or partial token, another scheme, another header and the query return 401.",
+		Statement: "Only a bearer token is accepted as a key: a key in another scheme, in another header or in the query, and an empty or partial token, return 401.",
 		Needs:     suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for i, form := range malformedCredentials(c) {
@@ -131,7 +131,7 @@ var authenticationCases = []suite.Case{
 	{ID: "AUT-08-v1", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 850, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, malformedCredentials)},
 	{ID: "AUT-08-v2", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 1150, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, malformedCredentials)},
 	{ID: "AUT-09", Level: suite.Must, Source: "Versioning, 3",
-		Statement: "Version 2 accepts the same key.",
+		Statement: "Both versions of the management API accept the same key.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {

@@ -18,7 +18,7 @@ var (
 // few GPUs.
 var clusterCases = []suite.Case{
 	{ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
-		Statement: "A cluster has podCount pods with its hardware and the ranks from 0 up, and counts them by status.",
+		Statement: "A cluster has podCount pods with the cluster's hardware and ranks from 0. Its response has the number of pods in each status.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 30, Run: func(c *suite.C) {
 			name := c.Name()
 			body := clusterBody(c, 3)

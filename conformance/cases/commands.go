@@ -68,7 +68,7 @@ var commandCases = []suite.Case{
 			c.V1("GET", "/templates/"+id, nil).Is(200).Equal("dockerEntrypoint", words()).Equal("dockerStartCmd", words("a", "b c"))
 		}},
 	{ID: "CMD-05", Level: suite.Should, Source: commandSource,
-		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, except those in its own body.",
+		Statement: "An endpoint that is created from a template has the template's entrypoint and cmd, unless its own body sets them.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: commandOperations, Requests: 20, Run: func(c *suite.C) {
 			template := newCommand(c, "/templates", suite.M{"entrypoint": words("e"), "cmd": words("c"), "serverless": true})
 			for _, own := range []commandStep{

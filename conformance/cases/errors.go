@@ -99,7 +99,7 @@ var errorCases = []suite.Case{
 			c.Observe("%d with %s", a.Code, a.Shape())
 		}},
 	{ID: "ERR-06", Level: suite.Must, Source: "Errors",
-		Statement: "An error of version 1 is an object with the string message.",
+		Statement: "An error of version 1 is an object with the member message, a string.",
 		Needs:     suite.V1, Watch: judgeErrorForm(v1API), Run: func(c *suite.C) {
 			c.V1("POST", "/templates", suite.M{}).BadRequest().Str("message")
 			c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401).Str("message")
@@ -126,7 +126,7 @@ var errorCases = []suite.Case{
 		})
 	}},
 	{ID: "ERR-08", Level: suite.Must, Source: "Versioning, 9",
-		Statement: "In an error of version 2, errors, if present, is an array of strings.",
+		Statement: "The member errors of an error of version 2, if present, is an array of strings.",
 		Needs:     suite.V2, Run: func(c *suite.C) {
 			c.V2("GET", "/templates", nil).Is(200)
 			a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()

@@ -34,7 +34,7 @@ var globalVolumeCases = []suite.Case{
 			})
 		}},
 	{ID: "GLO-02", Level: suite.Unspec, Source: globalVolumeSource,
-		Statement: "A global volume's name has 1 to 191 characters, at least one of them not white space. It is trimmed and need not be unique. An update changes it; an empty update is rejected.",
+		Statement: "Whether a global volume's name has 1 to 191 characters, at least one of them not white space, is trimmed, needn't be unique and can be updated, and whether an empty update is rejected.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Run: func(c *suite.C) {
 			name := c.Name()
 			a := newGlobalVolume(c, " "+name+" ")
@@ -53,7 +53,7 @@ var globalVolumeCases = []suite.Case{
 			})
 		}},
 	{ID: "GLO-03", Level: suite.Unspec, Source: globalVolumeSource,
-		Statement: "The list of global volumes is paged.",
+		Statement: "Whether the list of global volumes is paged.",
 		Needs:     suite.V2, Allow: suite.Create, Operations: globalVolumeOperations, Requests: 40, Run: func(c *suite.C) {
 			for range 3 {
 				newGlobalVolume(c, c.Name())

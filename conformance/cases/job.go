@@ -109,7 +109,7 @@ var jobCases = []suite.Case{
 		}
 	}},
 	{ID: "JOB-10", Level: suite.May, Source: "Job, output",
-		Statement: "An unfinished job may lack output, and never has another job's output.",
+		Statement: "An unfinished job has no output, or at least not another job's.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
 			c.Blocker(30 * time.Second)

@@ -79,7 +79,7 @@ var jobTimeCases = []suite.Case{
 		expectMilliseconds(c, j, "executionTime", last, both)
 	}},
 	{ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime",
-		Statement: "The unit of executionTime.",
+		Statement: "Whether executionTime is in milliseconds, as JOB-07 expects, or in seconds.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(2 * time.Second))
 			j.Running()

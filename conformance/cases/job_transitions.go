@@ -49,7 +49,7 @@ var transitionCases = []suite.Case{
 			j.Await(suite.InProgress)
 		}},
 	{ID: "JOB-16", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
-		Statement: "The handler processes the job, and only once if it succeeds.",
+		Statement: "The handler gets the job. If it succeeds, it doesn't get the job again.",
 		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Beacon(box, 0, 0)).Await(suite.Completed)
@@ -179,7 +179,7 @@ var transitionCases = []suite.Case{
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		}},
 	{ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions",
-		Statement: "When a job is COMPLETED, beyond the success of its handler.",
+		Statement: "Whether a job can be COMPLETED without the success of its handler.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))

@@ -10,7 +10,7 @@ import (
 // maxPodBody is the maximum size in bytes of a request that creates a pod.
 const maxPodBody = 102_400
 
-// podLimitCases judge what the operator added to pods and clusters in November 2026.
+// podLimitCases judge the additions of November 2026 to pods and clusters of the API.
 var podLimitCases = []suite.Case{
 	{ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",
 		Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
@@ -44,7 +44,7 @@ var podLimitCases = []suite.Case{
 			c.Create("v2", "/pods", nil, suite.Raw(larger), suite.WithoutKey()).Is(413)
 		}},
 	{ID: "VER-81", Level: suite.Should, Source: "API changes of November 2026, 1.5",
-		Statement: "The limit of 102,400 bytes also holds for a pod's request with the settings of its template: a larger one returns 413.",
+		Statement: "The settings that a pod gets from its template count towards the limit of 102,400 bytes.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 8, Run: func(c *suite.C) {
 			env := func(name string) suite.M { return suite.M{name: strings.Repeat("x", 60_000)} }
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": env("A")}).Success()
@@ -55,7 +55,7 @@ var podLimitCases = []suite.Case{
 			}
 		}},
 	{ID: "VER-82", Level: suite.Should, Source: "API changes of November 2026, 1.4",
-		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template, and shows its id in template. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
+		Statement: "A cluster created with templateId has the settings and the registry auth of that pod template; its member template is the template's id. templateId together with image, args, entrypoint, cmd, disk, env, ports or mounts returns 400.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 28, Run: func(c *suite.C) {
 			registry, _ := newRegistryAuth(c)
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": false, "env": suite.M{"A": "1"}, "disk": 7, "registry": registry}).Success()

@@ -87,7 +87,7 @@ var podCases = []suite.Case{
 			}
 		}},
 	{ID: "VER-62", Level: suite.Must, Source: "Versioning, 7; v2 document, CreatePodRequest",
-		Statement: "A pod created with templateId gets the template's settings. Members of the body override them, env key by key. A serverless template and an unknown one are rejected.",
+		Statement: "A pod created with templateId gets the template's settings. Members of the body override them; env is merged key by key. A serverless template and an unknown one are rejected.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 30, Run: func(c *suite.C) {
 			var t *suite.Answer
 			c.Given("VER-27", func() {

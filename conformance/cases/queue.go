@@ -114,7 +114,7 @@ var queueCases = []suite.Case{
 			expectHealth(c, "jobs.inProgress", 1)
 		}},
 	{ID: "OPS-26", Level: suite.Should, Source: "Health response",
-		Statement: "jobs.completed and jobs.failed count the jobs that ended so.",
+		Statement: "jobs.completed counts the COMPLETED jobs, jobs.failed the FAILED ones.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200)
 			c.RunSync(suite.Echo())
@@ -146,14 +146,14 @@ var queueCases = []suite.Case{
 			expectHealth(c, "workers.running", 1)
 		}},
 	{ID: "OPS-29", Level: suite.Unspec, Source: "Endpoints B, rule 5",
-		Statement: "POST /openai/* exists.",
+		Statement: "Whether POST /openai/* exists.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			unknownPath := c.Post("/no-such-operation", suite.Echo())
 			a := c.Post("/openai/v1/chat/completions", suite.Echo())
 			c.Observe("%d; a path that does not exist: %d", a.Code, unknownPath.Code)
 		}},
 	{ID: "OPS-30", Level: suite.Unspec, Source: "Endpoints B, rule 5",
-		Statement: "GET /requests exists.",
+		Statement: "Whether GET /requests exists.",
 		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			a := c.Get("/requests")
 			c.Observe("%d with %s", a.Code, a.Shape())

@@ -21,7 +21,7 @@ var runSyncCases = []suite.Case{
 			cancelRunSync(c, waits.Answer())
 		}},
 	{ID: "OPS-02", Level: suite.Must, Source: "Endpoints B, POST /runsync",
-		Statement: "A wait of 1,000 ms is accepted and observed.",
+		Statement: "A wait of 1,000 ms is accepted, and /runsync waits no longer.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // starts a worker
 			begin := c.Now()

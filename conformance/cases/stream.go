@@ -41,7 +41,7 @@ var streamCases = []suite.Case{
 		}
 	}},
 	{ID: "OPS-10", Level: suite.Must, Source: "Stream chunk",
-		Statement: "The metrics of a chunk, if present, are numbers; scenario is a string.",
+		Statement: "The metrics of a chunk, if present, are numbers, except scenario, which is a string.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })

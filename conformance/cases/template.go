@@ -81,7 +81,7 @@ var templateCases = []suite.Case{
 			newTemplateShowing(c, "earned").Number("earned")
 		}},
 	{ID: "T-19", Level: suite.Must, Source: "Template, isPlatform",
-		Statement: "The mark of an official template, if present, is a boolean; it is false for a user's own template.",
+		Statement: "isRunpod or isPlatform, which marks an official template, is a boolean if present, and false for a user's own template.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a, marked := c.NewTemplate("v1"), false
 			for name := range a.Object("") {
@@ -102,7 +102,7 @@ var templateCases = []suite.Case{
 			newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
 		}},
 	{ID: "T-21", Level: suite.Must, Source: "Template",
-		Statement: "The response has the fields of the create, and always the required ones.",
+		Statement: "The response has the required fields and every field that the create set.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
 			a.Str("id")

@@ -177,7 +177,7 @@ var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "tem
 // listCase returns the case that version 2 lists a resource under a key.
 func listCase(id, path, key string) suite.Case {
 	return suite.Case{
-		ID: id, Level: suite.Must, Source: "Versioning, 8", Statement: "The list is an object with the array " + key + ".",
+		ID: id, Level: suite.Must, Source: "Versioning, 8", Statement: "GET /v2/" + path + " returns an object with the array " + key + ".",
 		Needs: suite.V2, Operations: []string{"GET /v2/" + path}, Run: func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) },
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // levels explain what each level means for a deployment.
 var levels = map[suite.Level]string{
-	suite.Must: "a deployment that breaks it isn't conformant", suite.Should: "a warning",
-	suite.May: "optional: a warning", suite.Unspec: "observed, and never judged",
+	suite.Must: "a deployment that breaks it isn't conformant", suite.Should: "a deployment that breaks it gets a warning",
+	suite.May: "optional; a deployment without it gets a warning", suite.Unspec: "left open by the description; the suite reports what the deployment does",
 }
 
 // Markdown returns the text of Page.
@@ -52,7 +52,7 @@ func writeEntry(b *strings.Builder, c Clause) {
 		fmt.Fprintf(b, "Note: %s.\n", escapeMarkup(strings.TrimSuffix(c.Note, ".")))
 	}
 	if c.Live.Level != "" {
-		fmt.Fprintf(b, "In the dialect of the public SDKs: %s, because %s.\n", c.Live.Level, escapeMarkup(strings.TrimSuffix(c.Live.Why, ".")))
+		fmt.Fprintf(b, "If the suite uses the job API as the public SDKs expect it (--dialect live): %s, because %s.\n", c.Live.Level, escapeMarkup(strings.TrimSuffix(c.Live.Why, ".")))
 	}
 }
 

@@ -2,7 +2,7 @@ package clauses
 
 import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 
-const reasonForClients = "it is about clients, and conformance client judges it"
+const reasonForClients = "it applies to clients; conformance client tests them"
 
 // withoutCase are the clauses that no case declares: no case can judge them, or cases of
 // other clauses judge them by Given.
@@ -10,7 +10,7 @@ var withoutCase = []Clause{
 	{
 		ID: "JOB-47", Level: suite.Unspec, Source: "What the service does, 4",
 		Statement:  "Load-balancing endpoints.",
-		Untestable: "the description leaves their requests to the user's own server",
+		Untestable: "the user's own server responds to their requests, so the description doesn't define the responses",
 	},
 	{
 		ID: "RAT-09", Level: suite.Must, Source: "Limits, Rate limits",
@@ -39,7 +39,7 @@ var withoutCase = []Clause{
 	},
 	{
 		ID: "CLI-04", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement:  "A client with a plan rejects a smaller volume before it sends a request.",
+		Statement:  "A client that plans changes rejects a smaller size for a volume before it sends a request.",
 		Untestable: reasonForClients,
 	},
 	{
@@ -49,7 +49,7 @@ var withoutCase = []Clause{
 	},
 	{
 		ID: "CLI-06", Level: suite.Must, Source: "Versioning, 1",
-		Statement:  "A client of version 1 warns after its retirement.",
+		Statement:  "After the retirement of version 1, a client that uses it warns.",
 		Untestable: reasonForClients,
 	},
 	{

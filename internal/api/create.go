@@ -13,11 +13,12 @@ import (
 )
 
 // Create sends a POST and finds out what it made. If the answer is lost (no answer, a 5xx, a
-// broken body), it adopts an object only if the object wasn't there before, this run neither
-// made nor manages it, and it equals want in everything that the API returns.
+// broken body), it adopts an object only if the object didn't exist before the POST, isn't from
+// another create of this run, isn't in its state, and equals want in everything that the API returns.
 //
 //   - If names are unique, the candidate is the object with the name.
-//   - Otherwise it must be the only candidate. Equal creates of one run share the candidates.
+//   - Otherwise there must be at most as many candidates as equal creates of this run whose answers
+//     were lost.
 //   - If the kind has secrets, which the API doesn't return, no object is adopted, because its
 //     secrets can't be compared. The object with the name is deleted and created again. If it can't
 //     be deleted now, it is returned with an error, so that the caller doesn't lose it.

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// SSHKeys is the account's document of SSH public keys. It belongs to API v2 and is read there
-// with every version of the client.
+// SSHKeys are the SSH public keys of the account. Only API v2 has them, so a client of v1 uses v2 for
+// them, too.
 type SSHKeys struct {
 	deployment *deployment
 	editing    sync.Mutex
@@ -47,7 +47,7 @@ func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {
 
 func (s *SSHKeys) send(ctx context.Context, c httpclient.Call) ([]string, error) {
 	c.URL = s.deployment.settings.BaseURL + "/v2/account/ssh-keys"
-	answer := listOf[string]{member: "keys"} // an answer without the member isn't the document
+	answer := listOf[string]{member: "keys"} // an answer without this member is an error
 	err := s.deployment.Do(ctx, c, &answer)
 	return answer.objects, err
 }

@@ -8,7 +8,7 @@ import (
 
 func templates(c *api.Client) api.Collection[api.Template] { return c.Templates }
 
-// mixed is a template that uses what either version has.
+// mixed sets every field that v1 or v2 has.
 func mixed() api.Template {
 	return api.Template{
 		ID: "a", Name: "n", Image: "i:1", Disk: 30,
@@ -82,12 +82,12 @@ func TestReadTemplate(t *testing.T) {
 		"v2, null": {api.V2, `{"id":"a","args":null,"env":null,"ports":null,"registry":null,"mounts":null,"startSsh":null,"allowedCudaVersions":null}`,
 			api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
 		"v2, no mount": {api.V2, `{"id":"a","mounts":{}}`, api.Template{ID: "a", Command: empty, AllowedCUDAVersions: new([]string(nil))}},
-		// Of August 2026.
-		"v2, args alone": {api.V2, `{"id":"a","args":"run 'a b'"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
+		// Responses of the API of August 2026, which has only args.
+		"v2, only args": {api.V2, `{"id":"a","args":"run 'a b'"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
 			Command: api.Command{Args: new("run 'a b'"), Entrypoint: new([]string(nil)), Cmd: new([]string{"run", "a b"})}}},
-		"v2, JSON alone": {api.V2, `{"id":"a","args":"{\"entrypoint\":[\"e\"]}"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
+		"v2, only args in JSON": {api.V2, `{"id":"a","args":"{\"entrypoint\":[\"e\"]}"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
 			Command: api.Command{Args: new(`{"entrypoint":["e"]}`), Entrypoint: new([]string{"e"}), Cmd: new([]string(nil))}}},
-		"v2, no words": {api.V2, `{"id":"a","args":"it's","entrypoint":[],"cmd":[]}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
+		"v2, args that can't be split": {api.V2, `{"id":"a","args":"it's","entrypoint":[],"cmd":[]}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil)),
 			Command: api.Command{Args: new("it's"), Entrypoint: new([]string(nil)), Cmd: new([]string{"it's"})}}},
 		"v1, no entrypoint": {api.V1, `{"id":"a","dockerStartCmd":["run","a b"]}`, api.Template{ID: "a", Readme: new(""),
 			Command: api.Command{Args: new("run 'a b'"), Entrypoint: new([]string(nil)), Cmd: new([]string{"run", "a b"})}}},
@@ -117,12 +117,12 @@ func TestUpdateTemplate(t *testing.T) {
 		"size":       {func(t *api.Template) { t.Mounts.Persistent.Size = 60 }, `{"volumeInGb":60,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":60,"path":"/data"}}}`},
 		"path":       {func(t *api.Template) { t.Mounts.Persistent.Path = "/d" }, `{"volumeInGb":40,"volumeMountPath":"/d"}`, `{"mounts":{"persistent":{"size":40,"path":"/d"}}}`},
 		"public":     {func(t *api.Template) { t.Public = false }, `{"isPublic":false}`, `{"public":false}`},
-		"serverless": {func(t *api.Template) { t.Serverless = false }, `null`, `{"serverless":false}`}, // v1 replaces
-		"category":   {func(t *api.Template) { t.Category = "CPU" }, `null`, `{"category":"CPU"}`},     // v1 replaces
+		"serverless": {func(t *api.Template) { t.Serverless = false }, `null`, `{"serverless":false}`}, // with v1, the plan replaces the template
+		"category":   {func(t *api.Template) { t.Category = "CPU" }, `null`, `{"category":"CPU"}`},     // with v1, the plan replaces the template
 		"readme":     {func(t *api.Template) { t.Readme = new("x") }, `{"readme":"x"}`, `null`},
 		"entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{"x"}) }, `{"dockerEntrypoint":["x"]}`, `{"entrypoint":["x"]}`},
 		"ssh":        {func(t *api.Template) { t.StartSSH = new(true) }, `null`, `{"startSsh":true}`},
-		"ssh, open":  {func(t *api.Template) { t.StartSSH = nil }, `null`, `null`},
+		"ssh, unset": {func(t *api.Template) { t.StartSSH = nil }, `null`, `null`},
 		"jupyter":    {func(t *api.Template) { t.StartJupyter = new(false) }, `null`, `{"startJupyter":false}`},
 		"CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = new([]string{"13.0"}) }, `null`, `{"allowedCudaVersions":["13.0"]}`},
 
@@ -131,7 +131,7 @@ func TestUpdateTemplate(t *testing.T) {
 		"clear env":        {func(t *api.Template) { t.Env = nil }, `{"env":{}}`, `{"env":{}}`},
 		"clear ports":      {func(t *api.Template) { t.Ports = nil }, `{"ports":[]}`, `{"ports":[]}`},
 		"clear registry":   {func(t *api.Template) { t.Registry = "" }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
-		"clear mount":      {func(t *api.Template) { t.Mounts.Persistent = nil }, `{"volumeInGb":0}`, `null`}, // v2 replaces
+		"clear mount":      {func(t *api.Template) { t.Mounts.Persistent = nil }, `{"volumeInGb":0}`, `null`}, // with v2, the plan replaces the template
 		"clear readme":     {func(t *api.Template) { t.Readme = nil }, `{"readme":""}`, `null`},
 		"clear entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{}) }, `{"dockerEntrypoint":[]}`, `{"entrypoint":[]}`},
 		"clear CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = nil }, `null`, `{"allowedCudaVersions":[]}`},
@@ -159,7 +159,7 @@ func TestArgsThatV1CantSplit(t *testing.T) {
 	if body, err := updateBody(t, api.V1, templates, mixed(), broken); err == nil {
 		t.Errorf("updated by %s", body)
 	}
-	// What v2 left behind is replaced as a whole.
+	// v1 can't split the args that v2 stored, so the update sends every field.
 	want := mixed()
 	body, err := updateBody(t, api.V1, templates, broken, want)
 	if err != nil {

@@ -98,7 +98,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 	if len(missing) > 0 || len(prices) == 0 {
 		what := "any GPU or CPU will do, which has no price"
 		if len(missing) > 0 {
-			what = "the catalog has no price of " + strings.Join(missing, ", ") + " for " + r.use()
+			what = "the catalog has no price of " + strings.Join(missing, ", ") + " for " + r.productName()
 		}
 		to.WarnAt(at, "The cost is not known", "max_hourly_cost of %s USD (%s) is not compared: %s.", decimal(ceiling.USD), ceiling.Source, what)
 	}

@@ -55,10 +55,10 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 	}
 }
 
-// CheckReplacingPlaces checks the new data centers of an object that would be replaced: if the
+// CheckNewDataCenters checks the new data centers of an object that would be replaced: if the
 // API rejected them, the object would already be deleted. On API v1, or if the catalog can't be
 // read, only the CheckNames of the following create reports unknown names.
-func (c *Checks) CheckReplacingPlaces(ctx context.Context, to diagnostics.Check, refs []Ref) {
+func (c *Checks) CheckNewDataCenters(ctx context.Context, to diagnostics.Check, refs []Ref) {
 	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
 		return
 	}

@@ -53,7 +53,7 @@ func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request
 		effect += " There is stock in " + strings.Join(elsewhere, ", ") + "."
 	}
 	c.Stock.report(to, r.computeAt(), "Out of stock", "The catalog has none of %s in stock for %s%s. %s",
-		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.use(), where, effect)
+		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.productName(), where, effect)
 }
 
 // offers returns the accepted GPU types or CPU flavors with their stock. ok is false if the
@@ -89,8 +89,8 @@ func (o offer) inStock(allowed []string) bool {
 	return slices.ContainsFunc(o.dataCenters, func(d api.Availability) bool { return d.Availability != noStock && slices.Contains(allowed, d.ID) })
 }
 
-// use describes the product and cloud whose stock and prices count.
-func (r Request) use() string {
+// productName describes the product and its cloud for a message.
+func (r Request) productName() string {
 	switch r.Product {
 	case Serverless:
 		return "serverless workers"

@@ -94,10 +94,14 @@ func withArticle(title string) string {
 }
 
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
+	text := "Finds every " + r.kind.Title + " of the account."
+	if r.kind.Single {
+		text = "Finds the " + r.kind.Title + " of the account, which has exactly one."
+	}
 	resp.Schema = listschema.Schema{
-		MarkdownDescription: "Finds every " + r.kind.Title + " of the account.",
+		MarkdownDescription: text,
 		Attributes: map[string]listschema.Attribute{
-			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: "Only those with exactly this name."},
+			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: "Only the " + r.kind.Title + " with exactly this name."},
 		},
 	}
 }

@@ -29,9 +29,10 @@ type Kind[M any] struct {
 	Title    string // in messages: "network volume"
 	Schema   schema.Schema
 	ID       func(*M) *types.String
-	NewIDs   bool        // an update may give the object a new id
-	Version  api.Version // the only version that has the kind; "" if both have it
-	Only     []planrule.Only
+	NewIDs   bool                                                      // an update may give the object a new id
+	Single   bool                                                      // an account has exactly one object
+	Version  api.Version                                               // the only version that has the kind; "" if both have it
+	Only     []planrule.Only                                           // attributes that only one API version has
 	Validate func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
 	Plan     func(ctx context.Context, p *planrule.Plan[M])
 	// ExistingMatches returns existing objects that equal a planned one or have its unique
@@ -39,15 +40,15 @@ type Kind[M any] struct {
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Objects lists the kind by id and name: for list blocks, and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.Named, error)
-	// Volatile are the computed attributes (dotted) that the server may change with any update:
-	// a plan with any other change leaves them unknown.
+	// Volatile are the computed attributes, as dotted paths, that the server may change with any
+	// update. They are unknown in a plan that changes anything else.
 	Volatile []string
 	// Protected returns the attribute deletion_protection, if the kind has one.
 	Protected func(*M) types.Bool
 	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means
 	// none.
 	Loss func(state *M) string
-	// Moved reads the values that no API returns from another provider's state, for moved
+	// Moved reads, from another provider's state, the values that no API returns: for moved
 	// blocks.
 	Moved migrate.Table[M]
 	// Private returns a pointer to the object's part of the private state: a struct that JSON
@@ -81,7 +82,7 @@ func (r *Run) Client(diags *diag.Diagnostics) *api.Client {
 	return r.API
 }
 
-// Managed is a Kind of any model: a resource with its list resource.
+// Managed is a Kind without its type parameter.
 type Managed interface {
 	Resource() resource.Resource
 	ListResource() list.ListResource

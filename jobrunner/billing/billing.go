@@ -1,7 +1,7 @@
 // Package billing meters resources and computes their cost.
 //
 // A span is the time in which a resource is billed at constant rates: a worker, pod or
-// cluster while it runs, or a network volume while it has a size. Its rates are the
+// cluster while it runs, or a network volume while its size stays the same. Its rates are the
 // catalog's at its start. The cost up to a time is the rate times the duration, rounded down
 // to billionths of a dollar. The cost of a bucket is the difference of two such amounts, so
 // that all partitions of a time into buckets have the same total.

@@ -47,7 +47,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 			r.Body.Close()
 			w.WriteHeader(http.StatusUnauthorized)
 		},
-		"without a word": func(http.ResponseWriter, *http.Request) {},
+		"writes nothing": func(http.ResponseWriter, *http.Request) {},
 		"refused behind a proxy": func(w http.ResponseWriter, r *http.Request) {
 			httplimit.AllowPauses(r)
 			at, _ := url.Parse(backend)

@@ -27,7 +27,7 @@ type Config struct {
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) Workers
 	Queued   func(endpoint string) // is called when a job was queued
-	// Failure returns, in a line, why no worker of an endpoint can work, or "" if one can or still
+	// Failure returns, in a line, why no worker of an endpoint can start, or "" if one can or still
 	// starts. It may be nil.
 	Failure func(endpoint string) string
 	// Webhook returns an error if a webhook's URL is not allowed; nil allows all.

@@ -11,7 +11,7 @@ import (
 // body has no member for it.
 const queueReason = "X-Queue-Reason"
 
-// failure returns why no worker of an endpoint can work, or "".
+// failure returns why no worker of an endpoint can start, or "".
 func (a *api) failure(endpoint string) string {
 	if a.Failure == nil {
 		return ""

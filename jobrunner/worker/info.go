@@ -55,7 +55,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
-// Failure returns why no worker of an endpoint can work, for people, in one line. It returns "" if one
+// Failure returns why no worker of an endpoint can start, for people, in one line. It returns "" if one
 // works or still starts.
 func (p *Pools) Failure(endpoint string) string {
 	pool := p.pool(endpoint)

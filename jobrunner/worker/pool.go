@@ -314,7 +314,7 @@ func (p *pool) recordEnd(w *worker, failure string) {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)
 		if p.backoff.fail(w.settings.Version, failure, p.clock.Now()) {
-			p.logger.Warn("no worker of an endpoint can work, and its jobs wait", "endpoint", p.id, "worker", w.id, "reason", failure)
+			p.logger.Warn("all workers of an endpoint fail to start, and its jobs wait", "endpoint", p.id, "worker", w.id, "reason", failure)
 		}
 	}
 	p.mu.Lock()

@@ -16,16 +16,16 @@ type Attribute struct {
 }
 
 // EndpointID describes the id of an endpoint that takes jobs.
-const EndpointID = "Id of the endpoint, of type `QUEUE`."
+const EndpointID = "Id of an endpoint of type `QUEUE`."
 
 var Attributes = []Attribute{
 	{Name: "endpoint_id", Type: types.StringType, Required: true, Description: EndpointID},
 	{Name: "input", Type: types.StringType, Required: true, Description: "Input of the job, a JSON object: use `jsonencode()`."},
 	{Name: "timeout", Type: types.StringType, Description: "How long to wait for the job, worker starts included; default `10m`. Then the job is cancelled."},
-	{Name: "policy", Description: "Bounds of the job in the service.", Members: []Attribute{
+	{Name: "policy", Description: "Limits that the deployment applies to the job.", Members: []Attribute{
 		{Name: "execution_timeout", Type: types.Int64Type, Description: "Longest execution in milliseconds, 5000 to 604800000; default: the endpoint's."},
-		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds until the job is deleted in any state, 10000 to 604800000. Default: `timeout` and one minute."},
-		{Name: "low_priority", Type: types.BoolType, Description: "Whether the job starts no worker. Defaults to false."},
+		{Name: "ttl", Type: types.Int64Type, Description: "Milliseconds until the job is deleted in any state, 10000 to 604800000. Default: `timeout` plus one minute."},
+		{Name: "low_priority", Type: types.BoolType, Description: "If true, the job waits for a running worker and starts none. Defaults to false."},
 	}},
 	{Name: "webhook", Type: types.StringType, Secret: true, Description: "URL that is called when the job has ended."},
 	{Name: "s3_config", Description: "Object storage for the handler.", Members: []Attribute{

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// sentences identify licences. Each is unique to one licence.
+// sentences identify licences. Each occurs in one licence only, except that BSD-3-Clause contains the
+// sentence of BSD-2-Clause.
 var sentences = []struct {
 	id   string
 	text *regexp.Regexp

@@ -51,7 +51,7 @@ func operations() (list []operation) {
 	for _, o := range contract.UnservedOperations {
 		how := "observed"
 		if o.Guess {
-			how = "observed, the path is chosen"
+			how = "observed, but at an unknown path: this project chose one"
 		}
 		list = append(list, operation{o.API, o.Method, o.Path, false, how})
 	}

@@ -17,10 +17,10 @@ Every operation of the three APIs: whether the jobrunner serves it, how its beha
 |---|---|
 | described | the service description, which takes precedence |
 | document | the operator's OpenAPI documents of August 2026 |
-| observed | later pages, public clients and servers ([contract](contract.md)) |
+| observed | the operator's later documentation, public clients and servers ([contract](contract.md)) |
 | chosen | this project's choice, because all sources are silent ([choices](contract.md#choices)) |
 
-Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Other tests cover served operations without clauses, with the operator's documents or public clients.
+Operations marked *not served* answer 501. The clauses %s judge all operations and aren't repeated. Operations that are served but have no clause are tested against the operator's documents or with public clients.
 `
 
 // Markdown returns the page.
@@ -45,7 +45,7 @@ func Markdown() (string, error) {
 				fmt.Fprintf(&b, "\nAll operations: %s.\n", short(m.clauses))
 			}
 		}
-		b.WriteString("\n| Operations | Known | Clauses |\n|---|---|---|\n")
+		b.WriteString("\n| Operations | Source | Clauses |\n|---|---|---|\n")
 		for _, r := range rows(api.api, list) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.operations, r.known, r.clauses)
 		}

@@ -6,14 +6,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// nodesOf returns a configuration, or its changed form.
-type nodesOf func(v api.Version, changed bool) []node
+// nodeSource returns the nodes of a configuration, or of its changed form.
+type nodeSource func(v api.Version, changed bool) []node
 
 // configurations are the configurations that the schedules apply. Kinds without unique names
 // occur twice with equal settings. The changed form has other settings and names.
 var configurations = []struct {
 	name  string
-	nodes nodesOf
+	nodes nodeSource
 }{
 	{"serverless", serverless},
 	{"pods", pods},

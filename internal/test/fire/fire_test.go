@@ -40,7 +40,7 @@ func TestFire(t *testing.T) {
 				t.Run(configured.name, func(t *testing.T) {
 					t.Parallel()
 					for _, seed := range seeds(configured.name) {
-						if wrong := runSchedule(t, v, configured.nodes, seed, mistake{}); len(wrong) > 0 {
+						if wrong := runSchedule(t, v, configured.nodes, seed, defect{}); len(wrong) > 0 {
 							t.Errorf("repeat it with: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d\n%s", v, configured.name, seed, strings.Join(wrong, "\n"))
 						}
 					}
@@ -74,7 +74,7 @@ func seeds(configuration string) (out []uint64) {
 
 // runSchedule runs the scenario under one schedule. If something is wrong, it returns the log,
 // followed by the failures.
-func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, m mistake) (wrong []string) {
+func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64, m defect) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key})
@@ -82,11 +82,11 @@ func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, m
 			t.Fatal(err)
 		}
 		c := &core{
-			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), mistake: m,
+			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: m,
 			state: map[string]object{},
 		}
 		if m.fault != nil {
-			c.mistaken = m.fault()
+			c.defectFault = m.fault()
 		}
 		wrong = c.scenario()
 		if *only > 0 {
@@ -116,7 +116,7 @@ func (c *core) scenario() (wrong []string) {
 			return append([]string{fmt.Sprintf("after apply %d:", i+1)}, wrong...)
 		}
 	}
-	if c.mistake.forgets {
+	if c.defect.forgets {
 		delete(c.state, "volume_b")
 	}
 	all := c.configured(c.version, true)

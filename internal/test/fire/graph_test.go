@@ -33,13 +33,13 @@ type object struct {
 // core imitates Terraform: it keeps the state, refreshes, plans, and applies concurrently in
 // the order of the dependencies. Like an attentive user, it runs import commands of messages.
 type core struct {
-	t          *testing.T
-	version    api.Version
-	configured nodesOf
-	deployment *deployment
-	schedule   *schedule
-	mistake    mistake
-	mistaken   *wirefault.Fault
+	t           *testing.T
+	version     api.Version
+	configured  nodeSource
+	deployment  *deployment
+	schedule    *schedule
+	defect      defect
+	defectFault *wirefault.Fault // the fault of the defect; may be nil
 
 	state map[string]object
 }
@@ -62,7 +62,7 @@ func (c *core) start() *process {
 		if err == nil && !p.hasEnded() {
 			return p
 		}
-		c.schedule.logf("  the provider is not configured: %s", first(err))
+		c.schedule.logf("  the provider is not configured: %s", outcome(err))
 	}
 	c.t.Fatal(p.Configured)
 	return nil
@@ -70,7 +70,7 @@ func (c *core) start() *process {
 
 func (c *core) startOnce() *process {
 	p := &process{}
-	p.wire = newWire(c.t, &wire{deployment: c.deployment, schedule: c.schedule, repeats: c.mistake.repeats, mistaken: c.mistaken, stop: func() {
+	p.wire = newWire(c.t, &wire{deployment: c.deployment, schedule: c.schedule, repeats: c.defect.repeats, defectFault: c.defectFault, stop: func() {
 		p.mu.Lock()
 		p.done = true
 		p.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	}
 	p := c.start() // Terraform starts a new process for the apply
 	var mu sync.Mutex
-	wrong := func(address string, diags tfdrive.Diagnostics) bool {
+	recordErrors := func(address string, diags tfdrive.Diagnostics) bool {
 		err := diags.Err()
 		if err == nil {
 			return false
@@ -117,7 +117,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	}
 	// Objects that are no longer configured are destroyed first.
 	for _, address := range c.staleAddresses(nodes) {
-		if !p.hasEnded() && !wrong(address, c.destroyOne(p, address)) && !p.wire.killed() {
+		if !p.hasEnded() && !recordErrors(address, c.destroyOne(p, address)) && !p.wire.killed() {
 			delete(c.state, address)
 		}
 	}
@@ -134,7 +134,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			group.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond) // makes the order deterministic
 				o, diags := c.applyOne(p, n, prior, config)
-				results[i], fails[i] = o, wrong(n.address, diags)
+				results[i], fails[i] = o, recordErrors(n.address, diags)
 			})
 		}
 		group.Wait()
@@ -263,14 +263,14 @@ func (c *core) follow(nodes []node, messages []string) (had bool) {
 		i := slices.IndexFunc(nodes, func(n node) bool { return n.address == address })
 		for _, m := range importCommand.FindAllStringSubmatch(message, -1) {
 			kind, id := m[1], m[2]
-			if _, has := c.state[address]; c.mistake.readsNothing || i < 0 || nodes[i].kind != kind || known[id] || has {
+			if _, has := c.state[address]; c.defect.ignoresAdvice || i < 0 || nodes[i].kind != kind || known[id] || has {
 				continue
 			}
 			had = true
 			for range attempts {
 				p := c.start()
 				state, diags := p.Import(kind, id)
-				c.schedule.logf("  terraform import %s %s: %s", address, id, first(diags.Err()))
+				c.schedule.logf("  terraform import %s %s: %s", address, id, outcome(diags.Err()))
 				if diags.Err() == nil && !p.wire.killed() {
 					if state.Exists() {
 						c.state[address] = object{State: state}
@@ -284,7 +284,8 @@ func (c *core) follow(nodes []node, messages []string) (had bool) {
 	return had
 }
 
-func first(err error) string {
+// outcome returns the first line of an error, or "done".
+func outcome(err error) string {
 	if err == nil {
 		return "done"
 	}

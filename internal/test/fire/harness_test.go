@@ -10,40 +10,41 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// mistake is a deliberate mistake of provider, deployment or user, which the tests must notice.
-type mistake struct {
-	fault        func() *wirefault.Fault // returns a new fault, because faults have state; nil: none
-	repeats      string                  // prefix of operations that are repeated if the response is lost
-	forgets      bool                    // an object disappears from the state
-	readsNothing bool                    // the user ignores import commands
+// defect is a deliberate defect of the provider, the deployment or the user, which the tests must
+// notice.
+type defect struct {
+	fault         func() *wirefault.Fault // returns a new fault, because faults have state; nil: none
+	repeats       string                  // prefix of operations that are repeated if the response is lost
+	forgets       bool                    // an object disappears from the state
+	ignoresAdvice bool                    // the user ignores import commands
 }
 
 // repeats repeats creates whose response is lost.
-func repeats(operations string) mistake {
-	return mistake{fault: func() *wirefault.Fault { return &wirefault.Fault{Again: &wirefault.Edit{}} }, repeats: operations}
+func repeats(operations string) defect {
+	return defect{fault: func() *wirefault.Fault { return &wirefault.Fault{Again: &wirefault.Edit{}} }, repeats: operations}
 }
 
-// The tests notice each mistake within a few schedules.
-func TestMistakesAreFound(t *testing.T) {
+// The tests notice each defect within a few schedules.
+func TestDefectsAreFound(t *testing.T) {
 	const enough = 40
 	both, second := acctest.Versions, []api.Version{api.V2}
 	for name, c := range map[string]struct {
-		mistake    mistake
-		configured nodesOf
+		defect     defect
+		configured nodeSource
 		versions   []api.Version
 		finds      string // part of a failure
 		long       bool   // not in a short run
 	}{
 		"a create is repeated": {repeats("POST "), serverless, both, "", false},
-		"the state forgets":    {mistake{forgets: true}, serverless, both, "", false},
-		"lists hide": {mistake{fault: func() *wirefault.Fault {
+		"the state forgets":    {defect{forgets: true}, serverless, both, "", false},
+		"lists hide": {defect{fault: func() *wirefault.Fault {
 			return &wirefault.Fault{Method: "GET", Path: "^/v[12]/[^/]+$", Stale: 60}
 		}}, serverless, both, "", false},
-		"messages are not read":                {mistake{readsNothing: true}, serverless, both, "", false},
+		"messages are not read":                {defect{ignoresAdvice: true}, serverless, both, "", false},
 		"a create of a pod is repeated":        {repeats("POST pods"), pods, both, "pod work ", true},
 		"a create of a cluster is repeated":    {repeats("POST clusters"), pods, second, "and is in no state", true},
 		"a create of a delegation is repeated": {repeats("POST registries/delegations"), pods, second, "and is in no state", true},
-		"keys of somebody else are dropped": {mistake{fault: func() *wirefault.Fault {
+		"keys of somebody else are dropped": {defect{fault: func() *wirefault.Fault {
 			return &wirefault.Fault{Method: "PUT", Path: "/account/ssh-keys$", Request: wirefault.Edit{Raw: [][2]string{{`"` + regexp.QuoteMeta(foreignKey) + `",`, ""}}}}
 		}}, pods, second, "the SSH key of somebody else is gone", false},
 	} {
@@ -58,11 +59,11 @@ func TestMistakesAreFound(t *testing.T) {
 				}
 				t.Parallel()
 				for seed := range uint64(enough) {
-					if wrong := runSchedule(t, v, c.configured, seed+1, c.mistake); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
+					if wrong := runSchedule(t, v, c.configured, seed+1, c.defect); len(wrong) > 0 && strings.Contains(strings.Join(wrong[1:], "\n"), c.finds) {
 						return
 					}
 				}
-				t.Errorf("%d schedules don't notice the mistake", enough)
+				t.Errorf("%d schedules don't notice the defect", enough)
 			})
 		}
 	}

@@ -20,12 +20,12 @@ import (
 
 // wire is the network between one provider process and the deployment.
 type wire struct {
-	deployment *deployment
-	schedule   *schedule
-	stop       func()           // sends SIGINT
-	repeats    string           // see mistake
-	mistaken   *wirefault.Fault // may be nil
-	transport  *http.Transport
+	deployment  *deployment
+	schedule    *schedule
+	stop        func()           // sends SIGINT
+	repeats     string           // see defect
+	defectFault *wirefault.Fault // may be nil
+	transport   *http.Transport
 
 	mu   sync.Mutex
 	dead bool // after kill -9
@@ -83,15 +83,15 @@ func (w *wire) serve(out http.ResponseWriter, r *http.Request) {
 	})
 	var chosen []*wirefault.Fault
 	lost := f == droppedAfter || f == done500 || f == done502 || f == done503
-	switch repeats := w.mistaken != nil && w.mistaken.Again != nil; {
+	switch repeats := w.defectFault != nil && w.defectFault.Again != nil; {
 	case repeats && lost && strings.HasPrefix(operation, w.repeats):
-		chosen = append(chosen, w.mistaken)
+		chosen = append(chosen, w.defectFault)
 	case faults[f] != nil:
 		chosen = append(chosen, faults[f])
 		fallthrough
 	default:
-		if w.mistaken != nil && !repeats {
-			chosen = append(chosen, w.mistaken)
+		if w.defectFault != nil && !repeats {
+			chosen = append(chosen, w.defectFault)
 		}
 	}
 	wirefault.Handler(served, wirefault.Deployment{}, chosen...).ServeHTTP(out, r)

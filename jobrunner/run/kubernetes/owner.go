@@ -27,11 +27,11 @@ func FindSelf() string {
 }
 
 // owners are the owner references of objects. If the jobrunner doesn't remove an object, the
-// cluster removes it with its owner: the jobrunner's Pod owns the objects of a run, and its
-// Deployment owns the objects that outlive a run. If the jobrunner runs outside the cluster,
-// there are no owners.
+// cluster removes it with its owner. The jobrunner's Pod owns the objects that end with this
+// process. The Pod's controller, such as a Deployment, owns the objects that survive it. If the
+// jobrunner runs outside the cluster, there are no owners.
 type owners struct {
-	run, deployment []meta.OwnerReference
+	pod, controller []meta.OwnerReference
 }
 
 // findOwners sets the owners. If it lacks permissions, objects have no owner.
@@ -51,8 +51,8 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.owners.run = []meta.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: self.Name, UID: self.UID}}
-	c.owners.deployment = c.owners.run
+	c.owners.pod = []meta.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: self.Name, UID: self.UID}}
+	c.owners.controller = c.owners.pod
 	controller := meta.GetControllerOf(self)
 	if controller == nil {
 		return nil
@@ -66,14 +66,14 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 			controller = above
 		}
 	}
-	c.owners.deployment = []meta.OwnerReference{{APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, UID: controller.UID}}
+	c.owners.controller = []meta.OwnerReference{{APIVersion: controller.APIVersion, Kind: controller.Kind, Name: controller.Name, UID: controller.UID}}
 	return nil
 }
 
-// ownersOf returns the owners of a Pod.
+// ownersOf returns the owners of a worker's or pod's objects.
 func (c *Cluster) ownersOf(s run.Spec) []meta.OwnerReference {
 	if s.Deployment() != "" {
-		return c.owners.deployment
+		return c.owners.controller
 	}
-	return c.owners.run
+	return c.owners.pod
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // limitHeap sets the garbage collector's limit to the budget of bodies in flight, and to at most
-// three quarters of the memory that the machine or container has in addition to a state in
+// three quarters of the memory of the machine or container that is left beside the state in
 // memory. GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {

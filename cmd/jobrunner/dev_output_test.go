@@ -85,14 +85,14 @@ func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cm
 	return cmd
 }
 
-// devShows starts jobrunner dev.
-func devShows(t *testing.T, file string, args ...string) *transcript {
+// startDev starts jobrunner dev.
+func startDev(t *testing.T, file string, args ...string) *transcript {
 	t.Helper()
-	return devShowsOn(t, "", file, args...)
+	return startDevWithPath(t, "", file, args...)
 }
 
-// devShowsOn starts jobrunner dev with a folder at the front of PATH.
-func devShowsOn(t *testing.T, path, file string, args ...string) *transcript {
+// startDevWithPath starts jobrunner dev with a folder at the front of PATH.
+func startDevWithPath(t *testing.T, path, file string, args ...string) *transcript {
 	t.Helper()
 	s := &transcript{t: t, cmd: devCommand(t, path, file, args...), more: make(chan struct{}, 1)}
 	s.cmd.Stdout, s.cmd.Stderr = s, s
@@ -220,9 +220,9 @@ def handler(job):
     return helper.VERSION
 runpod.serverless.start({"handler": handler})
 `)
-	s := devShows(t, file, `--input={"a": 1}`)
+	s := startDev(t, file, `--input={"a": 1}`)
 	s.until(`In the browser: http://\S+/#code=\w{20,} `)
-	s.until(`Python \d+\.\d+\.\d+ of PATH: python3`)
+	s.until(`Python \d+\.\d+\.\d+ from PATH: python3`)
 	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // escaped
 	s.until(`\d\d:\d\d:\d\d INFO  \[…[0-9a-z-]{12}\] two\n {15}lines\n`)
 	id := strings.TrimSuffix(strings.TrimPrefix(s.until(`sent \(job [0-9a-z-]{39}\)\n`), "sent (job "), ")\n")
@@ -231,7 +231,7 @@ runpod.serverless.start({"handler": handler})
 	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
 	s.until(`JOB   COMPLETED .*\n {15}2\n`)
 	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
-	s.until(`WARN  no worker of an endpoint can work, and its jobs wait\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
+	s.until(`WARN  all workers of an endpoint fail to start, and its jobs wait\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
 	s.lacks("heartbeat")
 	s.lacks("\x1b")
 	s.lacks(`"requestId"`)
@@ -247,11 +247,11 @@ print(json.dumps({"message": "a warning", "level": "WARN"}), flush=True)
 print("level", os.environ["RUNPOD_DEBUG_LEVEL"], flush=True)
 runpod.serverless.start({"handler": lambda job: 1})
 `)
-	s := devShows(t, file, "--log-level=debug")
+	s := startDev(t, file, "--log-level=debug")
 	s.until(`DEBUG a heartbeat\n`)
 	s.until(`│     level DEBUG\n`)
 	s.interrupt()
-	s = devShows(t, file, "--log-level=error")
+	s = startDev(t, file, "--log-level=error")
 	s.until(`│     level ERROR\n`)
 	s.lacks("a warning")
 	s.interrupt()
@@ -277,19 +277,19 @@ func TestDevPython(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		files   map[string]string // in the handler's folder
-		tool    string            // fake tool on PATH, which writes CHOSEN
+		tool    string            // fake tool on PATH, which sets the variable CHOSEN
 		chosen  string
 		said    string
 		install string
 		short   bool
 	}{
-		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "of .venv of its folder: ", "/.venv/bin/python -m pip install runpod", false},
-		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "of .venv of its folder: ", "pip install runpod", true},
-		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "of uv: ", "uv add runpod", false},
-		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "of uv: ", "uv add runpod", false},
-		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "of poetry: ", "poetry add runpod", false},
-		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "of conda environment vision: ", "conda run -n vision python -m pip install runpod", true},
-		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "of PATH: python3", "/001 && python3 -m venv .venv && .venv/bin/pip install runpod", true},
+		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "from .venv in the handler's folder: ", "/.venv/bin/python -m pip install runpod", false},
+		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "from .venv in the handler's folder: ", "pip install runpod", true},
+		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "from uv: ", "uv add runpod", false},
+		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "from uv: ", "uv add runpod", false},
+		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "from poetry: ", "poetry add runpod", false},
+		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "from conda environment vision: ", "conda run -n vision python -m pip install runpod", true},
+		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "from PATH: python3", "/001 && python3 -m venv .venv && .venv/bin/pip install runpod", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.short {
@@ -314,7 +314,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			}
 			file := filepath.Join(dir, "handler.py")
 			put(t, file, "import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
-			s := devShowsOn(t, path, file, "--input={}")
+			s := startDevWithPath(t, path, file, "--input={}")
 			s.until(`Python \d\S+ ` + regexp.QuoteMeta(c.said))
 			s.until(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
 			s.interrupt()
