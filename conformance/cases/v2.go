@@ -178,31 +178,31 @@ var v2Cases = []suite.Case{
 	catalogItemCase("VER-39", "cpus", "VER-38"),
 	catalogCase("VER-40", "datacenters"),
 	catalogItemCase("VER-41", "datacenters", "VER-40"),
-	existsCase("VER-42", "GET /v2/pods/{id}/logs", suite.V2, func(c *suite.C) {
+	existsCase("VER-42", "GET /v2/pods/{id}/logs", suite.V2, 4, func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		expectUnknownID(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
 	}),
-	existsCase("VER-43", "GET /v2/serverless/{id}/workers", suite.V2|suite.OwnEndpoint, func(c *suite.C) {
+	existsCase("VER-43", "GET /v2/serverless/{id}/workers", suite.V2|suite.OwnEndpoint, 0, func(c *suite.C) {
 		expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description leaves the form of the list open
 	}),
-	existsCase("VER-44", "GET /v2/serverless/{id}/workers/{workerId}/logs", suite.V2|suite.OwnEndpoint, func(c *suite.C) {
+	existsCase("VER-44", "GET /v2/serverless/{id}/workers/{workerId}/logs", suite.V2|suite.OwnEndpoint, 4, func(c *suite.C) {
 		path := "/serverless/" + c.Endpoint
 		c.Given("VER-19", func() { c.V2("GET", path, nil).Is(200) })
 		expectUnknownID(c, "GET", path+"/workers/{id}/logs", path+"/workers/{id}/nothing", nil)
 	}),
-	existsCase("VER-45", "GET /v2/serverless/{id}/releases", suite.V2|suite.OwnEndpoint, func(c *suite.C) {
+	existsCase("VER-45", "GET /v2/serverless/{id}/releases", suite.V2|suite.OwnEndpoint, 0, func(c *suite.C) {
 		expectJSONAt(c, "/serverless/"+c.Endpoint+"/releases")
 	}),
-	existsCase("VER-46", "GET /v2/registries/delegations", suite.V2, func(c *suite.C) { expectObjectAt(c, "/registries/delegations") }),
-	existsCase("VER-47", "POST /v2/registries/delegations", suite.V2, func(c *suite.C) {
+	existsCase("VER-46", "GET /v2/registries/delegations", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/registries/delegations") }),
+	existsCase("VER-47", "POST /v2/registries/delegations", suite.V2, 0, func(c *suite.C) {
 		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 		c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
 	}),
-	existsCase("VER-48", "DELETE /v2/registries/delegations/{id}", suite.V2, func(c *suite.C) {
+	existsCase("VER-48", "DELETE /v2/registries/delegations/{id}", suite.V2, 4, func(c *suite.C) {
 		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 		expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 	}),
-	existsCase("VER-49", "GET /v2/billing", suite.V2, func(c *suite.C) { expectObjectAt(c, "/billing") }),
+	existsCase("VER-49", "GET /v2/billing", suite.V2, 0, func(c *suite.C) { expectObjectAt(c, "/billing") }),
 	{ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
 		Statement: "If version 1 created an endpoint, PATCH accepts the gpu object that version 2 returns for it, even if its GPUs are in no pool.",
 		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
@@ -277,12 +277,12 @@ func firstCatalogID(c *suite.C, kind string) (id string) {
 
 // catalogCase returns the case that version 2 has a list in its catalog.
 func catalogCase(id, kind string) suite.Case {
-	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, func(c *suite.C) { firstCatalogID(c, kind) })
+	return existsCase(id, "GET /v2/catalog/"+kind, suite.V2, 0, func(c *suite.C) { firstCatalogID(c, kind) })
 }
 
 // catalogItemCase returns the case that version 2 returns each item of a catalog's list.
 func catalogItemCase(id, kind, clauseOfList string) suite.Case {
-	return existsCase(id, "GET /v2/catalog/"+kind+"/{id}", suite.V2, func(c *suite.C) {
+	return existsCase(id, "GET /v2/catalog/"+kind+"/{id}", suite.V2, 0, func(c *suite.C) {
 		var item string
 		c.Given(clauseOfList, func() { item = firstCatalogID(c, kind) })
 		c.V2("GET", "/catalog/"+kind+"/"+suite.PathSegment(item), nil).Is(200).EqualIfShown("id", item).JSON()
@@ -291,9 +291,9 @@ func catalogItemCase(id, kind, clauseOfList string) suite.Case {
 }
 
 // existsCase returns the case that version 2 has an operation.
-func existsCase(id, operation string, needs suite.Needs, run func(c *suite.C)) suite.Case {
+func existsCase(id, operation string, needs suite.Needs, requests int, run func(c *suite.C)) suite.Case {
 	return suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 10", Statement: operation + " exists.",
-		Needs: needs, Operations: []string{operation}, Requests: 4, Run: run,
+		Needs: needs, Operations: []string{operation}, Requests: requests, Run: run,
 	}
 }
