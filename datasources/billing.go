@@ -64,11 +64,11 @@ var bucketSizes = []string{"hour", "day", "week", "month", "year"}
 func (b *billing) source() *kit.DataSource[bill, billed] {
 	d := &kit.DataSource[bill, billed]{Name: b.name, Title: b.title, Version: b.version, Schema: b.schema(), Validate: b.validate, Read: b.read, Extra: b.readFilters}
 	if b.version == "" {
-		d.Only = append(d.Only, planrule.Only{Version: api.V2, Attribute: "last_n"})
+		d.Only = append(d.Only, planrule.OneVersion{Version: api.V2, Attribute: "last_n"})
 	}
 	for _, f := range b.filters {
 		if f.only != "" {
-			d.Only = append(d.Only, planrule.Only{Version: f.only, Attribute: f.attribute})
+			d.Only = append(d.Only, planrule.OneVersion{Version: f.only, Attribute: f.attribute})
 		}
 	}
 	return d

@@ -149,7 +149,7 @@ var inBoth = map[string]string{
 }
 
 // An attribute that the requests of one version alone have is refused in a plan of the
-// other one, by planrule.Only.
+// other one, by planrule.OneVersion.
 func TestOneVersionIsDeclared(t *testing.T) {
 	declared := map[string]bool{}
 	for _, kind := range resources.All {
@@ -183,7 +183,7 @@ func TestOneVersionIsDeclared(t *testing.T) {
 		switch {
 		case len(of) != 1 || len(has[typeName]) != 2:
 		case declared[attribute] == (inBoth[attribute] != ""):
-			t.Errorf("%s is of requests of API %s alone: add it to the planrule.Only of its kind, or to inBoth with the reason", attribute, of[0])
+			t.Errorf("%s is of requests of API %s alone: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, of[0])
 		}
 	}
 }

@@ -29,7 +29,7 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 			}
 			return out, err
 		},
-		Only: append([]planrule.Only{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, Ruled: true}}, templateOnly...),
+		Only: append([]planrule.OneVersion{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, Ruled: true}}, templateOnly...),
 		Read: func(ctx context.Context, c *api.Client, state *catalogTemplate) error {
 			got, err := c.CatalogTemplate(ctx, state.ID.ValueString())
 			if err != nil {

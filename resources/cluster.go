@@ -110,7 +110,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 		return
 	}
 	fixed := clusterFixed
-	if p.Plan.command().means(p.State.command()) {
+	if p.Plan.command().equals(p.State.command()) {
 		fixed = slices.DeleteFunc(slices.Clone(fixed), func(f fixedSetting) bool { return slices.Contains(commandAttributes, f.attribute) })
 	}
 	replaced, recorded := fixedChanges(ctx, p, fixed, p.Created, p.State.Private.Carried)

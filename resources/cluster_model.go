@@ -90,7 +90,7 @@ type cluster struct {
 }
 
 type clusterPrivate struct {
-	Carried []string // attributes from another provider's state: see fixedChanges
+	Carried []string // attributes whose values come from another provider's state: see fixedChanges
 }
 
 type clusterCompute struct {

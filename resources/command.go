@@ -194,7 +194,7 @@ func (f command) rest(template startcmd.Command) startcmd.Command {
 var commandAttributes = []string{"args", "entrypoint", "cmd", "docker_entrypoint"}
 
 // means reports whether two commands are known and have the same meaning.
-func (f command) means(other command) bool {
+func (f command) equals(other command) bool {
 	a, err := f.expand(false).Meaning()
 	b, failed := other.expand(false).Meaning()
 	return err == nil && failed == nil && !f.isUnknown() && !other.isUnknown() && a.Equal(b)

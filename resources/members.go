@@ -197,12 +197,12 @@ func integerPlan(a schema.Int64Attribute, modifiers ...planmodifier.Int64) schem
 
 // only returns the settings that only one version has. Values equivalent to an omitted
 // attribute (the default and the clearing value) are excepted.
-func (m members) only() (out []planrule.Only) {
+func (m members) only() (out []planrule.OneVersion) {
 	for _, s := range contract.Settings(string(m)) {
 		if s.Only() == "" || s.Field().Type == "object" || s.Field().Items == "object" {
 			continue
 		}
-		o, f := planrule.Only{Version: api.Version(s.Only()), Attribute: attributeName(s.Path)}, s.Field()
+		o, f := planrule.OneVersion{Version: api.Version(s.Only()), Attribute: attributeName(s.Path)}, s.Field()
 		for _, empty := range []string{f.Default, f.Clear} {
 			if text := strings.Trim(empty, `"`); empty != "" && !slices.Contains(o.Except, text) {
 				o.Except = append(o.Except, text)
@@ -214,9 +214,9 @@ func (m members) only() (out []planrule.Only) {
 }
 
 // ruled returns attributes of one version that the kind itself handles on the other one.
-func ruled(version api.Version, except []string, attributes ...string) (out []planrule.Only) {
+func ruled(version api.Version, except []string, attributes ...string) (out []planrule.OneVersion) {
 	for _, a := range attributes {
-		out = append(out, planrule.Only{Version: version, Attribute: a, Except: except, Ruled: true})
+		out = append(out, planrule.OneVersion{Version: version, Attribute: a, Except: except, Ruled: true})
 	}
 	return out
 }

@@ -83,9 +83,9 @@ var ofOneVersion = map[string]struct {
 }
 
 // oneVersion are the attributes of a type that one version alone has.
-func oneVersion(t *testing.T) map[string][]planrule.Only {
+func oneVersion(t *testing.T) map[string][]planrule.OneVersion {
 	t.Helper()
-	out := map[string][]planrule.Only{}
+	out := map[string][]planrule.OneVersion{}
 	for _, kind := range resources.All {
 		out[typeNameOf(t, kind)] = kind.OneVersion()
 	}
@@ -162,8 +162,8 @@ func defaultOf(ctx context.Context, a schema.Attribute) string {
 }
 
 // isBeyond tells whether an attribute is one of another version alone.
-func isBeyond(only []planrule.Only, attribute string, v api.Version) bool {
-	return slices.ContainsFunc(only, func(o planrule.Only) bool { return o.Attribute == attribute && o.Version != v })
+func isBeyond(only []planrule.OneVersion, attribute string, v api.Version) bool {
+	return slices.ContainsFunc(only, func(o planrule.OneVersion) bool { return o.Attribute == attribute && o.Version != v })
 }
 
 // What one version alone has, the other one neither shows as something else nor claims
@@ -208,7 +208,7 @@ func showsNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State
 	byID := map[string]any{"id": state.Get("id")}
 	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
 	if got != nil && !reflect.DeepEqual(got, want) {
-		t.Errorf("a data source on the other version shows %s = %v, and the object has %v: Read must leave null what the version does not return, or planrule.Only of it be without Ruled", attribute, got, want)
+		t.Errorf("a data source on the other version shows %s = %v, and the object has %v: Read must leave null what the version does not return, or planrule.OneVersion of it be without Ruled", attribute, got, want)
 	}
 }
 
@@ -238,7 +238,7 @@ func removesNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 	}
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
 		t.Errorf("the other version planned to %s without %s and claims to have done so, and the object has it still: on its own version the next plan is %s (%s).\n"+
-			"Let planrule.Only of it be without Ruled, so that the change replaces the object, or let the kind's plan rule refuse it.\nread: %s\nplan: %s",
+			"Let planrule.OneVersion of it be without Ruled, so that the change replaces the object, or let the kind's plan rule refuse it.\nread: %s\nplan: %s",
 			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
 	}
 }
@@ -248,7 +248,7 @@ func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
 	for typeName, of := range ofOneVersion {
 		for attribute := range of.values {
-			if !slices.ContainsFunc(known[typeName], func(o planrule.Only) bool { return o.Attribute == attribute }) {
+			if !slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute }) {
 				t.Errorf("%s.%s is of no single version: remove it from ofOneVersion", typeName, attribute)
 			}
 		}

@@ -59,7 +59,7 @@ func (m *pod) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv,
 
 type podPrivate struct {
 	Imported bool     // and not updated since: the state contains the template's settings
-	Carried  []string // attributes from another provider's state: see fixedChanges
+	Carried  []string // attributes whose values come from another provider's state: see fixedChanges
 	EnvWO    envDigests
 	Named    references
 	Copy     podCopy

@@ -58,7 +58,7 @@ var pods = &kit.Source[pod]{
 	Omit:     slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
 	Masked:   []string{"env"},
 	Filters:  []string{"status", "cloud", "image"},
-	Only:     []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 returns these
+	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 returns these
 }
 
 var endpoints = &kit.Source[endpoint]{
@@ -67,7 +67,7 @@ var endpoints = &kit.Source[endpoint]{
 	Omit:     append([]string{"from_template"}, ofConfigurations...), // only for endpoints that the provider manages
 	Masked:   []string{"env"},
 	Filters:  []string{"type"},
-	Only:     []planrule.Only{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
+	Only:     []planrule.OneVersion{{Version: api.V2, Attribute: "type"}}, // on API v1 a load balancer looks like a queue
 }
 
 var networkVolumes = &kit.Source[networkVolume]{

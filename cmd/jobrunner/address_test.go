@@ -11,27 +11,27 @@ const longKey = "0123456789-long-enough-key"
 // An unspecified address listens only on its own family, and the printed URL works.
 func TestUnspecifiedAddresses(t *testing.T) {
 	t.Parallel()
-	for listen, c := range map[string]struct{ here, not string }{
+	for listen, c := range map[string]struct{ wantURL, unreachable string }{
 		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
 	} {
 		if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil {
 			probe.Close()
 		} else if listen == "[::]:0" {
-			t.Log("this machine has no IPv6, whose addresses are left out")
+			t.Log("[::]: not tested, because this machine has no IPv6")
 			continue
 		}
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
-		if !strings.HasPrefix(p.url, c.here) {
-			t.Errorf("--listen=%s: printed %s, expected %s", listen, p.url, c.here)
+		if !strings.HasPrefix(p.url, c.wantURL) {
+			t.Errorf("--listen=%s: printed %s, expected %s", listen, p.url, c.wantURL)
 		}
 		if _, err := p.client(longKey).NetworkVolumes.List(t.Context()); err != nil {
 			t.Errorf("--listen=%s: %s", listen, err)
 		}
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
-		if c.not != "" {
-			if conn, err := net.Dial("tcp", strings.Trim(c.not, " ")+":"+port); err == nil {
+		if c.unreachable != "" {
+			if conn, err := net.Dial("tcp", strings.Trim(c.unreachable, " ")+":"+port); err == nil {
 				conn.Close()
-				t.Errorf("--listen=%s listens at %s, too", listen, c.not)
+				t.Errorf("--listen=%s listens at %s, too", listen, c.unreachable)
 			}
 		}
 		p.interrupt()

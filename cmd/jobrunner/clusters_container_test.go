@@ -35,7 +35,7 @@ exec %s "$@"
 func newContainerClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *containerDeployment {
 	t.Helper()
 	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
-	image(t, e)
+	requireImage(t, e)
 	engine := filepath.Join(c.dir, e.Name)
 	put(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
 	if err := os.Chmod(engine, 0o700); err != nil { //nolint:gosec // a program
@@ -64,15 +64,15 @@ func TestRealClusters(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPodsFollowTheModel has clusters of processes")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
-		image(t, e)
+		requireImage(t, e)
 		t.Run("own network", func(t *testing.T) { realClusterNetwork(t, e) })
 		t.Run("host network", func(t *testing.T) { realClusterOnHost(t, e) })
 	})
 }
 
-// The containers of a cluster have addresses in the cluster's own network. Both survive a kill -9
-// of the jobrunner, and the next one adopts them. A deletion removes both, even if it was
-// interrupted.
+// The containers of a cluster have addresses in the cluster's own network. Containers and
+// network survive a kill -9 of the jobrunner, and the next jobrunner adopts them. A deletion
+// removes them, even if it was interrupted.
 func realClusterNetwork(t *testing.T, e *containers.Engine) {
 	if e.Name == "podman" {
 		t.Skip("each command of the tests' podman has separate mounts and doesn't see networks of other commands")

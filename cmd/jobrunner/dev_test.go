@@ -59,7 +59,7 @@ func TestDevRunsCommand(t *testing.T) {
 	}
 }
 
-// A handler on the SDK's stand-in runs, and is replaced when its file changes.
+// A handler that uses the fake SDK runs, and restarts when its file changes.
 func TestDevRunsWorker(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)

@@ -107,7 +107,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ env, remedy string }{
-		{"NONE=", "cd " + folder(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
+		{"NONE=", "cd " + workingDir(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
 		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
 	} {
 		found, _ := examine(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 }
 
 // folder is the working directory.
-func folder(t *testing.T) string {
+func workingDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {

@@ -51,7 +51,7 @@ func newContainerPods(t *testing.T, e *containers.Engine, settings string) *cont
 		settings = "network: host" // another network needs plugins and iptables
 	}
 	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
-	image(t, e)
+	requireImage(t, e)
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	c.start(t)
 	return c
@@ -80,7 +80,7 @@ func TestRealPods(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPodsFollowTheModel has pods of processes")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
-		image(t, e)
+		requireImage(t, e)
 		t.Run("adoption", func(t *testing.T) { realAdoption(t, e) })
 		if testing.Short() {
 			return

@@ -33,7 +33,7 @@ const handlerImage = "team/contained:1"
 var built sync.Map // engines that have the image
 
 // image builds the image of the handler once per engine.
-func image(t *testing.T, e *containers.Engine) string {
+func requireImage(t *testing.T, e *containers.Engine) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
 	once.(*sync.Once).Do(func() { buildImage(t, e, handlerImage, "contained", nil) })
@@ -67,7 +67,7 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 func newContainerDeployment(t *testing.T, e *containers.Engine, settings string, args ...string) *containerDeployment {
 	t.Helper()
 	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
-	image(t, e)
+	requireImage(t, e)
 	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	c.start(t, args...)
 	var volume struct{ ID string }
@@ -253,7 +253,7 @@ func TestRealEngines(t *testing.T) {
 	acctest.LeaveToCI(t, "TestAContainerOfAnEndpoint has a simulated engine")
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
-		image(t, e)
+		requireImage(t, e)
 		t.Run("container", func(t *testing.T) { realContainer(t, e) })
 		if testing.Short() {
 			return

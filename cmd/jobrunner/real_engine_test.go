@@ -259,7 +259,7 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 // The next ephemeral jobrunner of the same user removes the container of a killed one.
 func realEphemeralKills(t *testing.T, e *containers.Engine) {
 	home := t.TempDir()
-	image(t, e)
+	requireImage(t, e)
 	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\n")
 	start := func() *containerDeployment {
 		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)

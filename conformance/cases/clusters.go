@@ -37,7 +37,7 @@ var clusterCases = []suite.Case{
 	{ID: "VER-71", Level: suite.Must, Source: "Versioning, 3; v2 document, listPods",
 		Statement: "GET /v2/pods omits the pods of clusters unless includeClusterPods=true.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
-			member := memberOf(c, newCluster(c))
+			member := podOfCluster(c, newCluster(c))
 			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
 			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
 				list := c.V2("GET", "/pods"+query, nil).Is(200)
@@ -63,7 +63,7 @@ var clusterCases = []suite.Case{
 		Statement: "A cluster's pod can't be updated or deleted by itself.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
 			id := newCluster(c)
-			member := memberOf(c, id)
+			member := podOfCluster(c, id)
 			name := readPod(c, member).Str("name")
 			c.V2("PATCH", "/pods/"+member, suite.M{"name": c.Name()}).Refused()
 			c.V2("DELETE", "/pods/"+member, nil).Refused()
@@ -75,8 +75,8 @@ var clusterCases = []suite.Case{
 		Statement: "DELETE deletes the cluster and all its pods, and no other cluster.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
-			remaining, deletedPaths := memberOf(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
-			memberOf(c, id)
+			remaining, deletedPaths := podOfCluster(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
+			podOfCluster(c, id)
 			for _, pod := range clusterPods(c, id) {
 				member, _ := pod["id"].(string)
 				deletedPaths = append(deletedPaths, "/pods/"+member)
@@ -146,7 +146,7 @@ func newClusterOf(c *suite.C, body suite.M) (id string) {
 }
 
 // memberOf returns the id of a cluster's first pod.
-func memberOf(c *suite.C, id string) string {
+func podOfCluster(c *suite.C, id string) string {
 	c.Expect(eventually(c, func() bool { return len(clusterPods(c, id)) > 0 }), "a cluster with pods", "0 pods")
 	member, _ := clusterPods(c, id)[0]["id"].(string)
 	return member

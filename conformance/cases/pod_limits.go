@@ -10,8 +10,8 @@ import (
 // maxPodBody is the maximum size in bytes of a request that creates a pod.
 const maxPodBody = 102_400
 
-// podLimitCases judge the additions of November 2026 to pods and clusters of the API.
-var podLimitCases = []suite.Case{
+// podChangeCases judge what the API changed in November 2026 about pods and clusters.
+var podChangeCases = []suite.Case{
 	{ID: "VER-79", Level: suite.Should, Source: "API changes of November 2026, 1.3",
 		Statement: "The gpu of a pod contains vcpuCount and memory, numbers of at least 1. A create accepts minRamPerGpu and minVcpuCountPerGpu, integers of at least 1; vcpuCount and memory in a create return 422.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 40, Run: func(c *suite.C) {
@@ -70,7 +70,7 @@ var podLimitCases = []suite.Case{
 			}
 			id := newClusterOf(c, body("", nil))
 			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("template", t.Str("id"))
-			readPod(c, memberOf(c, id)).Equal("image", c.Image()).Equal("env.A", "1").Equal("disk", 7).Equal("registry", registry)
+			readPod(c, podOfCluster(c, id)).Equal("image", c.Image()).Equal("env.A", "1").Equal("disk", 7).Equal("registry", registry)
 			for member, value := range map[string]any{"image": c.Image(), "args": "a", "entrypoint": words("a"), "cmd": words("a"), "disk": 9, "env": suite.M{"B": "1"}, "ports": []any{"80/http"}, "mounts": suite.M{"persistent": suite.M{"size": 10, "path": "/p"}}} {
 				c.Create("v2", "/clusters", body(member, value)).Is(400)
 			}

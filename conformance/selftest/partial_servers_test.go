@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // serveOperations passes requests of the management API to the jobrunner, those of the
@@ -37,6 +38,7 @@ func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) 
 // and with reruns: no case waits for an effect that can't occur. Virtual time passes only
 // while all goroutines sleep, so the duration is that of waits.
 func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
+	acctest.LeaveToCI(t, "TestRunAgainstHangingServerEnds has the slowest server")
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
 	rest := map[string]http.HandlerFunc{"404": stubHandlers["404"]}
 	if !testing.Short() {

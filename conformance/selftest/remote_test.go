@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -147,6 +148,7 @@ func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
 
 // A remote run doesn't fail or need reruns because of latency or late timed effects.
 func TestRemoteRunToleratesDelays(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSlowResponsesWhileClockAdvances delays each response")
 	lateEffects := withLateEffects(4 * time.Second)
 	for name, c := range map[string]struct {
 		wrap            func(http.Handler) http.Handler

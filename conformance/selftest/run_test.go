@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/gotest"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // judge runs the suite, and fails the test if it can't start.
@@ -215,6 +216,7 @@ func isServed(t *testing.T, target conformance.Target, method, path string) bool
 // A run that doesn't delete an object has its own exit code and names the object, even if
 // version 1 hides it and answers 404.
 func TestHiddenObjectIsReported(t *testing.T) {
+	acctest.LeaveToCI(t, "cmd/conformance.TestFailsAndLeaks has an object that can't be deleted")
 	for name, alwaysHidden := range map[string]bool{"while it is used": false, "always": true} {
 		var used atomic.Bool
 		used.Store(true)

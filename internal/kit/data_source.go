@@ -24,7 +24,7 @@ type DataSource[Config, Result any] struct {
 	Title   string      // in messages: "GPU types"
 	Version api.Version // the only version that has it; "" if both have it
 	Schema  schema.Schema
-	Only    []planrule.Only
+	Only    []planrule.OneVersion
 	// Validate checks the configuration without the API.
 	Validate func(c diagnostics.Check, config *Config)
 	Read     func(ctx context.Context, c *api.Client, config *Config) (Result, error)
@@ -87,7 +87,7 @@ type dataSource struct {
 	name, title string
 	version     api.Version
 	schema      schema.Schema
-	only        []planrule.Only
+	only        []planrule.OneVersion
 	validate    func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
 	read        func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error
 	run         *Run

@@ -32,7 +32,7 @@ type Kind[M any] struct {
 	NewIDs   bool                                                      // an update may give the object a new id
 	Single   bool                                                      // an account has exactly one object
 	Version  api.Version                                               // the only version that has the kind; "" if both have it
-	Only     []planrule.Only                                           // attributes that only one API version has
+	Only     []planrule.OneVersion                                     // attributes of one API version
 	Validate func(ctx context.Context, c diagnostics.Check, config *M) // checks the configuration without the API
 	Plan     func(ctx context.Context, p *planrule.Plan[M])
 	// ExistingMatches returns existing objects that equal a planned one or have its unique
@@ -86,14 +86,14 @@ func (r *Run) Client(diags *diag.Diagnostics) *api.Client {
 type Managed interface {
 	Resource() resource.Resource
 	ListResource() list.ListResource
-	OneVersion() []planrule.Only
+	OneVersion() []planrule.OneVersion
 }
 
 // Resource returns the framework's resource for the kind.
 func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }
 
 // OneVersion returns the attributes that only one API version has.
-func (k *Kind[M]) OneVersion() []planrule.Only { return k.Only }
+func (k *Kind[M]) OneVersion() []planrule.OneVersion { return k.Only }
 
 // ListResource returns the framework's list resource for the kind.
 func (k *Kind[M]) ListResource() list.ListResource { return &kindResource[M]{kind: k} }

@@ -26,11 +26,11 @@ import (
 // by id or exact name, and one for all objects, with filters.
 type Source[M any] struct {
 	Kind    *Kind[M]
-	Single  string          // fixed id of an account's only object; "" for kinds with many objects
-	Omit    []string        // attributes that no API returns
-	Masked  []string        // maps whose values may be secrets: the state has their digests
-	Filters []string        // attributes to filter by, in addition to name; every version that has them returns them
-	Only    []planrule.Only // overrides the kind's own entries where a version returns less
+	Single  string                // fixed id of an account's only object; "" for kinds with many objects
+	Omit    []string              // attributes that no API returns
+	Masked  []string              // maps whose values may be secrets: the state has their digests
+	Filters []string              // attributes to filter by, in addition to name; every version that has them returns them
+	Only    []planrule.OneVersion // overrides the kind's own entries where a version returns less
 	// Read defaults to the kind's Read.
 	Read func(ctx context.Context, c *api.Client, m *M) error
 	// Complete adds attributes after Read. It may be nil.
@@ -249,10 +249,10 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 }
 
 // oneVersion returns the attributes that only one version returns.
-func (s *Source[M]) oneVersion() []planrule.Only {
+func (s *Source[M]) oneVersion() []planrule.OneVersion {
 	out := slices.Clone(s.Only)
 	for _, o := range s.Kind.Only {
-		if !slices.ContainsFunc(s.Only, func(own planrule.Only) bool { return own.Attribute == o.Attribute }) {
+		if !slices.ContainsFunc(s.Only, func(own planrule.OneVersion) bool { return own.Attribute == o.Attribute }) {
 			out = append(out, o)
 		}
 	}

@@ -27,7 +27,7 @@ var jobRun = &definition[jobRunModel]{
 		},
 		"expected_members": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Members that the output must have, as a JSON object; objects may have others: " +
+			MarkdownDescription: "JSON object that the output must contain. The output and its objects may have further members: " +
 				"`jsonencode({ model = { name = \"sdxl\" } })`.",
 		},
 	}),

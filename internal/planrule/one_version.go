@@ -15,10 +15,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// Only marks an attribute that only one API version has. With any other version, a configured
+// OneVersion marks an attribute that only one API version has. With any other version, a configured
 // value is an error, unless it is one of Except: values that have the same meaning as an
 // omitted attribute. There, a change replaces the object, and a data source shows null.
-type Only struct {
+type OneVersion struct {
 	Version   api.Version
 	Attribute string // dotted: "gpu.pools"
 	Except    []string
@@ -28,18 +28,18 @@ type Only struct {
 }
 
 // Beyond reports whether a version lacks the attribute.
-func (o Only) Beyond(version api.Version) bool {
+func (o OneVersion) Beyond(version api.Version) bool {
 	return version != "" && version != o.Version && !o.Ruled
 }
 
 // CheckVersion rejects an attribute that the version can't express.
-func (p *Plan[M]) CheckVersion(ctx context.Context, o Only) {
+func (p *Plan[M]) CheckVersion(ctx context.Context, o OneVersion) {
 	o.Check(ctx, p.Check, p.Version, p.req.Config)
 }
 
 // Check rejects a configured attribute that the version can't express. An empty version is
 // unknown.
-func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
+func (o OneVersion) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
 	var v attr.Value
 	config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)
 	if version == "" || version == o.Version || v == nil || v.IsNull() || v.IsUnknown() || o.excepts(v) {
@@ -58,7 +58,7 @@ func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Versio
 }
 
 // excepts reports whether a value is one of Except.
-func (o Only) excepts(v attr.Value) bool {
+func (o OneVersion) excepts(v attr.Value) bool {
 	if s, ok := v.(types.String); ok {
 		return slices.Contains(o.Except, s.ValueString())
 	}
@@ -67,7 +67,7 @@ func (o Only) excepts(v attr.Value) bool {
 
 // Unreachable returns the attributes that the plan changes and the version can't change: an
 // update would report success without changing them.
-func (p *Plan[M]) Unreachable(ctx context.Context, only []Only) (attributes []string) {
+func (p *Plan[M]) Unreachable(ctx context.Context, only []OneVersion) (attributes []string) {
 	for _, o := range only {
 		if !o.Beyond(p.Version) || !p.Changes(ctx, o.Attribute) {
 			continue
@@ -83,12 +83,12 @@ func (p *Plan[M]) Unreachable(ctx context.Context, only []Only) (attributes []st
 
 // ReplaceUnreachable makes such a change replace the object and warns about it, unless the plan
 // has errors. loss describes the data that a deletion destroys; it may be nil.
-func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []Only, title string, id func(*M) *types.String, loss func(*M) string) {
+func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []OneVersion, title string, id func(*M) *types.String, loss func(*M) string) {
 	if p.Diagnostics.HasError() {
 		return
 	}
 	for _, attribute := range p.Unreachable(ctx, only) {
-		version, lost := only[slices.IndexFunc(only, func(o Only) bool { return o.Attribute == attribute })].Version, ""
+		version, lost := only[slices.IndexFunc(only, func(o OneVersion) bool { return o.Attribute == attribute })].Version, ""
 		if loss != nil {
 			lost = strings.TrimRight(" "+loss(p.State), " ")
 		}
