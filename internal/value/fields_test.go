@@ -1,0 +1,117 @@
+package value_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+type object struct {
+	Name    string
+	Size    int64
+	Price   float64
+	Tags    []string
+	Env     map[string]string
+	Enabled *bool
+	Other   string // the model doesn't have it
+}
+
+type model struct {
+	Name    types.String
+	Size    types.Int64
+	Price   types.Float64
+	Tags    types.Set
+	Env     types.Map
+	Enabled types.Bool
+	Title   types.String // the object doesn't have it
+}
+
+func strings(values ...string) types.Set { return value.StringSet(values) }
+
+func entries(values map[string]attr.Value) types.Map {
+	return types.MapValueMust(types.StringType, values)
+}
+
+func TestExpandAndFlatten(t *testing.T) {
+	known := model{
+		Name: types.StringValue("n"), Size: types.Int64Value(3), Price: types.Float64Value(0.5), Tags: strings("b", "a"),
+		Env: entries(map[string]attr.Value{"K": types.StringValue("v")}), Enabled: types.BoolValue(false), Title: types.StringValue("kept"),
+	}
+	expanded := object{Name: "n", Size: 3, Price: 0.5, Tags: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Enabled: new(false)}
+	var got object
+	value.Expand(&known, &got)
+	if !reflect.DeepEqual(got, expanded) {
+		t.Errorf("expanded to %+v, want %+v", got, expanded)
+	}
+	flat := model{Title: types.StringValue("kept")}
+	value.Flatten(expanded, &flat)
+	if !flat.Tags.Equal(known.Tags) || !flat.Env.Equal(known.Env) || flat.Name != known.Name || flat.Size != known.Size || !flat.Price.Equal(known.Price) || flat.Enabled != known.Enabled || flat.Title != known.Title {
+		t.Errorf("flattened to %+v, want %+v", flat, known)
+	}
+	value.Flatten(object{Name: "renamed", Size: 4, Tags: []string{"c"}}, &flat, "Name", "Tags")
+	if flat.Name != known.Name || !flat.Tags.Equal(known.Tags) || flat.Size != types.Int64Value(4) {
+		t.Errorf("without two fields it flattened to %+v", flat)
+	}
+}
+
+// Null and unknown values leave fields empty.
+func TestExpandWithoutValues(t *testing.T) {
+	for name, m := range map[string]model{
+		"null": {Tags: types.SetNull(types.StringType), Env: types.MapNull(types.StringType)},
+		"unknown": {
+			Name: types.StringUnknown(), Size: types.Int64Unknown(), Price: types.Float64Unknown(), Tags: types.SetUnknown(types.StringType),
+			Env: types.MapUnknown(types.StringType), Enabled: types.BoolUnknown(),
+		},
+	} {
+		var got object
+		if value.Expand(&m, &got); !reflect.DeepEqual(got, object{}) {
+			t.Errorf("%s: expanded to %+v", name, got)
+		}
+	}
+}
+
+// A state keeps its form of an empty value, and its value of a field that the answer lacks.
+func TestFlattenKeepsForm(t *testing.T) {
+	for name, m := range map[string]model{
+		"null":  {Tags: types.SetNull(types.StringType), Env: types.MapNull(types.StringType)},
+		"empty": {Name: types.StringValue(""), Tags: strings(), Env: entries(map[string]attr.Value{}), Enabled: types.BoolValue(true)},
+	} {
+		got := m
+		value.Flatten(object{}, &got)
+		if got.Name != m.Name || !got.Tags.Equal(m.Tags) || !got.Env.Equal(m.Env) || got.Enabled != m.Enabled {
+			t.Errorf("%s: flattened to %+v, want %+v", name, got, m)
+		}
+	}
+	unknown := model{Name: types.StringUnknown(), Enabled: types.BoolUnknown(), Tags: types.SetUnknown(types.StringType), Env: types.MapUnknown(types.StringType)}
+	value.Flatten(object{}, &unknown)
+	if !unknown.Name.IsNull() || !unknown.Enabled.IsNull() || !unknown.Tags.IsNull() || !unknown.Env.IsNull() {
+		t.Errorf("unknown values flattened to %+v, want null", unknown)
+	}
+}
+
+func TestNestedAttribute(t *testing.T) {
+	type gpu struct {
+		MinRAMPerGPU *int64
+		IDs          []string
+	}
+	a := schema.SingleNestedAttribute{Attributes: map[string]schema.Attribute{
+		"min_ram_per_gpu": schema.Int64Attribute{}, "ids": schema.ListAttribute{ElementType: types.StringType},
+	}}
+	for _, want := range []*gpu{nil, {IDs: []string{"b", "a"}}, {MinRAMPerGPU: new(int64(8)), IDs: []string{"a"}}} {
+		encoded := value.Object(a, want)
+		if encoded.IsNull() != (want == nil) {
+			t.Errorf("%+v: encoded as %s", want, encoded)
+		}
+		if got := value.As[gpu](encoded); !reflect.DeepEqual(got, want) {
+			t.Errorf("decoded %+v, want %+v", got, want)
+		}
+	}
+	if got := value.As[gpu](value.Unknown(a.GetType()).(types.Object)); got != nil {
+		t.Errorf("an unknown object is decoded as %+v", got)
+	}
+}
