@@ -51,7 +51,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	for _, id := range pods {
 		waitFor(t, func() (bool, any) {
 			reason, _ := pod(stays, id)
-			return strings.Contains(reason, "is not there"), reason
+			return strings.Contains(reason, "is not running"), reason
 		})
 	}
 	if code, _, body := stays.do("POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`); code != http.StatusOK {
@@ -64,7 +64,7 @@ func TestPodsOfANodeThatIsGone(t *testing.T) {
 	for _, d := range []*deployment{back, stays} {
 		waitFor(t, func() (bool, any) {
 			reason, status := pod(d, pods[0])
-			return status == "EXITED" && !strings.Contains(reason, "is not there"), status + reason
+			return status == "EXITED" && !strings.Contains(reason, "is not running"), status + reason
 		})
 		if code, _, _ := d.do("GET", "/v2/pods/"+pods[1], ""); code != http.StatusNotFound {
 			t.Errorf("the deleted one: %d", code)

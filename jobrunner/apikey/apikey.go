@@ -1,9 +1,10 @@
 // Package apikey authenticates the callers of all APIs of the jobrunner.
 //
-// The deployment's own key has full access. Further keys have an owner, a scope for each API and,
+// The deployment's own key has full access. Added keys have an owner, a scope for each API and,
 // optionally, a list of endpoints and an expiry. They are stored in a file (see File), or in a
-// database that several deployments share (see Table). A generated key has at least 128 random bits,
-// so it's enough to store its SHA-256: a slow hash would protect no better and delay every request.
+// database that several deployments share (see Table). Only a key's SHA-256 is stored. A slow hash
+// would delay every request and protect no better, because a generated key has at least 128 random
+// bits.
 package apikey
 
 import (
@@ -43,7 +44,8 @@ func (i Identity) MayRead() bool { return i.Management.allows(Read) }
 // MayManage reports whether the key may call every operation of the management API.
 func (i Identity) MayManage() bool { return i.Management.allows(All) }
 
-// MayUse reports whether the key may call operations of an endpoint's job API that require a scope.
+// MayUse reports whether the key may call those operations of an endpoint's job API that need the
+// scope.
 func (i Identity) MayUse(endpoint string, needed Scope) bool {
 	return i.Jobs.allows(needed) && (len(i.Endpoints) == 0 || slices.Contains(i.Endpoints, endpoint))
 }
@@ -58,11 +60,11 @@ func (i Identity) Refusal(endpoint string, needed Scope) string {
 
 // Keys are the keys of a deployment.
 type Keys struct {
-	own   digest
-	open  bool  // the deployment has its own key
-	added Store // nil if there are no further keys
-	log   *slog.Logger
-	now   func() time.Time
+	own    digest
+	hasOwn bool  // the deployment has its own key
+	added  Store // nil if the deployment has no store of added keys
+	log    *slog.Logger
+	now    func() time.Time
 }
 
 // Store stores the added keys.
@@ -74,26 +76,26 @@ type Store interface {
 	// current returns the keys, which the caller must not modify. changed reports whether the error
 	// differs from the last call's.
 	current() (keys []Key, changed bool, err error)
-	// refresh makes current return keys that were added a moment ago. It returns false if nothing was
-	// read.
+	// refresh makes current return keys that were added a moment ago. It returns false if it read
+	// nothing.
 	refresh(ctx context.Context) bool
 }
 
 // New returns Keys with one key of full access. An empty key authenticates nobody.
 func New(own string) *Keys {
-	return &Keys{own: sum(own), open: own != ""}
+	return &Keys{own: sum(own), hasOwn: own != ""}
 }
 
 // With adds the keys of a file, which is read again when it changes, or of a table. It fails if the
-// file exists and can't be read. Later, keys that can't be read are unknown: all keys of a file, or
-// single keys of a table; this is logged. now is the clock for their expiry.
+// file exists and can't be read. Keys that can't be read later are rejected and logged: all keys of
+// a file, or single keys of a table. now is the clock for the keys' expiry.
 func (k *Keys) With(added Store, now func() time.Time, log *slog.Logger) (*Keys, error) {
 	if f, ok := added.(*File); ok {
 		if _, err := f.List(); err != nil {
 			return nil, err
 		}
 	}
-	return &Keys{own: k.own, open: k.open, added: added, log: log, now: now}, nil
+	return &Keys{own: k.own, hasOwn: k.hasOwn, added: added, log: log, now: now}, nil
 }
 
 // Authorize authenticates a request, or returns ErrUnknown. It accepts
@@ -106,7 +108,7 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 		key = strings.TrimSpace(rest)
 	}
 	hash := sum(key)
-	if k.open && hash.equal(k.own) {
+	if k.hasOwn && hash.equal(k.own) {
 		return Own, nil
 	}
 	if k.added == nil || key == "" {
@@ -119,7 +121,7 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 	return caller, err
 }
 
-// find looks up a further key.
+// find looks up an added key.
 func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err error) {
 	keys, changed, err := k.added.current()
 	if err != nil && changed {
@@ -138,7 +140,7 @@ func (k *Keys) find(ctx context.Context, hash digest) (caller Identity, err erro
 	return caller, err
 }
 
-// List returns the further keys in the order in which they were added.
+// List returns the added keys, the oldest first.
 func (k *Keys) List() ([]Key, error) {
 	if k.added == nil {
 		return nil, nil

@@ -89,7 +89,8 @@ func notFound(name string) error { return fmt.Errorf("there is no key named %q",
 const lockTimeout = 5 * time.Second
 
 // change writes a new file and renames it over the old one. The new file is also the lock against
-// concurrent changes. Readers see either file whole, and an interruption leaves the old one.
+// concurrent changes. Readers see either the old file or the new one, and an interrupted change
+// leaves the old one.
 func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
 	temp, err := createLocked(f.path + ".new")
 	if err != nil {

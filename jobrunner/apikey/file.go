@@ -19,7 +19,7 @@ import (
 // FileName is the name of the keys' file in the data folder.
 const FileName = "keys.json"
 
-// Key is a further key, without its secret.
+// Key is an added key, without its secret.
 type Key struct {
 	Name       string    `json:"name"`
 	Owner      string    `json:"owner,omitempty"` // if empty, the key's name
@@ -40,8 +40,8 @@ func (k Key) identity() Identity {
 	return Identity{Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: k.Endpoints}
 }
 
-// withDefaults sets empty fields. A key for certain endpoints has no access to the management API by
-// default, because that shows all objects.
+// withDefaults sets empty fields. By default, a key for certain endpoints has no access to the
+// management API, because this API shows all objects.
 func (k Key) withDefaults() Key {
 	k.Owner, k.Jobs = cmp.Or(k.Owner, k.Name), cmp.Or(k.Jobs, All)
 	if k.Management == "" && len(k.Endpoints) > 0 {
@@ -51,8 +51,9 @@ func (k Key) withDefaults() Key {
 	return k
 }
 
-// File stores the further keys of a deployment with an embedded database. The deployment locks that
-// database, so other processes change the keys in this file. It is read again when it changes.
+// File stores the added keys of a deployment with an embedded database. The deployment locks that
+// database, so commands in other processes change the keys in this file instead. The deployment
+// reads the file again when it changes.
 type File struct {
 	path string
 
@@ -62,10 +63,10 @@ type File struct {
 	err  error
 }
 
-// At returns the keys' file of a data folder. Neither has to exist yet.
+// At returns the keys' file of a data folder. The folder and the file need not exist yet.
 func At(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 
-// List returns every key, in the order in which they were added.
+// List returns all keys, the oldest first.
 func (f *File) List() ([]Key, error) {
 	keys, _, err := f.current()
 	all := make([]Key, len(keys))
@@ -87,15 +88,15 @@ func (f *File) current() (keys []Key, changed bool, err error) {
 		f.info, f.keys, f.err = nil, nil, nil
 	case err != nil:
 		f.info, f.keys, f.err = nil, nil, fmt.Errorf("reading the API keys: %w", err)
-	case !same(f.info, info):
+	case !unchanged(f.info, info):
 		f.info, f.keys, f.err = f.read()
 	}
 	return f.keys, fmt.Sprint(f.err) != fmt.Sprint(before), f.err
 }
 
-// same reports whether the file was not replaced: every change writes a new one.
-func same(a, b os.FileInfo) bool {
-	return a != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+// unchanged reports whether the file is the one last read. Every change writes a new file.
+func unchanged(last, info os.FileInfo) bool {
+	return last != nil && os.SameFile(last, info) && last.ModTime().Equal(info.ModTime()) && last.Size() == info.Size()
 }
 
 // refresh is a no-op, because current always checks the file.

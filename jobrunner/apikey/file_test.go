@@ -149,11 +149,11 @@ func TestExpiredKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
-		t.Errorf("before its end: %+v, %v", who, err)
+		t.Errorf("before its expiry: %+v, %v", who, err)
 	}
 	now = end
 	if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || who.Owner != "" {
-		t.Errorf("at its end: %+v, %v", who, err)
+		t.Errorf("at its expiry: %+v, %v", who, err)
 	}
 	if _, err := apikey.At(dir).Add(apikey.Key{Name: "late", Expires: time.Now()}); err == nil || !strings.Contains(err.Error(), "invalid expiry") {
 		t.Errorf("a key that has expired is added: %v", err)
@@ -230,8 +230,8 @@ func TestInvalidChanges(t *testing.T) {
 	}
 }
 
-// While the file can't be read, its keys are unknown, which is logged once, and no command replaces
-// it.
+// While the file can't be read, its keys are unknown, the error is logged once, and commands don't
+// replace the file.
 func TestBrokenFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"keys": [{"na`, "empty": "", "short hash": `{"keys": [{"name": "a", "sha256": "ab"}]}`,
@@ -274,7 +274,7 @@ func TestBrokenFile(t *testing.T) {
 	}
 }
 
-// Concurrent commands lose no key, while a deployment reads.
+// Concurrent commands lose no key while a deployment reads the file.
 func TestConcurrentCommands(t *testing.T) {
 	dir := t.TempDir()
 	first := add(t, apikey.At(dir), "first")
@@ -302,7 +302,7 @@ func TestConcurrentCommands(t *testing.T) {
 	}
 }
 
-// The error names the file that an interrupted command left, which isn't removed.
+// The error names the file that an interrupted command left. The file isn't removed.
 func TestInterruptedCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -8,22 +8,23 @@ import (
 	"path/filepath"
 )
 
-// movedName is a note next to the keys' file which says that a database has the keys. Without it, a
-// deployment that reads the file would accept keys that were revoked in the database.
+// movedName is a marker file next to the keys' file. It means that a database has taken over the
+// keys. Without it, a deployment that reads the keys' file would accept keys that were revoked in
+// the database.
 const movedName = "keys.json.moved"
 
 const movedText = "The keys in keys.json are in the deployment's PostgreSQL database, and managed there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
 
 // CheckMoved returns an error if a database has taken over the file's keys.
 func (f *File) CheckMoved() error {
-	moved, err := exists(f.note())
+	moved, err := exists(f.marker())
 	if moved {
-		err = fmt.Errorf("the API keys of %s are in the deployment's database: name it with --engine-file, --engine or GPUCLOUD_ENGINE; or remove %s to use the keys in the file again, with those that were removed since", filepath.Dir(f.path), f.note())
+		err = fmt.Errorf("the API keys of %s are in the deployment's database: name it with --engine-file, --engine or GPUCLOUD_ENGINE; or remove %s to use the keys in the file again, with those that were removed since", filepath.Dir(f.path), f.marker())
 	}
 	return err
 }
 
-func (f *File) note() string { return filepath.Join(filepath.Dir(f.path), movedName) }
+func (f *File) marker() string { return filepath.Join(filepath.Dir(f.path), movedName) }
 
 func exists(path string) (bool, error) {
 	_, err := os.Stat(path)
@@ -36,15 +37,15 @@ func exists(path string) (bool, error) {
 	return true, nil
 }
 
-// setMoved writes the note if the file exists.
+// setMoved writes the marker file if the keys' file exists.
 func (f *File) setMoved() error {
 	if found, err := exists(f.path); err != nil || !found {
 		return err
 	}
-	if moved, err := exists(f.note()); err != nil || moved {
+	if moved, err := exists(f.marker()); err != nil || moved {
 		return err
 	}
-	if err := os.WriteFile(f.note(), []byte(movedText), 0o600); err != nil {
+	if err := os.WriteFile(f.marker(), []byte(movedText), 0o600); err != nil {
 		return fmt.Errorf("noting that the API keys are in the database: %w", err)
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Open returns the keys of a deployment: its own, and the further ones in the folder dir, if any. A
-// shared database has a table of further keys for all nodes, which takes over the folder's keys;
-// otherwise table is nil.
+// Open returns the keys of a deployment: its own key, and the added keys in the folder dir, if dir
+// isn't empty. A shared database has a table of added keys for all nodes, which takes over the
+// folder's keys. If the database isn't shared, table is nil.
 func Open(ctx context.Context, own, dir string, db *sqldb.DB, now func() time.Time, log *slog.Logger) (keys *Keys, table *Table, err error) {
 	keys = New(own)
 	if !db.Shared() {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives a new file to the owner of its folder. Otherwise the deployment, which often has
-// its own user, couldn't read a file written by root.
+// giveToOwner gives a new file to the owner of its folder. Otherwise the deployment, which often
+// runs as its own user, couldn't read a file written by root.
 func giveToOwner(f *os.File) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -36,7 +36,7 @@ const (
 // reloadAfter is the shortest interval between reloads of the table for unknown keys.
 const reloadAfter = 100 * time.Millisecond
 
-// Table stores further keys in a database that several deployments share. Each deployment has a copy
+// Table stores added keys in a database that several deployments share. Each deployment has a copy
 // in memory, which Reload refreshes.
 type Table struct {
 	db *sqldb.DB
@@ -44,7 +44,7 @@ type Table struct {
 	mu         sync.Mutex
 	keys       []Key
 	err        error
-	unreported bool // err wasn't returned by current yet
+	unreported bool // current hasn't returned err yet
 	read       time.Time
 
 	refreshing  sync.Mutex // held by the request that reloads for all requests with unknown keys
@@ -109,7 +109,7 @@ func decodeKey(content string) (k Key, err error) {
 	return k, errors.Join(full.Management.check(), full.Jobs.check())
 }
 
-// List returns every key, in the order in which they were added.
+// List returns all keys, the oldest first.
 func (t *Table) List() ([]Key, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +127,8 @@ func (t *Table) current() (keys []Key, changed bool, err error) {
 	return t.keys, changed, t.err
 }
 
-// refresh reloads the copy for an unknown key, at most once every reloadAfter: until then the key
-// waits. All waiting requests share one reload.
+// refresh reloads the copy because a request has an unknown key. It waits until reloadAfter has
+// passed since the last reload. All waiting requests share one reload.
 func (t *Table) refresh(ctx context.Context) bool {
 	start := time.Now()
 	t.refreshing.Lock()
@@ -187,9 +187,9 @@ func (t *Table) Remove(name string) error {
 	return err
 }
 
-// TakeOver adds the keys of a file that the table never had, and writes a note next to the file that
-// it is no longer used. It returns the names of keys that it can't add because other keys have their
-// names.
+// TakeOver adds the keys of a file that the table never had, and writes a marker file: the keys'
+// file is no longer used. It returns the names of keys that it can't add because other keys have
+// these names.
 func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	keys, err := f.List()
 	if err != nil {
@@ -234,7 +234,7 @@ func insert(tx *sqldb.Tx, k Key) error {
 	return err
 }
 
-// change performs one change of the table at a time across all deployments.
+// change changes the table. Across all deployments, one change runs at a time.
 func (t *Table) change(edit func(tx *sqldb.Tx) error) error {
 	ctx := context.Background()
 	err := t.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {

@@ -16,9 +16,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// Two deployments take over the keys of their folders: each key once, a removed one never again, and
-// of two keys with one name the first. If this version can't read a key's restriction, only that key
-// is rejected.
+// A table takes over the keys of two deployments' folders: each key once, a removed key never
+// again, and only the first of two keys with the same name. If this version can't read a key's
+// restriction, only that key is rejected.
 func TestTableTakesOver(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestTableTakesOver(t *testing.T) {
 		t.Error("a key with the name of another one is accepted")
 	}
 	if _, err := two.Add(apikey.Key{Name: "a"}); err != nil {
-		t.Errorf("the name of a removed key: %v", err)
+		t.Errorf("adding a key with the name of a removed key: %v", err)
 	}
 	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'")
@@ -95,7 +95,7 @@ func TestTableTakesOver(t *testing.T) {
 		t.Error("an unreadable key is not reported")
 	}
 	if _, err := authorize(two, keys["b1"]); err != nil {
-		t.Errorf("a copy from before: %v", err)
+		t.Errorf("a table that has not reloaded: %v", err)
 	}
 }
 

@@ -156,8 +156,8 @@ func (c *Clock) working() bool {
 }
 
 // Advance moves the time forward. It fires due timers one by one, each at its own time.
-// Before the first and after each timer it waits until the goroutines have settled: they may
-// start further timers, which can also fall due.
+// Before the first timer and after each timer, it waits until the goroutines have settled,
+// because they may start further timers that fall due during the advance.
 func (c *Clock) Advance(d time.Duration) {
 	c.settle()
 	for target := c.Now().Add(d); c.step(target); {
@@ -165,8 +165,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// step moves the time to the next timer before target and fires it. If there is none, it
-// moves the time to target and returns false.
+// step moves the time to the next timer that is due by target, and fires it. If no timer is due,
+// it moves the time to target and returns false.
 func (c *Clock) step(target time.Time) (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +199,7 @@ func (c *Clock) moveTo(t time.Time) {
 const (
 	pause        = 500 * time.Microsecond
 	patience     = 100 * time.Millisecond // for goroutines that never wait
-	workPatience = time.Second            // for work, such as a call of another process
+	workPatience = time.Second            // for work, such as a call to another process
 )
 
 // settle waits until no work is in progress and all goroutines wait. It gives up after
@@ -212,24 +212,24 @@ func (c *Clock) settle() {
 	if first {
 		enough = firstLooks
 	}
-	for free := start; time.Since(start) < workPatience; {
+	for lastWork := start; time.Since(start) < workPatience; {
 		if c.working() {
 			time.Sleep(pause)
-			free, quiet = time.Now(), 0
+			lastWork, quiet = time.Now(), 0
 			continue
 		}
 		before, known := c.activity(), c.calls.Load()-1
 		pollNetwork()
 		rests, calls := atRest(known)
-		tired := time.Since(free) > patience
-		if rests && calls < known || tired {
+		timedOut := time.Since(lastWork) > patience
+		if rests && calls < known || timedOut {
 			c.calls.Store(calls + 1)
 		}
 		quiet++
 		if !rests || c.working() || c.activity() != before {
 			quiet = 0
 		}
-		if tired || quiet == enough {
+		if timedOut || quiet == enough {
 			return
 		}
 		if !rests || first {

@@ -31,7 +31,7 @@ func TestClock(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := c.Sleep(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("cut short: %v", err)
+			t.Errorf("a cancelled sleep: %v", err)
 		}
 
 		short, long := c.NewTimer(time.Minute), c.NewTimer(time.Hour)
@@ -49,8 +49,8 @@ func TestClock(t *testing.T) {
 }
 
 // During an advance, due timers fire in order, each at its own time, and so do the timers that
-// they start. Later timers are due earlier by the advance. The clock runs here, so the advance
-// itself takes parts of a second.
+// they start. Later timers are due earlier by the length of the advance. The clock runs here, so
+// the advance itself takes a fraction of a second.
 func TestAdvance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock
@@ -94,7 +94,7 @@ func TestAdvance(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := seen(); len(got) != 4 || got[3] != "later 49h0m0s" {
-			t.Errorf("after the advance real time goes on: %v", got)
+			t.Errorf("real time after the advance: fired %v", got)
 		}
 	})
 }
@@ -150,8 +150,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// An advance waits for the work that a timer starts, so that timers that begin after the work
-// are in time.
+// An advance waits for the work that a timer starts, so that timers that are started after the
+// work fire on time.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock

@@ -53,10 +53,10 @@ func (c *Clock) setAhead(ahead time.Duration) (jump time.Duration) {
 }
 
 // Correct sets Now by the clock of a database that several machines share. behind is how far
-// Passed is behind that clock; it may be negative. The first call always corrects Now. A
-// later call ignores small differences, which come from the measurement, and treats a large
-// one as a jump of the other clock, which it returns as Look does. Running timers keep their
-// durations.
+// Passed is behind that clock; it may be negative. The first call always corrects Now. Later
+// calls ignore small differences, which come from the measurement. They treat a large
+// difference as a jump of the database's clock, and return it as Look does. Running timers keep
+// their durations.
 func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 	first, difference := !c.corrected.Swap(true), behind-time.Duration(c.correction.Load())
 	if !first && difference.Abs() >= minJump {
@@ -65,7 +65,7 @@ func (c *Clock) Correct(behind time.Duration) (jump time.Duration) {
 	if difference.Abs() > tolerance {
 		c.correction.Store(int64(behind))
 	}
-	return c.setAhead(0) // the other clock may have jumped back
+	return c.setAhead(0) // the database's clock may have jumped back
 }
 
 const tolerance = 100 * time.Millisecond

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// patched is a time of day that can jump.
+// patched is a fake time of day that can jump.
 type patched struct{ by atomic.Int64 }
 
 func (p *patched) now() time.Time { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }

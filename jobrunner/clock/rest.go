@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	// A process that is still busy after so many looks, or so long, may be busy for long.
-	looks    = 100
-	lookTime = 5 * time.Millisecond
-	// calm is the number of consecutive looks without activity. One isn't enough: a
-	// goroutine that the garbage collector stops looks as if it waited.
-	calm = 10
+	// atRest gives up after maxLooks or maxLookTime: the process may stay busy for long.
+	maxLooks    = 100
+	maxLookTime = 5 * time.Millisecond
+	// calmLooks is the required number of consecutive looks without activity. One isn't
+	// enough: a goroutine that the garbage collector has stopped seems to wait.
+	calmLooks = 10
 )
 
-// Advance moves the time when everything that the last timer woke has reacted. Explicit
-// counts of work (Clock.Work, timers, goroutines) don't suffice to know that: a request over
-// a connection is on its way in the kernel while no code of ours has counted it, and each
-// hand-over between goroutines would need a count of its own. With these counts alone,
-// TestAdvance fails in two of ten runs, and TestAdvanceWaitsForTheNetwork in all of them. So
-// atRest asks Go's scheduler.
+// Advance moves the time once everything that the last timer woke has reacted. Counting work
+// explicitly (Clock.Work, timers, goroutines) can't detect that: while a request over a
+// connection is in the kernel, none of our code counts it, and each hand-over between
+// goroutines would need its own count. With these counts alone, TestAdvance fails in two of
+// ten runs, and TestAdvanceWaitsForTheNetwork in all of them. So atRest asks Go's scheduler.
 //
 // A goroutine that neither runs nor can run, and isn't in a system call, waits for another
 // goroutine, a connection or a timer. If all goroutines wait, nothing happens until a
@@ -29,14 +28,14 @@ const (
 // returns. The Clock's timers fire only in Advance. Code that waits for a real timer or
 // another process counts that as work (Clock.Work).
 //
-// The scheduler's counts aren't read at one moment, and a goroutine may move between them
-// meanwhile. Therefore several consecutive looks count, during which no timer, work or
-// goroutine begins or ends (Clock.activity). Only a chain of wake-ups that each of twenty
-// looks misses remains undetected.
+// The scheduler's counts aren't read atomically, and a goroutine may move from one to another
+// meanwhile. Therefore several consecutive looks must find all goroutines waiting, and no
+// timer, work or goroutine may begin or end during them (Clock.activity). Only a chain of
+// wake-ups that all of twenty looks miss remains undetected.
 
 // atRest lets the other goroutines run, and reports whether all of them wait and at most
-// inCalls of them are in system calls. calls is their latest number. Mostly a few
-// microseconds are enough. It doesn't sleep: the shortest sleep takes a millisecond, and a
+// inCalls of them are in system calls. calls is the latest number of system calls. It usually
+// takes a few microseconds. It doesn't sleep: the shortest sleep takes a millisecond, and a
 // long advance has thousands of steps.
 func atRest(inCalls uint64) (rests bool, calls uint64) {
 	state := []metrics.Sample{
@@ -45,7 +44,7 @@ func atRest(inCalls uint64) (rests bool, calls uint64) {
 		{Name: "/sched/goroutines/not-in-go:goroutines"},
 	}
 	resting, start := 0, time.Now()
-	for range looks {
+	for range maxLooks {
 		runtime.Gosched()
 		metrics.Read(state)
 		resting++
@@ -54,9 +53,9 @@ func atRest(inCalls uint64) (rests bool, calls uint64) {
 			resting = 0
 		}
 		switch {
-		case resting == calm:
+		case resting == calmLooks:
 			return true, calls
-		case time.Since(start) > lookTime:
+		case time.Since(start) > maxLookTime:
 			return false, calls
 		}
 	}

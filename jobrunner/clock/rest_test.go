@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// In a program that waits for signals, which is a permanent system call, only the first advance
-// waits for it.
-func TestSignalsAreNotWaitedFor(t *testing.T) {
+// A program that waits for signals has a permanent system call. Only the first advance waits for
+// it.
+func TestAdvanceIgnoresPermanentCalls(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
@@ -27,7 +27,7 @@ func TestSignalsAreNotWaitedFor(t *testing.T) {
 }
 
 // A process isn't at rest while a goroutine runs.
-func TestWhoRunsDoesNotRest(t *testing.T) {
+func TestRunningGoroutineIsNotAtRest(t *testing.T) {
 	var stop atomic.Bool
 	defer stop.Store(true)
 	began := make(chan struct{})

@@ -9,7 +9,7 @@ import (
 )
 
 // A process isn't at rest while a goroutine is in a new system call.
-func TestCallsOfTheSystemAreWaitedFor(t *testing.T) {
+func TestSystemCallIsNotAtRest(t *testing.T) {
 	var pipe [2]int
 	if err := syscall.Pipe(pipe[:]); err != nil {
 		t.Fatal(err)
@@ -28,12 +28,12 @@ func TestCallsOfTheSystemAreWaitedFor(t *testing.T) {
 			break
 		}
 		if time.Since(start) > 3*time.Minute {
-			t.Fatal("the call does not show")
+			t.Fatal("the system call isn't counted")
 		}
 	}
 	for range 100 {
 		if rests, _ := atRest(known); rests {
-			t.Fatal("a process is at rest while a goroutine is in a call of the system")
+			t.Fatal("a process is at rest while a goroutine is in a system call")
 		}
 	}
 	if err := syscall.Close(pipe[1]); err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// Allocator assigns devices to owners, each device to one owner at a time. It satisfies a request as a
-// whole, with healthy devices of one type, or not at all.
+// Allocator assigns devices to owners, each device to one owner at a time. It satisfies a request
+// as a whole, with healthy devices of one type, or not at all.
 //
-// Requests that wait for devices in use are queued. Devices that would satisfy the first request of
-// the queue are reserved for it. If too few are free, the free devices of its best type that the
-// machine has enough of are reserved. Later requests get the rest. This way, small requests don't starve a
-// request for many GPUs, at the price that its reserved devices are idle until enough are released.
+// A request that has to wait for devices in use is queued, and free devices are reserved for it. If
+// too few are free, the free devices of its best type that has enough healthy devices are reserved.
+// Later requests get the rest. So small requests don't starve a request for many GPUs, but its
+// reserved devices are idle until enough others are released.
 type Allocator struct {
 	inventory Inventory
-	freed     []chan struct{} // the first is Freed's, the others are Watch's
+	freed     []chan struct{} // the first is for Freed, the others are for Watch
 	stop      chan struct{}
 	stopped   sync.WaitGroup
 
@@ -91,8 +91,8 @@ func (a *Allocator) signal() {
 	}
 }
 
-// Claim assigns to an owner all devices that it had before the deployment restarted, or none. It fails
-// if one is missing, faulty or in use.
+// Claim assigns devices to the owner that had them before the deployment restarted. If one of them
+// is missing, faulty or in use, it assigns none and returns an error.
 func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,9 +119,9 @@ func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
 	return claimed, nil
 }
 
-// Acquire assigns devices to an owner until Release. The error says, for people, why it can't. If
-// devices are in use, the owner is queued until it acquires them, calls Release, or is rejected for
-// another reason.
+// Acquire assigns devices to an owner until Release. The error tells people why no devices were
+// assigned. If the devices are in use, the owner is queued until it acquires them, calls Release,
+// or is rejected for another reason.
 func (a *Allocator) Acquire(request Request, owner string) ([]Device, error) {
 	assigned, err := a.acquire(request, owner, []string{owner})
 	if err != nil {
@@ -130,8 +130,8 @@ func (a *Allocator) Acquire(request Request, owner string) ([]Device, error) {
 	return assigned[0], nil
 }
 
-// AcquireForMembers assigns devices to each member of a cluster, in order, or to none. The cluster is
-// queued as one owner, but each member releases its own devices.
+// AcquireForMembers assigns devices to all members of a cluster, in order, or to none. The cluster
+// is queued as one owner, but each member releases its own devices.
 func (a *Allocator) AcquireForMembers(request Request, cluster string, members []string) ([][]Device, error) {
 	request.Members = len(members)
 	return a.acquire(request, cluster, members)
@@ -187,7 +187,7 @@ func choose(request Request, devices, free []Device) []Device {
 	return nil
 }
 
-// reservedDevices returns the free devices that later requests can't get.
+// reservedDevices returns the free devices that are reserved for the request.
 func (w waiter) reservedDevices(devices, free []Device) []Device {
 	if chosen := choose(w.request, devices, free); chosen != nil {
 		return chosen

@@ -170,8 +170,8 @@ func TestFirstInQueueIsNotStarved(t *testing.T) {
 	expect("", strings.Join(a.Queue(), " "))
 }
 
-// TestLeavingTheQueue tests that an owner that leaves the queue reserves nothing, and
-// that the others are signalled.
+// TestLeavingTheQueue tests that an owner that leaves the queue has no reserved devices any more,
+// and that Freed signals this.
 func TestLeavingTheQueue(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
 	a.Acquire(request(1), "first")
@@ -214,8 +214,7 @@ func drainFreed(a *gpu.Allocator) {
 	}
 }
 
-// TestRecoveredDeviceIsFreed tests that a recovered device is signalled like a
-// released one.
+// TestRecoveredDeviceIsFreed tests that Freed signals a recovered device.
 func TestRecoveredDeviceIsFreed(t *testing.T) {
 	inventory := newFakeInventory(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
 	a := gpu.NewAllocator(inventory)
@@ -230,8 +229,8 @@ func TestRecoveredDeviceIsFreed(t *testing.T) {
 	}
 }
 
-// TestSplitDeviceIsInUse tests a GPU whose MIG mode changes while a worker uses it: its new devices
-// are in use too.
+// TestSplitDeviceIsInUse tests that a GPU's new devices are in use if its MIG mode changes while a
+// worker uses it.
 func TestSplitDeviceIsInUse(t *testing.T) {
 	wholeDevice := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
 	migDevice := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
@@ -335,7 +334,7 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 				case len(acquired[owner]) > 0:
 					t.Fatalf("%s got devices twice", owner)
 				case len(got) != max(1, want.Count):
-					t.Fatalf("satisfied in part: %d of %d", len(got), want.Count)
+					t.Fatalf("a request got %d of %d devices", len(got), want.Count)
 				}
 				for _, d := range got {
 					if d.Fault != "" || d.TypeID != got[0].TypeID || len(want.Types) > 0 && !slices.Contains(want.Types, d.TypeID) {
@@ -394,8 +393,8 @@ func TestDevicesHaveOneOwner(t *testing.T) {
 	})
 }
 
-// TestQueuedRequestIsServed tests that a large request is satisfied no later than when all earlier
-// small ones were released once, in any order of releases and requests.
+// TestQueuedRequestIsServed tests that a large request is satisfied at the latest when the devices
+// of all earlier small requests have been released, in any order of releases and requests.
 func TestQueuedRequestIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device
@@ -413,7 +412,7 @@ func TestQueuedRequestIsServed(t *testing.T) {
 		}
 		large := request(rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([][]string{{l4}, {h200}, {h200, l4}, nil}).Draw(t, "types")...)
 		if _, err := a.Acquire(large, "large"); err == nil {
-			t.Fatal("nothing was free")
+			t.Fatal("no device was free")
 		}
 		for _, released := range rapid.Permutation(small).Draw(t, "ends") {
 			a.Release(released)
@@ -425,6 +424,6 @@ func TestQueuedRequestIsServed(t *testing.T) {
 				}
 			}
 		}
-		t.Fatal("it still waits")
+		t.Fatal("the large request still waits")
 	})
 }

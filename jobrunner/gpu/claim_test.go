@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// Claim returns all devices that an owner had before, or none.
+// Claim assigns all devices that an owner had before, or none.
 func TestClaim(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machine.yaml")
 	if err := os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600); err != nil {

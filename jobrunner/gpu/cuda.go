@@ -8,9 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// supports returns nil, or why the driver can't serve a request, for people. A machine reports one
-// CUDA version, the newest that its driver supports. It must be one of the allowed versions
-// (allowedCudaVersions of management API v2), and at least the minimum.
+// supports returns an error for people if the driver can't serve a request. A machine reports one
+// CUDA version, the newest that its driver supports. This version must be one of the allowed
+// versions (allowedCudaVersions of management API v2), and at least the minimum.
 func (d Driver) supports(request Request) error {
 	allowed := func(v string) bool { return catalog.CompareCUDA(v, d.CUDA) == 0 }
 	switch {

@@ -28,12 +28,12 @@ func FuzzMachine(f *testing.F) {
 			return
 		}
 		if driver.Version == "" || !cudaPattern.MatchString(driver.CUDA) {
-			t.Errorf("%q: the driver is %+v", text, driver)
+			t.Errorf("%q: unexpected driver %+v", text, driver)
 		}
 		ids := map[string]bool{}
 		for _, d := range devices {
 			if d.UUID == "" || ids[d.UUID] {
-				t.Errorf("%q: two devices are %q", text, d.UUID)
+				t.Errorf("%q: two devices have the UUID %q", text, d.UUID)
 			}
 			ids[d.UUID] = true
 		}

@@ -31,8 +31,7 @@ type Inventory interface {
 	Driver() Driver
 	Devices() []Device // the current ones, in a stable order
 	Sample(uuid string) (Sample, error)
-	// Changed signals that devices failed, recovered, were added or removed. It has
-	// one receiver.
+	// Changed signals that devices failed, recovered, were added or removed. It has one receiver.
 	Changed() <-chan struct{}
 	Close()
 }
@@ -44,7 +43,7 @@ type Request struct {
 	CUDA        []string // allowed CUDA versions, matched exactly; empty means any
 	MinimumCUDA string   // "" means no minimum
 	Pod         bool     // for a pod instead of a worker; used in errors
-	Members     int      // members of a cluster, each of which gets Count or none does; 0 if not for a cluster
+	Members     int      // members of a cluster: either each gets Count devices, or none does; 0 if not for a cluster
 	Background  bool     // gets only devices that no other request waits for, and is never queued
 	// Accept reports whether a type may be assigned now. Nil accepts all.
 	Accept func(typeID string) bool
@@ -61,7 +60,7 @@ func (want Request) holder() string {
 	return "worker"
 }
 
-// asker names, in errors, whose settings the request comes from.
+// asker names, in errors, the object whose settings request the devices.
 func (want Request) asker() string {
 	switch {
 	case want.Members > 0:

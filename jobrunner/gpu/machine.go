@@ -24,8 +24,7 @@ type machine struct {
 	GPUs []machineGPU `yaml:"gpus"`
 }
 
-// verbatim is a scalar as written: 12.10 is a version, not the number
-// 12.1.
+// verbatim is a scalar as written: 12.10 is a version, not the number 12.1.
 type verbatim string
 
 func (v *verbatim) UnmarshalYAML(node ast.Node) error {
@@ -72,7 +71,7 @@ func readMachine(name string, text []byte) (Driver, []Device, error) {
 	return driver, devices, nil
 }
 
-// devices lists the machine's devices, or returns an error and the invalid member's path.
+// devices lists the machine's devices, or returns an error and the path of the invalid member.
 func (m machine) devices() (driver Driver, devices []Device, path string, err error) {
 	driver = Driver{Version: orDefault(string(m.Driver.Version), defaultDriver), CUDA: orDefault(string(m.Driver.CUDA), defaultCUDA)}
 	if !cudaPattern.MatchString(driver.CUDA) {

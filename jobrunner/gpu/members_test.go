@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// Either all members of a cluster get their devices or none does, whatever other owners hold.
+// All members of a cluster get their devices, or none does, whatever devices other owners hold.
 func TestMembersGetAllOrNone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(r, "size")
@@ -53,7 +53,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 	})
 }
 
-// A waiting cluster has exactly the devices reserved that it needs. Each member can get one MIG
+// Exactly the devices that a waiting cluster needs are reserved for it. Each member can get one MIG
 // instance.
 func TestMembersWaitAsOne(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
@@ -61,7 +61,7 @@ func TestMembersWaitAsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err == nil {
-		t.Fatal("4 of 3 devices are assigned")
+		t.Fatal("a cluster gets 4 devices of a machine with 3")
 	}
 	if _, err := a.Acquire(request(1, l4), "late"); err == nil {
 		t.Error("a device that a cluster waits for is assigned")

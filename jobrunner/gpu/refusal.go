@@ -53,7 +53,7 @@ func busyError(request Request, devices, free, available []Device) error {
 	}
 	if len(free) > 0 {
 		message = fmt.Sprintf("a %s asks for %d GPUs of one type, and only %s free (this machine has %s)",
-			request.holder(), request.total(), countFree(free), describeDevices(all))
+			request.holder(), request.total(), describeFree(free), describeDevices(all))
 	}
 	if len(available) < len(free) && maxOfOneType(request, free) >= request.total() {
 		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a worker that has waited longer", describeDevices(all))
@@ -64,7 +64,8 @@ func busyError(request Request, devices, free, available []Device) error {
 	return &BusyError{message}
 }
 
-func countFree(devices []Device) string {
+// describeFree returns a text like "1 is" or "2 × NVIDIA H200 are".
+func describeFree(devices []Device) string {
 	if len(devices) == 1 {
 		return "1 is"
 	}

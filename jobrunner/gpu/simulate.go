@@ -29,8 +29,8 @@ func Presets() (names []string) {
 
 // Simulate returns the inventory of a simulated machine: a preset by name, or a file in YAML or JSON
 // (docs/reference/gpu.md). The file is read again when it changes, so that devices can fail, recover
-// and be replaced. If that fails, the error is logged and the inventory stays. An error names the
-// line.
+// and be replaced. If the new content is invalid, the error is logged and the inventory doesn't
+// change. Errors name the line.
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	s := &simulated{name: spec, log: log, held: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}
 	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
@@ -102,7 +102,7 @@ func (s *simulated) Changed() <-chan struct{} { return s.changed }
 
 func (s *simulated) Close() { s.stop() }
 
-// Hold sets whether a device is in use, which its samples show.
+// Hold sets whether a device is in use, so that its samples show load.
 func (s *simulated) Hold(uuid string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -150,17 +150,17 @@ func testFileChanges(t *testing.T) {
 	write("gpus: [{type: NVIDIA L4, fault: it smokes}]")
 	<-inventory.Changed()
 	if got := inventory.Devices()[0]; got.Fault != "it smokes" || got.UUID != before.UUID {
-		t.Errorf("failed: %+v", got)
+		t.Errorf("after the fault: %+v", got)
 	}
 	write("gpus: [")
 	log.wait(t, "reading the file of the simulated GPUs failed")
 	if got := inventory.Devices(); len(got) != 1 || got[0].Fault != "it smokes" {
-		t.Errorf("while the file is wrong: %+v", got)
+		t.Errorf("while the file is invalid: %+v", got)
 	}
 	write("gpus: [{type: NVIDIA L4}, {type: NVIDIA L4}]")
 	<-inventory.Changed()
 	if got := inventory.Devices(); len(got) != 2 || got[0] != before {
-		t.Errorf("returned: %+v", got)
+		t.Errorf("after the recovery: %+v", got)
 	}
 }
 
@@ -197,7 +197,7 @@ func (l *logBuffer) wait(t *testing.T, text string) {
 		select {
 		case <-written:
 		case <-t.Context().Done():
-			t.Fatalf("the log never said %q", text)
+			t.Fatalf("the log doesn't contain %q", text)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // Canonical maps a product name to the catalog's type id. It ignores spaces, case, and a missing
-// manufacturer (older drivers). If the catalog has a card more than once, it returns the first type. A
-// name that isn't in the catalog is a type of its own.
+// manufacturer (older drivers). If the catalog has several types for a card, it returns the first.
+// A name that isn't in the catalog is a type of its own.
 func Canonical(product string) string {
 	product = strings.Join(strings.Fields(product), " ")
 	shortName := strings.TrimPrefix(product, "NVIDIA ")
@@ -64,10 +64,10 @@ func (request Request) accepted(types []string) []string {
 	return slices.DeleteFunc(types, func(t string) bool { return !request.Accept(t) })
 }
 
-// fits reports whether a device can be allocated to a request: a process can use at most one MIG
+// fits reports whether a device can be allocated to a request. A process can use at most one MIG
 // instance.
 func (request Request) fits(d Device) bool { return d.MIG == "" || request.count() == 1 }
 
-// count returns the devices of each holder, total those of all members of a cluster.
+// count is the number of devices of one worker, pod or member; total is the number for all members.
 func (request Request) count() int { return max(1, request.Count) }
 func (request Request) total() int { return request.count() * max(1, request.Members) }

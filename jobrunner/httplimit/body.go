@@ -21,8 +21,8 @@ const (
 )
 
 const (
-	// pauseTime is the longest pause of a body that a worker's own program reads:
-	// its protocol may be interactive.
+	// pauseTime is the longest pause of a body that a worker's own program reads. The program's
+	// protocol may be interactive.
 	pauseTime = time.Minute
 	// drainTime and drainBytes limit how much of an unread body is discarded so that its connection
 	// can be reused.
@@ -33,13 +33,13 @@ const (
 // ErrSlowBody is the error of a body below the minimum rate; the answer is 408.
 var ErrSlowBody = fmt.Errorf("the body arrives too slowly: send at least %d KiB in every %s", rateBytes>>10, rateInterval)
 
-// Bodies enforces the minimum rate on the bodies of next's requests, and answers
-// without waiting for a body that next does not read.
+// Bodies enforces the minimum rate on the bodies of next's requests. It answers without waiting for
+// a body that next doesn't read.
 func Bodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// RFC 9112, 6.1: a request with both Content-Length and Transfer-Encoding ends its
-		// connection, as does one of HTTP/1.0 with a Transfer-Encoding. net/http hides which
-		// requests have both.
+		// RFC 9112, 6.1: the connection must end after a request with both Content-Length and
+		// Transfer-Encoding, and after an HTTP/1.0 request with Transfer-Encoding. net/http
+		// hides whether a request has both.
 		if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
 			w.Header().Set("Connection", "close")
 		}
@@ -54,8 +54,8 @@ func Bodies(next http.Handler) http.Handler {
 	})
 }
 
-// AllowPauses lets the body of a request pause for up to a minute, for a program
-// that reads it as it arrives.
+// AllowPauses lets the body of a request pause for up to a minute, because a worker's own program
+// reads it as it arrives.
 func AllowPauses(r *http.Request) {
 	if b, ok := r.Body.(*body); ok {
 		b.interval, b.minBytes, b.concurrentReads = pauseTime, 1, true
@@ -108,7 +108,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close discards the rest within drainTime, as net/http does.
+// Close discards the rest of the body within drainTime, as net/http does.
 func (b *body) Close() error {
 	if !b.complete.Load() {
 		b.setDeadline(time.Now().Add(drainTime))

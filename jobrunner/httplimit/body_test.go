@@ -17,7 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// serveVirtually runs a test in virtual time against a server of handler.
+// serveVirtually runs a test in virtual time against a server with a handler.
 func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, dial func() net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 	})
 }
 
-// send writes a body in pieces, one per interval, until that fails.
+// send writes a body in pieces, one per interval, until a write fails.
 func send(c net.Conn, length, piece int, interval time.Duration) {
 	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", length); err != nil {
 		return
@@ -125,7 +125,7 @@ func TestMinimumRate(t *testing.T) {
 	}
 }
 
-// An answer that doesn't need the body doesn't wait for it, and the connection is closed.
+// An answer that doesn't need the body doesn't wait for the body, and the connection is closed.
 func TestUnreadBody(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "says nothing": func(http.ResponseWriter, *http.Request) {}} {
@@ -166,8 +166,8 @@ func TestConnectionIsReused(t *testing.T) {
 	})
 }
 
-// A request whose body has arrived may be held for long. Neither it nor the next one on its connection
-// is cancelled.
+// A request whose body has arrived may take long. Neither this request nor the next one on its
+// connection is cancelled.
 func TestHeldRequests(t *testing.T) {
 	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)

@@ -45,8 +45,8 @@ func lingerAfter(ctx context.Context) {
 	}
 }
 
-// Write sets a deadline for each rateBytes. It resets the connection of a slower
-// client, which also drops what the kernel has buffered for it.
+// Write sets a deadline for each rateBytes. It resets the connection of a slower client, which also
+// drops the data that the kernel has buffered for the client.
 func (c *conn) Write(p []byte) (written int, err error) {
 	for first := true; first || len(p) > 0; first = false {
 		piece := p[:min(len(p), rateBytes)]
@@ -67,7 +67,7 @@ func (c *conn) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// Close lingers if the client may still be sending. A second Close ends that.
+// Close lingers if the client may still be sending. A second Close ends the lingering.
 func (c *conn) Close() error {
 	if c.lingers.Swap(false) && !c.listener.stopped() {
 		linger(c.Conn)

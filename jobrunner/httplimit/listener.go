@@ -36,21 +36,21 @@ const (
 )
 
 const (
-	minReserve   = 48          // of descriptors, for the database and workers
-	maxReserve   = 1024        // the reserve is a quarter of all descriptors, between these
+	minReserve   = 48          // descriptors, for the database and workers
+	maxReserve   = 1024        // the reserve is a quarter of all descriptors, within these bounds
 	maxRejects   = 64          // rejected connections that are closed gracefully at a time
-	requestGrace = time.Second // a new connection without a request can be evicted after it
+	requestGrace = time.Second // how long a new connection without a request can't be evicted
 	logEvery     = 10 * time.Second
 	firstPause   = 5 * time.Millisecond // after a failed accept, doubled each time
 	maxPause     = time.Second
 )
 
 // Listener limits the connections that it accepts. At a limit it evicts the connection that has been
-// idle longest or, if none is idle, answers the new one 503.
+// idle longest. If none is idle, it answers 503 to the new connection.
 type Listener struct {
 	net.Listener
 	Connections
-	refusals chan struct{}
+	refusals chan struct{} // semaphore of the rejected connections that linger
 	stop     chan struct{}
 	stopOnce sync.Once
 	spare    *os.File // a descriptor for rejecting connections; only Accept uses it
@@ -213,8 +213,8 @@ func (l *Listener) State(raw net.Conn, state http.ConnState) {
 	}
 }
 
-// evict closes the connection that has been idle longest, of one address if that is valid, and reports
-// whether it found one.
+// evict closes the connection that has been idle longest, and reports whether it found one. If
+// address is valid, it considers only connections of this address.
 func (l *Listener) evict(address netip.Prefix) bool {
 	l.mu.Lock()
 	var oldest *conn
@@ -269,8 +269,8 @@ func (l *Listener) reject(c net.Conn, reason string) {
 	}()
 }
 
-// closeDrained reads the data that has arrived, then closes: a connection that is closed with unread
-// data loses its response.
+// closeDrained reads the data that has arrived, then closes the connection. If it were closed with
+// unread data, its response would be lost.
 func closeDrained(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, _ = c.Read(make([]byte, 4<<10))

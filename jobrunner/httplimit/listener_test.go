@@ -114,8 +114,8 @@ func (b *bounded) expect(from *bufio.Reader, want int) {
 	}
 }
 
-// Each address has a limit, and a /64 of IPv6 counts as one address. This machine and load balancers
-// have no limit. A connection frees its place when its request ends.
+// Each address has a limit, and a /64 network of IPv6 counts as one address. This machine and load
+// balancers have no limit. A connection can be evicted once its request ends.
 func TestLimitPerAddress(t *testing.T) {
 	b := serveBounded(t, httplimit.Connections{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
 	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
@@ -134,8 +134,8 @@ func TestLimitPerAddress(t *testing.T) {
 	b.expectServed("192.0.2.1")
 }
 
-// At the limit of all connections, those are evicted that are idle or sent no request for a second.
-// Connections with a request in flight aren't.
+// At the limit of all connections, a connection is evicted if it is idle or sent no request for a
+// second, but not while it has a request in flight.
 func TestLimitOfAll(t *testing.T) {
 	b := serveBounded(t, httplimit.Connections{Max: 3})
 	silent := b.connect("192.0.2.1", "")

@@ -1,6 +1,6 @@
 package httplimit
 
-// bodyShare is the divisor of the machine's memory for bodies in flight.
+// bodyShare divides the machine's memory to get the budget of bodies in flight.
 const bodyShare = 16
 
 // Limits of the default budget, and its value if the machine's memory is unknown.

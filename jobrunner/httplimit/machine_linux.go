@@ -33,14 +33,14 @@ func totalMemory() int64 {
 	return 0
 }
 
-// cgroupMemory returns the lowest limit of the process's control group and its ancestors, of version 2
-// or 1, or 0 for no limit.
+// cgroupMemory returns the lowest limit of the process's control group and its ancestors, or 0 if
+// there is no limit. It supports control groups of versions 1 and 2.
 func cgroupMemory() (least int64) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return 0
 	}
-	note := func(file string) {
+	applyLimit := func(file string) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return
@@ -58,9 +58,9 @@ func cgroupMemory() (least int64) {
 		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
 			switch {
 			case parts[1] == "":
-				note("/sys/fs/cgroup" + group + "/memory.max")
+				applyLimit("/sys/fs/cgroup" + group + "/memory.max")
 			case strings.Contains(parts[1], "memory"):
-				note("/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes")
+				applyLimit("/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes")
 			}
 			if group == "/" {
 				break

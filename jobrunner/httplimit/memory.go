@@ -57,8 +57,8 @@ func (m *Memory) Reserve(bytes int64) (*Hold, error) {
 	return &Hold{m, bytes}, nil
 }
 
-// Wait waits for a part of the budget: it returns ErrMemory after memoryWait, or
-// the error of ctx.
+// Wait reserves a part of the budget as soon as it is free. It returns ErrMemory after memoryWait,
+// or the error of ctx.
 func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
 	hold, err := m.Reserve(bytes)
 	if err == nil {
@@ -100,7 +100,7 @@ func (m *Memory) grant() {
 	}
 }
 
-// Resize changes the size of the part, even beyond the budget.
+// Resize changes the size of the hold, even beyond the budget.
 func (h *Hold) Resize(bytes int64) {
 	if h == nil {
 		return
@@ -112,7 +112,7 @@ func (h *Hold) Resize(bytes int64) {
 	h.memory.grant()
 }
 
-// grow enlarges the part, or returns ErrMemory if the budget has no room.
+// grow enlarges the hold, or returns ErrMemory if the budget has no room.
 func (h *Hold) grow(bytes int64) error {
 	if h == nil {
 		return nil
@@ -127,16 +127,16 @@ func (h *Hold) grow(bytes int64) error {
 	return nil
 }
 
-// Release releases the part. It may be called again.
+// Release releases the hold. It may be called again.
 func (h *Hold) Release() { h.Resize(0) }
 
 // firstBuffer is the initial buffer size of a body without Content-Length.
 const firstBuffer = 16 << 10
 
 // ReadBody reads a request's body from a reader that enforces limit. It reserves a multiple of the
-// body's size for the caller's use of it; the caller releases the hold afterwards. With wait, which is
-// for the deployment's own workers, it waits for the memory. A Content-Length above the limit is an
-// *http.MaxBytesError.
+// body's size, because the caller needs memory to process it. The caller must release the hold. If
+// wait is true, as for the deployment's own workers, ReadBody waits for the memory. If the
+// Content-Length exceeds the limit, it returns an *http.MaxBytesError.
 func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
 	if r.ContentLength > limit {
 		return nil, nil, &http.MaxBytesError{Limit: limit}

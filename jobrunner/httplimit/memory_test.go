@@ -106,8 +106,8 @@ func TestReadBodyBeyondLimit(t *testing.T) {
 	}
 }
 
-// A body with a Content-Length reserves its memory at the start, any other body for the part that has
-// arrived.
+// A body with a Content-Length reserves its memory at the start. Any other body reserves memory for
+// the part that has arrived.
 func TestReadBody(t *testing.T) {
 	text := strings.Repeat("x", 1_000_000)
 	for _, known := range []bool{true, false} {

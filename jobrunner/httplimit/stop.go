@@ -14,7 +14,7 @@ var ErrStopping = errors.New("the deployment is stopping: try again when it is r
 func Stopping(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopping) }
 
 // Answering returns the context for answering a request. If the server's stop cancelled the request,
-// the answer continues without cancellation, to read the final state.
+// this context isn't cancelled, so that the answer can read the final state.
 func Answering(ctx context.Context) context.Context {
 	if Stopping(ctx) {
 		return context.WithoutCancel(ctx)

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// sharedSchema is the history of Shared's tables. They are unlogged, because their rows are
-// valid only for seconds: commits don't wait for the disk, and a crashed server empties them.
+// sharedSchema is the migration history of Shared's tables. They are unlogged, because their rows
+// are valid only for seconds: commits don't wait for the disk, and a crashed server empties them.
 var sharedSchema = []string{`
 CREATE UNLOGGED TABLE admitted ( -- requests that count in the window
 	key  TEXT   NOT NULL,
@@ -61,7 +61,8 @@ type demand struct {
 	open          int   // requests in flight in this process
 	slots, unused int   // of this process, as in the database
 	requests      int   // waiting requests
-	chunk, spare  int   // permits and slots to reserve for later requests
+	extraPermits  int   // permits to reserve for later requests
+	extraSlots    int   // slots to reserve for later requests
 }
 
 // grant is the database's response to a demand.
@@ -75,7 +76,7 @@ type grant struct {
 	unused   int       // total of the process
 	scarce   bool      // see reserve.scarce
 	others   int       // unused permits and slots of other processes
-	announce bool      // request their return
+	announce bool      // ask the other processes to return them
 }
 
 // apply admits requests within the limits, and reserves or returns permits and slots.
@@ -111,10 +112,10 @@ func (s *Shared) apply(q demand) (got grant, err error) {
 			got.exceeded = &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, open+q.open+free), time.Second}
 		}
 		got.slots, got.permits = q.open+got.admitted, max(0, got.admitted-q.held)
-		reserve := q.chunk+q.spare > 0 && !q.returnAll && got.exceeded == nil &&
-			used+got.permits+q.chunk <= rate/2 && open+got.slots+q.spare < limit.Concurrent/2
+		reserve := q.extraPermits+q.extraSlots > 0 && !q.returnAll && got.exceeded == nil &&
+			used+got.permits+q.extraPermits <= rate/2 && open+got.slots+q.extraSlots < limit.Concurrent/2
 		if reserve {
-			got.slots, got.permits = got.slots+q.spare, got.permits+q.chunk
+			got.slots, got.permits = got.slots+q.extraSlots, got.permits+q.extraPermits
 		} else {
 			got.permits = got.admitted - q.held
 		}

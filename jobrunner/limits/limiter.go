@@ -26,8 +26,8 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string { return e.Text }
 
-// Limiter counts requests in a sliding window. It stores the time of each
-// request accepted within the last Window, and no earlier ones.
+// Limiter counts requests in a sliding window. It stores the time of each request accepted
+// within the last Window.
 type Limiter struct {
 	clock *clock.Clock
 	start time.Time // accepted and lastSweep are offsets from it

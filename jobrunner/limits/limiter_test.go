@@ -137,11 +137,11 @@ func TestConcurrentRequests(t *testing.T) {
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
 			if _, err := l.Admit(context.Background(), k, workers(0)); (err != nil) != (want.concurrent > 0) {
-				t.Errorf("%s: one more after a while: %v", Table[op].Name, err)
+				t.Errorf("%s: another request after the window: %v", Table[op].Name, err)
 			}
 			open[0]()
 			if _, err := l.Admit(context.Background(), k, workers(0)); err != nil {
-				t.Errorf("%s: after one has ended: %s", Table[op].Name, err)
+				t.Errorf("%s: after a request has ended: %s", Table[op].Name, err)
 			}
 		})
 	}

@@ -12,22 +12,22 @@ import (
 // While requests arrive fast and less than half of a limit is used, a process reserves
 // several requests at once, so that most requests need no statement. A reservation is a
 // permit, which counts as a request in the window, and a slot, which counts as a concurrent
-// request. Unused permits expire after permitTime and are returned. A process returns them
-// earlier if another process needs them, because more than half of the limit is used.
+// request. Unused permits expire after permitTime and are returned. Once more than half of the
+// limit is used, a process that needs them makes the others return them earlier.
 //
-// A limit is never exceeded. A request is rejected only if no process returns unused
-// reservations within returnTries.
+// A limit is never exceeded. A request is rejected only if the other processes return too few
+// unused reservations within returnTries.
 const (
 	permitTime  = time.Second
 	returnPause = 5 * time.Millisecond // before the next try
 	returnTries = 20
-	// smallLimit is the limit up to which nothing is reserved.
+	// smallLimit is the largest limit for which nothing is reserved.
 	smallLimit = 100
-	// A process reserves at most this fraction of a limit, divided by the number of processes.
-	reservations = 16
+	// A process reserves at most limit / (reserveDivisor × number of processes) at once.
+	reserveDivisor = 16
 )
 
-// Shared is a Limiter for the processes that share a database. A limit holds for all of them
+// Shared is a Limiter for processes that share a database. Each limit applies to all of them
 // together.
 type Shared struct {
 	SharedConfig
@@ -42,7 +42,7 @@ type SharedConfig struct {
 	Clock   *clock.Clock
 	Process func() string // this process's id on the shared database
 	Nodes   func() int    // number of processes
-	// Announce makes the other processes call ReturnUnused. It must not block. Its message
+	// Announce makes the other processes call ReturnUnused. It must not block, and its message
 	// may be lost.
 	Announce func(key string)
 }
@@ -162,8 +162,8 @@ func (s *Shared) ReturnUnused(key string) {
 	}
 }
 
-// serve starts a goroutine that runs statements until no request waits, unless it runs
-// already. The limiter is locked.
+// serve starts a goroutine that runs statements until no request waits, unless one is already
+// running. The limiter is locked.
 func (s *Shared) serve(k Key, r *reserve) {
 	if r.querying {
 		return
@@ -210,27 +210,28 @@ func (r *reserve) removeExpired(now time.Time) (n int, slot int64) {
 	return n, r.slot
 }
 
-// grow returns how many permits and slots to reserve for requests after those in line. The
-// number doubles if the last permits were used up before they expired. The limiter is locked.
-func (r *reserve) grow(limit Limit, requests, nodes int, now time.Time) (chunk, spare int) {
+// grow returns how many permits and slots to reserve for later requests. requests is the number
+// of waiting requests. The reservation doubles if the last permits were used up before they
+// expired. The limiter is locked.
+func (r *reserve) grow(limit Limit, requests, nodes int, now time.Time) (extraPermits, extraSlots int) {
 	switch {
 	case r.permits > 0: // only slots are missing
 	case now.Before(r.until) && limit.Rate > smallLimit:
-		r.chunk = min(2*r.chunk+1, limit.Rate/(reservations*nodes))
-		chunk = r.chunk
+		r.chunk = min(2*r.chunk+1, limit.Rate/(reserveDivisor*nodes))
+		extraPermits = r.chunk
 	default:
 		r.chunk = 0
 	}
 	if r.chunk > 0 && limit.Concurrent > smallLimit {
-		spare = min(r.chunk, limit.Concurrent/(reservations*nodes))
+		extraSlots = min(r.chunk, limit.Concurrent/(reserveDivisor*nodes))
 	}
-	return max(0, chunk-requests), max(0, spare-requests)
+	return max(0, extraPermits-requests), max(0, extraSlots-requests)
 }
 
 // admitLine admits the requests in a line with one transaction, which also makes a
 // reservation unless returnAll is true. If the limit doesn't suffice for all, it rejects the
-// last requests. But while other processes have unused reservations, these requests stay in
-// line, and the caller must wait before the next try.
+// last requests. But while other processes have unused reservations, it keeps these requests
+// in line for at most returnTries, and returns wait: the caller must pause before the next try.
 func (s *Shared) admitLine(k Key, r *reserve, line []*request, returnAll bool) (wait bool) {
 	limit := Table[k.Operation]
 	s.mu.Lock()
@@ -243,7 +244,7 @@ func (s *Shared) admitLine(k Key, r *reserve, line []*request, returnAll bool) (
 	}
 	q.expired, q.heldSlot = r.removeExpired(s.Clock.Now())
 	q.held = r.permits
-	q.chunk, q.spare = r.grow(limit, len(line), max(1, s.Nodes()), s.Clock.Now())
+	q.extraPermits, q.extraSlots = r.grow(limit, len(line), max(1, s.Nodes()), s.Clock.Now())
 	s.mu.Unlock()
 	got, err := s.apply(q)
 	if err == nil && got.announce {
@@ -280,7 +281,7 @@ func (s *Shared) admitLine(k Key, r *reserve, line []*request, returnAll bool) (
 }
 
 // returnUnused returns the unused slots and the expired permits, or all permits if all is
-// true. If it fails, Sweep returns the slots, and the permits count until the window is over.
+// true. If it fails, Sweep returns the slots later, and the permits count until the window ends.
 func (s *Shared) returnUnused(k Key, r *reserve, all bool) {
 	s.mu.Lock()
 	slots, process := r.open, r.process

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// process is a process that shares the limits with others by a database.
+// process simulates a process that shares limits with others through a database.
 type process struct {
 	*limits.Shared
 	db     *sqldb.DB
@@ -104,7 +104,7 @@ func TestSharedRate(t *testing.T) {
 	}
 }
 
-// No window exceeds the limit, wherever it begins, and soon after it new requests are admitted.
+// No window exceeds the limit, wherever it begins. Soon after a window new requests are admitted.
 func TestSharedWindow(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t, "a")[0]
@@ -125,7 +125,7 @@ func TestSharedWindow(t *testing.T) {
 		}
 		p.clock.Advance(exceeded.RetryAfter)
 		if _, err := p.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
-			t.Fatalf("after the time that was said: %v", err)
+			t.Fatalf("after the RetryAfter of the rejection: %v", err)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestSharedConcurrency(t *testing.T) {
 		ends[0]() // of a
 		done, err := b.Admit(t.Context(), k, noneRuns)
 		if isLimited(t, err) {
-			t.Fatalf("operation %d: the place that became free at the other one: %v", operation, err)
+			t.Fatalf("operation %d: the slot that the other process released: %v", operation, err)
 		}
 		done()
 		for _, end := range ends[1:] {
@@ -165,13 +165,13 @@ func TestSharedConcurrency(t *testing.T) {
 		}
 	}
 	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.Requests}
-	for range 2 { // of a, which dies with them
+	for range 2 { // process a exits while these are in flight
 		if _, err := a.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
 			t.Fatal(err)
 		}
 	}
 	if _, err := b.Admit(t.Context(), k, noneRuns); !isLimited(t, err) {
-		t.Fatal("a third one is admitted")
+		t.Fatal("a third request is admitted")
 	}
 	err := b.db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("DELETE FROM processes WHERE id = 'a'")
@@ -181,11 +181,11 @@ func TestSharedConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
-		t.Errorf("those of a process that is gone count: %v", err)
+		t.Errorf("requests of a process that has exited count: %v", err)
 	}
 }
 
-// Of simultaneous requests exactly as many are admitted as the concurrency limit allows.
+// Exactly as many simultaneous requests are admitted as the concurrency limit allows.
 func TestSharedConcurrencyAtOnce(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")
@@ -224,9 +224,9 @@ func TestSharedConcurrencyAtOnce(t *testing.T) {
 	}
 }
 
-// If a process reaches the limit, another one returns its unused reservations. If that one
+// If one process reaches the limit, the other returns its unused reservations. If the other
 // doesn't respond, the request is rejected after a moment.
-func TestSharedReservationsAreWanted(t *testing.T) {
+func TestSharedLimitRequestsUnusedReservations(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")
 	a, b := all[0], all[1]
@@ -264,7 +264,7 @@ func TestSharedReservationsAreWanted(t *testing.T) {
 	}
 }
 
-// A request that waits behind a finished one counts the running workers.
+// A request that waits behind a finished request counts the running workers.
 func TestSharedRateOfWorkers(t *testing.T) {
 	t.Parallel()
 	p := startProcesses(t, "a")[0]
@@ -324,11 +324,11 @@ func TestSharedReserves(t *testing.T) {
 	}
 	p.clock.Advance(time.Second)
 	if _, err := p.Admit(t.Context(), k, noneRuns); err == nil {
-		t.Error("what was reserved does not lapse")
+		t.Error("unused reservations do not expire")
 	}
 }
 
-// Returned reservations are admitted by another process.
+// Another process can use returned reservations.
 func TestSharedReservationsReturn(t *testing.T) {
 	t.Parallel()
 	all := startProcesses(t, "a", "b")

@@ -23,7 +23,7 @@ type peerResponse struct {
 }
 
 // askOthers sends a GET request with these headers to all other nodes, and waits for their
-// responses or until ctx ends.
+// responses until ctx ends.
 func (n *Node) askOthers(ctx context.Context, header http.Header, target string) []peerResponse {
 	nodes := n.Engine.Nodes()
 	out := make([]peerResponse, len(nodes))
@@ -43,7 +43,7 @@ func (n *Node) askOther(ctx context.Context, header http.Header, node engine.Nod
 		return a
 	}
 	req.Header = header.Clone()
-	req.Header.Set(forwarded, n.Machine)
+	req.Header.Set(forwardedHeader, n.Machine)
 	req.Header.Del("Accept-Encoding") // net/http decompresses only what it has requested itself
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 
 const (
 	followEvery    = time.Second // interval of rounds
-	minuteEvery    = 60          // rounds between those with minute set
-	rebalanceEvery = 10          // rounds between those that release surplus leads
+	minuteEvery    = 60          // interval at which Round's minute is set, in rounds
+	rebalanceEvery = 10          // interval at which surplus leads are released, in rounds
 )
 
-// Follow applies the changes of other nodes until Close: to endpoints and pods, and queued
-// jobs.
+// Follow applies the changes of other nodes to endpoints, pods and queues, until Close.
 func (n *Node) Follow(ctx context.Context) {
 	ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	n.following.Go(func() {
@@ -39,15 +38,15 @@ func (n *Node) Follow(ctx context.Context) {
 			if failing = err != nil; failing {
 				continue
 			}
-			now := map[string]bool{}
+			current := map[string]bool{}
 			for _, e := range endpoints {
-				now[e.ID] = true
+				current[e.ID] = true
 				delete(known, e.ID)
 			}
 			for id := range known { // deleted since the last round
 				n.Sync(ctx, id)
 			}
-			known = now
+			known = current
 		}
 	})
 }
@@ -87,20 +86,20 @@ func (n *Node) checkVersions(ctx context.Context) error {
 // wakeActive makes the pools check their load if their endpoints have jobs, or had jobs in
 // the last round. Idle endpoints cost no statement.
 func (n *Node) wakeActive(ctx context.Context, active map[string]engine.Counts) error {
-	now, err := n.Engine.Active(ctx)
+	current, err := n.Engine.Active(ctx)
 	if err != nil {
 		return err
 	}
 	for id := range active {
 		n.Pools.Queued(id)
 	}
-	for id := range now {
+	for id := range current {
 		if _, woken := active[id]; !woken {
 			n.Pools.Queued(id)
 		}
 	}
 	clear(active)
-	maps.Copy(active, now)
+	maps.Copy(active, current)
 	return nil
 }
 

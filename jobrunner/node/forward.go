@@ -17,13 +17,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// forwarded is the header of a forwarded request, which must not be forwarded again.
-const forwarded = "X-Gpucloud-Forwarded"
+// forwardedHeader marks a forwarded request, which must not be forwarded again.
+const forwardedHeader = "X-Gpucloud-Forwarded"
 
 // Timeouts of forwarded requests.
 const (
-	forwardDial   = 2 * time.Second
-	forwardAnswer = 5 * time.Second
+	forwardDialTimeout = 2 * time.Second
+	forwardTimeout     = 5 * time.Second // waiting for a response
 )
 
 type forwardKey struct{}
@@ -34,7 +34,7 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
-	pass, balance := n.forwarder(forwardAnswer, false), n.forwarder(0, true)
+	pass, balance := n.forwarder(forwardTimeout, false), n.forwarder(0, true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subject := subjectOf(r)
 		to, elsewhere, err := n.locate(r.Context(), subject)
@@ -43,8 +43,8 @@ func (n *Node) Forward(next http.Handler) http.Handler {
 			front.FormOf(r.URL.Path).Fail(w, r, n.Logger, err)
 		case !elsewhere:
 			next.ServeHTTP(w, r)
-		case to == "" || r.Header.Get(forwarded) != "":
-			refuseMoving(w, r)
+		case to == "" || r.Header.Get(forwardedHeader) != "":
+			refuseUnreachable(w, r)
 		default:
 			r = r.WithContext(context.WithValue(r.Context(), forwardKey{}, to))
 			if subject.workers {
@@ -104,7 +104,7 @@ func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere boo
 		if !known || !s.workers && !at.balanced || at.Own {
 			return "", false, nil
 		}
-		// An endpoint without a leader has no workers, which this node can answer.
+		// This node can answer for an endpoint without a leader, because it has no workers.
 		return at.URL, at.Process != "" || at.balanced, nil
 	case s.pod != "":
 		n.places.mu.Lock()
@@ -122,7 +122,9 @@ func (n *Node) locate(ctx context.Context, s subject) (url string, elsewhere boo
 	return "", false, nil
 }
 
-func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy {
+// forwarder returns a proxy to the URL in a request's context. It waits at most timeout for the
+// response's header, or without limit if timeout is 0. With noRetry, it sends a request only once.
+func (n *Node) forwarder(timeout time.Duration, noRetry bool) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			to, err := url.Parse(p.In.Context().Value(forwardKey{}).(string))
@@ -130,13 +132,13 @@ func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy
 				to = &url.URL{} // the transport rejects it
 			}
 			p.Out.URL.Scheme, p.Out.URL.Host = to.Scheme, to.Host
-			p.Out.Header.Set(forwarded, n.Machine)
+			p.Out.Header.Set(forwardedHeader, n.Machine)
 			p.Out.Host = p.In.Host
 		},
 		Transport: &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: forwardDial}).DialContext,
-			ResponseHeaderTimeout: answer,
-			DisableKeepAlives:     once, // net/http may retry a request on a reused connection
+			DialContext:           (&net.Dialer{Timeout: forwardDialTimeout}).DialContext,
+			ResponseHeaderTimeout: timeout,
+			DisableKeepAlives:     noRetry, // net/http may retry a request on a reused connection
 			DisableCompression:    true,
 			MaxIdleConnsPerHost:   8,
 			IdleConnTimeout:       time.Minute,
@@ -148,13 +150,13 @@ func (n *Node) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy
 				panic(http.ErrAbortHandler)
 			}
 			n.Logger.DebugContext(r.Context(), "the jobrunner that has the workers does not answer", "path", r.URL.Path, "error", err)
-			refuseMoving(w, r)
+			refuseUnreachable(w, r)
 		},
 	}
 }
 
-// refuseMoving answers 503 to a request whose workers can't be reached now.
-func refuseMoving(w http.ResponseWriter, r *http.Request) {
+// refuseUnreachable answers 503 to a request whose workers can't be reached now.
+func refuseUnreachable(w http.ResponseWriter, r *http.Request) {
 	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has these workers can't be reached, or another one is taking over: try again in a few seconds")
 	refusal.RetryAfter = engine.RetryAfter
 	front.FormOf(r.URL.Path).Refuse(w, refusal)

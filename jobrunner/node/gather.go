@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 )
 
-// Gather adds the workers of the other nodes to the pods of management API v1, if a request
-// asks for workers.
+// Gather adds the workers of other nodes to the pods of management API v1, if a request asks
+// for workers.
 func (n *Node) Gather(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
@@ -19,7 +19,7 @@ func (n *Node) Gather(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, one := strings.CutPrefix(r.URL.Path, "/v1/pods/")
 		includeWorkers := r.Method == http.MethodGet && (one && !strings.Contains(id, "/") || r.URL.Path == "/v1/pods") && r.URL.Query().Get("includeWorkers") == "true"
-		if !includeWorkers || r.Header.Get(forwarded) != "" {
+		if !includeWorkers || r.Header.Get(forwardedHeader) != "" {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -33,7 +33,7 @@ func (n *Node) Gather(next http.Handler) http.Handler {
 		if err != nil {
 			n.Logger.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", err)
 			w.Header().Del("Content-Length")
-			refuseMoving(w, r)
+			refuseUnreachable(w, r)
 			return
 		}
 		if one {
@@ -47,9 +47,9 @@ func (n *Node) Gather(next http.Handler) http.Handler {
 }
 
 // askAll sends a request to all other nodes. It returns an error if a node doesn't respond,
-// because the response would lack its objects.
+// because the merged response would lack that node's objects.
 func (n *Node) askAll(r *http.Request) ([]peerResponse, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), forwardAnswer)
+	ctx, cancel := context.WithTimeout(r.Context(), forwardTimeout)
 	defer cancel()
 	all := n.askOthers(ctx, r.Header, r.URL.RequestURI())
 	for _, one := range all {
@@ -85,7 +85,7 @@ func (a *bufferedResponse) send(w http.ResponseWriter) {
 	_, _ = w.Write(a.body.Bytes()) // fails if the client is gone
 }
 
-// useFirstFound replaces the response with that of the node that has the object, if any.
+// useFirstFound replaces the response with another node's response, if that node has the object.
 func (a *bufferedResponse) useFirstFound(others []peerResponse) {
 	for _, other := range others {
 		if other.status == http.StatusOK {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MachineFile has a deployment's id in its data folder.
+// MachineFile is the file in the data folder that has the deployment's id.
 const MachineFile = "machine"
 
 // MachineID returns a deployment's id, which it stores in the data folder. Without a folder

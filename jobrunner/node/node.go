@@ -27,7 +27,7 @@ type Config struct {
 	Pools   *worker.Pools
 	Pods    *pod.Pods
 	Machine string // the deployment's id
-	// Round is called after each round of Follow. minute is set once in a minute.
+	// Round is called after each round of Follow. minute is true once a minute.
 	Round func(ctx context.Context, minute bool) error
 	// LimitReached is called when another node has reached a rate limit.
 	LimitReached func(key string)
@@ -53,7 +53,7 @@ func New(c Config) *Node {
 	return &Node{Config: c, places: places{endpoints: map[string]place{}}, outdated: make(chan struct{})}
 }
 
-// RefuseWhileOthersRun returns a check for sqldb.DB.BeforeBreaking: it rejects a breaking
+// RefuseWhileOthersRun returns a check for sqldb.DB.BeforeBreaking. The check rejects a breaking
 // migration of a shared database while other jobrunners run.
 func RefuseWhileOthersRun(db *sqldb.DB) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (n *Node) Settle(ctx context.Context) error {
 			err = n.Engine.DropEndpoint(ctx, id)
 		}
 		if err != nil {
-			return fmt.Errorf("looking whether the endpoint %s is deleted, to drop its jobs: %w", id, err)
+			return fmt.Errorf("checking whether the endpoint %s was deleted, to drop its jobs: %w", id, err)
 		}
 		if engine.IsBatchQueue(queue) {
 			n.Pools.Queued(queue)
@@ -107,7 +107,7 @@ func (n *Node) Sync(ctx context.Context, id string) {
 	switch {
 	case err == nil:
 	case engine.Temporary(err):
-		n.resyncs.later(id, func() { n.Sync(ctx, id) })
+		n.resyncs.retry(id, func() { n.Sync(ctx, id) })
 	default:
 		n.Logger.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)
 	}
@@ -119,9 +119,9 @@ func (n *Node) HandleAnnouncement(ctx context.Context, kind, id string) {
 	case engine.Queued:
 		n.Pools.Queued(id)
 	case engine.EndpointChanged, engine.LeadChanged:
-		n.resyncs.soon(id, func() { n.Sync(ctx, id) })
+		n.resyncs.start(id, func() { n.Sync(ctx, id) })
 	case engine.PodChanged:
-		n.resyncs.soon("pod "+id, func() { n.Pods.SyncKnown(ctx, id) })
+		n.resyncs.start("pod "+id, func() { n.Pods.SyncKnown(ctx, id) })
 	case engine.LimitReached:
 		n.LimitReached(id)
 	}
@@ -136,13 +136,13 @@ func (n *Node) Running(endpoint string) int {
 	return n.Engine.Counts(endpoint).InProgress
 }
 
-// PodReason returns a pod's reason or, if the pod's node is gone, a text which says that the
-// pod's state is the last known one.
+// PodReason returns a pod's reason. If the pod's node is gone, it returns a text which says that
+// the pod's state may be outdated.
 func (n *Node) PodReason(p store.Pod) string {
 	if !n.DB.Shared() || p.Machine == n.Machine || slices.ContainsFunc(n.Engine.Nodes(), func(other engine.Node) bool { return other.Machine == p.Machine }) {
 		return p.Reason
 	}
-	return "the jobrunner that has the pod is not there: this is how it was last seen, and what is asked of it is done when that one is back with its data folder"
+	return "the jobrunner that has the pod is not running: this is the pod's last known state, and changes are applied when that jobrunner is back with its data folder"
 }
 
 // Drain stops the node from claiming further endpoints.

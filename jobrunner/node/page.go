@@ -11,9 +11,9 @@ import (
 // pageWait limits how long a page waits for the other nodes. The page is drawn every second.
 const pageWait = time.Second
 
-// AskPages returns a function that requests a path of the page from all other nodes. A
-// browser that has used the printed link has the rights of key, the deployment's own key,
-// which all nodes share.
+// AskPages returns a function that requests a path of the page from all other nodes. A request
+// without a key comes from a browser that signed in with the printed link. It is sent with key,
+// the deployment's own key, which all nodes share.
 func (n *Node) AskPages(key string) func(*http.Request, string) ([]page.Answer, []string) {
 	return func(r *http.Request, path string) (answers []page.Answer, silent []string) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageWait)
@@ -42,10 +42,10 @@ func (n *Node) ForwardPage(next http.Handler) http.Handler {
 	if !n.DB.Shared() {
 		return next
 	}
-	pass := n.forwarder(forwardAnswer, false)
+	pass := n.forwarder(forwardTimeout, false)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := page.SignedInAt(r)
-		if at == "" || at == n.Machine || r.Header.Get(forwarded) != "" {
+		if at == "" || at == n.Machine || r.Header.Get(forwardedHeader) != "" {
 			next.ServeHTTP(w, r)
 			return
 		}

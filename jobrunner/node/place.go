@@ -15,7 +15,8 @@ type places struct {
 	mu        sync.Mutex
 	endpoints map[string]place
 	pods      map[string]string // machine by pod
-	unled     map[string]bool   // endpoints that had no leader in the last round; syncing guards it
+
+	leaderless map[string]bool // endpoints without a leader in the last round; guarded by Node.syncing
 }
 
 // place is the node that runs an endpoint's workers.
@@ -80,10 +81,10 @@ func (n *Node) apply(ctx context.Context, e store.Endpoint) error {
 	return err
 }
 
-// placeAt records an endpoint's leader. It stops the workers of a lost lead, and starts
-// workers if this node is the leader.
+// placeAt records an endpoint's leader. It stops the workers of a lost lead, and starts workers
+// if this node is the leader.
 func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
-	if n.lost(e.ID, at) {
+	if n.lostLead(e.ID, at) {
 		n.Pools.Remove(e.ID)
 	}
 	if at.Own {
@@ -94,50 +95,50 @@ func (n *Node) placeAt(e store.Endpoint, at engine.Leader) {
 	n.places.set(e.ID, place{at, e.Type == store.LoadBalancer})
 }
 
-// lost reports whether this node has an endpoint's workers of a lead that it has lost.
-func (n *Node) lost(endpoint string, at engine.Leader) bool {
+// lostLead reports whether this node runs an endpoint's workers under a lead that it has lost.
+func (n *Node) lostLead(endpoint string, at engine.Leader) bool {
 	before, here := n.Pools.Leads(endpoint)
 	return here && (!at.Own || before != at.Lead)
 }
 
 // plan is how a node changes its leads.
 type plan struct {
-	claim   []string        // endpoints to claim
-	unled   map[string]bool // endpoints without a leader
-	surplus int             // number of leads above this node's share
+	claim      []string        // endpoints to claim
+	leaderless map[string]bool // endpoints without a leader
+	surplus    int             // number of leads above this node's share
 }
 
 // newPlan plans the leads of one of several nodes. Beyond its share a node claims only
 // endpoints that had no leader in the last round either, so that other nodes can claim them
 // first.
-func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, unledBefore map[string]bool) plan {
+func newPlan(endpoints []store.Endpoint, leaders map[string]engine.Leader, nodes int, leaderlessBefore map[string]bool) plan {
 	share, own := (len(endpoints)+nodes-1)/nodes, 0
 	for _, e := range endpoints {
 		if leaders[e.ID].Own {
 			own++
 		}
 	}
-	p := plan{unled: map[string]bool{}, surplus: own - share}
+	p := plan{leaderless: map[string]bool{}, surplus: own - share}
 	for _, e := range endpoints {
 		if leaders[e.ID].Process != "" {
 			continue
 		}
-		p.unled[e.ID] = true
-		if own+len(p.claim) < share || unledBefore[e.ID] {
+		p.leaderless[e.ID] = true
+		if own+len(p.claim) < share || leaderlessBefore[e.ID] {
 			p.claim = append(p.claim, e.ID)
 		}
 	}
 	return p
 }
 
-// placeAll is apply for all endpoints with fewer statements. The caller holds syncing.
+// placeAll is apply for all endpoints, with fewer statements. The caller holds syncing.
 func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalance bool) error {
 	leaders, err := n.Engine.Leaders(ctx)
 	if err != nil {
 		return err
 	}
 	nodes := len(n.Engine.Nodes()) + 1
-	p := newPlan(endpoints, leaders, nodes, n.places.unled)
+	p := newPlan(endpoints, leaders, nodes, n.places.leaderless)
 	if len(p.claim) > 0 && !n.draining.Load() {
 		leads, err := n.Engine.Claim(ctx, p.claim...)
 		if err != nil {
@@ -148,11 +149,11 @@ func (n *Node) placeAll(ctx context.Context, endpoints []store.Endpoint, rebalan
 		}
 		p = newPlan(endpoints, leaders, nodes, nil)
 	}
-	n.places.unled = p.unled
+	n.places.leaderless = p.leaderless
 	var ending sync.WaitGroup // stopping workers takes a moment
 	for _, e := range endpoints {
 		at := leaders[e.ID]
-		if n.lost(e.ID, at) {
+		if n.lostLead(e.ID, at) {
 			ending.Go(func() { n.placeAt(e, at) })
 			continue
 		}
@@ -176,8 +177,8 @@ func (n *Node) Failure(endpoint string) string {
 	return n.Pools.Failure(endpoint)
 }
 
-// publishFailures stores the failures of the endpoints that this node leads for the other
-// nodes.
+// publishFailures stores the failures of the endpoints that this node leads, so that the other
+// nodes can show them.
 func (n *Node) publishFailures(ctx context.Context, leaders map[string]engine.Leader) error {
 	for endpoint, l := range leaders {
 		failure := n.Pools.Failure(endpoint)

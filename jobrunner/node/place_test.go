@@ -12,12 +12,12 @@ import (
 func TestPlan(t *testing.T) {
 	own, other := engine.Leader{Lead: engine.Lead{Process: "this"}, Own: true}, engine.Leader{Lead: engine.Lead{Process: "other"}}
 	for name, c := range map[string]struct {
-		leaders string // of endpoints a, b, …: o this node, x another, . nobody
-		nodes   int
-		before  string // endpoints without a leader in the last round
-		claim   string
-		unled   string
-		surplus int
+		leaders    string // of endpoints a, b, …: o this node, x another, . nobody
+		nodes      int
+		before     string // endpoints without a leader in the last round
+		claim      string
+		leaderless string // endpoints without a leader, before the node claims any
+		surplus    int
 	}{
 		"nothing":                 {"", 1, "", "", "", 0},
 		"alone":                   {"...", 1, "", "abc", "abc", -3},
@@ -25,8 +25,8 @@ func TestPlan(t *testing.T) {
 		"a share is rounded up":   {"...", 2, "", "ab", "abc", -2},
 		"beside others' leads":    {"x.x.", 2, "", "bd", "bd", -2},
 		"share reached":           {"oox.", 2, "", "", "d", 0},
-		"nobody came":             {"oox.", 2, "d", "d", "d", 0},
-		"some that nobody came":   {"oox..", 3, "e", "e", "de", 0},
+		"still unclaimed":         {"oox.", 2, "d", "d", "d", 0},
+		"one still unclaimed":     {"oox..", 3, "e", "e", "de", 0},
 		"above its share":         {"ooox", 2, "", "", "", 1},
 		"far above, others start": {"oooo", 4, "", "", "", 3},
 	} {
@@ -46,15 +46,15 @@ func TestPlan(t *testing.T) {
 			before[string(id)] = true
 		}
 		p := newPlan(endpoints, leaders, c.nodes, before)
-		claim, unled := "", ""
+		claim, leaderless := "", ""
 		for _, id := range p.claim {
 			claim += id
 		}
-		for _, id := range slices.Sorted(maps.Keys(p.unled)) {
-			unled += id
+		for _, id := range slices.Sorted(maps.Keys(p.leaderless)) {
+			leaderless += id
 		}
-		if claim != c.claim || unled != c.unled || p.surplus != c.surplus {
-			t.Errorf("%s: claims %q of %q, surplus %d; expected %q of %q, %d", name, claim, unled, p.surplus, c.claim, c.unled, c.surplus)
+		if claim != c.claim || leaderless != c.leaderless || p.surplus != c.surplus {
+			t.Errorf("%s: claims %q of the endpoints %q, surplus %d; expected %q of %q, %d", name, claim, leaderless, p.surplus, c.claim, c.leaderless, c.surplus)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 // resyncPause is real time, because a database's outage doesn't follow the jobrunner's clock.
 const resyncPause = time.Second
 
-// resyncs schedules reads of changed objects: at once, or later because the database is
+// resyncs schedules reads of changed objects: at once, or after a pause if the database is
 // unavailable.
 type resyncs struct {
 	mu     sync.Mutex
@@ -17,14 +17,14 @@ type resyncs struct {
 	active sync.WaitGroup
 }
 
-// later calls resync after resyncPause. Further calls for the same endpoint are ignored until
+// retry calls resync after resyncPause. Further calls for the same endpoint are ignored until
 // then.
-func (r *resyncs) later(endpoint string, resync func()) { r.after(resyncPause, endpoint, resync) }
+func (r *resyncs) retry(endpoint string, resync func()) { r.schedule(resyncPause, endpoint, resync) }
 
-// soon calls resync in a new goroutine.
-func (r *resyncs) soon(endpoint string, resync func()) { r.after(0, endpoint, resync) }
+// start calls resync in a new goroutine.
+func (r *resyncs) start(endpoint string, resync func()) { r.schedule(0, endpoint, resync) }
 
-func (r *resyncs) after(pause time.Duration, endpoint string, resync func()) {
+func (r *resyncs) schedule(pause time.Duration, endpoint string, resync func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || r.timers[endpoint] != nil {

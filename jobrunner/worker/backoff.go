@@ -111,7 +111,8 @@ func signature(failure string) string {
 // varyingWord matches words that contain a digit.
 var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 
-// machineNote matches what procgroup adds to an exit status if the kernel killed a process meanwhile.
+// machineNote matches the note that procgroup adds to an exit status if the kernel killed a process
+// meanwhile.
 var machineNote = regexp.MustCompile(` \(meanwhile [^)]*\)`)
 
 // maxLogged bounds backoff.logged.

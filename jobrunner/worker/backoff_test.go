@@ -47,10 +47,10 @@ func TestSignature(t *testing.T) {
 		failure + ". The end of its log:\nno model":                                           false,
 	} {
 		if got := signature(other) == signature(failure); got != same {
-			t.Errorf("%q is the same: %t", other, got)
+			t.Errorf("%q has the same signature: %t", other, got)
 		}
 	}
 	if signature("at 0x7f12: no model 15") != signature("at 0x9a00: no model 16") {
-		t.Error("an address and a count make a difference")
+		t.Error("an address and a count change the signature")
 	}
 }

@@ -20,16 +20,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// balance replaces the queue for an endpoint behind a load balancer. It has its own lock, and calls
-// nothing while it holds it.
+// balance replaces the queue of an endpoint behind a load balancer. It has its own lock, and calls
+// no other code while it holds the lock.
 type balance struct {
 	mu      sync.Mutex
 	waiting int           // requests that wait for a ready worker
 	ready   chan struct{} // closed when a worker may be ready
 }
 
-// wait adds to the number of waiting requests.
-func (b *balance) wait(more int) {
+// addWaiting adds to the number of waiting requests.
+func (b *balance) addWaiting(more int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting += more
@@ -68,14 +68,14 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 		if address, done := pool.open(); done != nil {
 			return address, done, nil
 		}
-		pool.balance.wait(1)
+		pool.balance.addWaiting(1)
 		pool.poke()
 		select {
 		case <-ready:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		pool.balance.wait(-1)
+		pool.balance.addWaiting(-1)
 		if err != nil {
 			pool.poke()
 			return "", nil, err
@@ -83,7 +83,8 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 	}
 }
 
-// open counts a request for the ready worker with the fewest; done is nil if no worker is ready.
+// open counts a request for the ready worker with the fewest open requests. done is nil if no
+// worker is ready.
 func (p *pool) open() (address string, done func()) {
 	p.mu.Lock() // one request at a time: the next one counts this one
 	defer p.mu.Unlock()
@@ -100,7 +101,7 @@ func (p *pool) open() (address string, done func()) {
 	return idlest.open()
 }
 
-// open counts a request as a job of the worker; done is nil if the worker takes no more.
+// open counts a request as a job of the worker. done is nil if the worker takes no more requests.
 func (w *worker) open() (address string, done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +132,9 @@ func addressOf(process run.Process, port int) string {
 	return net.JoinHostPort(cmp.Or(process.Address(), loopback), strconv.Itoa(port))
 }
 
-// probe checks a worker's health until ctx ends: status 200 means ready, 204 means not yet. It kills a
-// worker that was ready and then fails probesMissed times in a row, or whose address can't be reached.
+// probe checks a worker's health until ctx ends: status 200 means ready, 204 means not yet. It
+// kills a worker that was ready and then fails maxMissedProbes times in a row. It also kills a
+// worker that isn't ready yet if its address can't be reached.
 func (w *worker) probe(ctx context.Context, address string) {
 	path := w.settings.Env[healthPath]
 	if path == "" {
@@ -153,7 +155,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 			unreachableSince = time.Time{}
 		case unreachableSince.IsZero():
 			unreachableSince = w.pool.clock.Now()
-		case w.pool.clock.Now().Sub(unreachableSince) >= unreachableMost:
+		case w.pool.clock.Now().Sub(unreachableSince) >= maxUnreachable:
 			w.killUnhealthy(fmt.Sprintf("the jobrunner's machine can't reach it at %s: %s", address, answer))
 			return
 		}
@@ -166,7 +168,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 			}
 		case !ready:
 			kind := answer
-			if _, err := strconv.Atoi(answer); err != nil { // an error, which may name ports, instead of a status
+			if _, err := strconv.Atoi(answer); err != nil { // not a status, but an error, which may name ports
 				kind = signature(answer)
 			}
 			if kind != reported && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
@@ -174,14 +176,14 @@ func (w *worker) probe(ctx context.Context, address string) {
 				w.noteUnready(fmt.Sprintf("it takes no requests yet: GET %s at its PORT has to answer 200, and got %s", path, answer))
 			}
 		default:
-			if missed++; missed == probesMissed {
+			if missed++; missed == maxMissedProbes {
 				w.killUnhealthy(fmt.Sprintf("its health check at %s failed %d times: %s", path, missed, answer))
 				return
 			}
 		}
 		wait := probeEvery
 		if !ready {
-			wait = probeFirst
+			wait = probeUnready
 		}
 		if w.pool.clock.Sleep(ctx, wait) != nil {
 			return
@@ -189,8 +191,8 @@ func (w *worker) probe(ctx context.Context, address string) {
 	}
 }
 
-// checkHealth returns the status of a health check, or the error, and whether the worker's address could be
-// reached. A refused connection counts as reached.
+// checkHealth returns the status of a health check, or the error, and whether the worker's address
+// could be reached. A refused connection counts as reached.
 func checkHealth(ctx context.Context, client *http.Client, url string) (answer string, reached bool) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -229,15 +231,15 @@ func (w *worker) killUnhealthy(reason string) {
 
 // Timing of the health checks.
 const (
-	probeFirst   = 100 * time.Millisecond // interval until the worker is ready
-	probeEvery   = 2 * time.Second
-	probeTimeout = 2 * time.Second
-	dialTimeout  = probeTimeout / 2 // shorter, to tell unreachable workers from slow ones
-	probesMissed = 3
+	probeUnready    = 100 * time.Millisecond // interval until the worker is ready
+	probeEvery      = 2 * time.Second
+	probeTimeout    = 2 * time.Second
+	dialTimeout     = probeTimeout / 2 // shorter, to tell unreachable workers from slow ones
+	maxMissedProbes = 3
 	// unreadyAfter is how long a worker may take to start before the log says why it isn't ready.
 	unreadyAfter = 10 * time.Second
-	// unreachableMost is how long a new worker's address may be unreachable.
-	unreachableMost = 30 * time.Second
-	// longestDrain is how long a worker that drains may take for its open requests.
-	longestDrain = 5*time.Minute + 30*time.Second
+	// maxUnreachable is how long a new worker's address may be unreachable.
+	maxUnreachable = 30 * time.Second
+	// maxDrain is how long a worker that drains may take for its open requests.
+	maxDrain = 5*time.Minute + 30*time.Second
 )

@@ -7,9 +7,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// The batches of an endpoint have their own pool, as their requests have their own queue. It keeps no
-// idle worker. It uses GPUs that no other worker waits for, and gives one back as soon as another
-// worker waits for it.
+// An endpoint's batches have their own queue and their own pool. The pool keeps no idle worker. It
+// uses GPUs that no other worker waits for, and gives a GPU back as soon as another worker waits for
+// it.
 
 // batchSettings returns the settings of an endpoint's pool for batches.
 func batchSettings(e Endpoint) Endpoint {
@@ -18,7 +18,7 @@ func batchSettings(e Endpoint) Endpoint {
 	return e
 }
 
-// batch reports whether the pool is one for batches.
+// batch reports whether the pool is for batches.
 func (h *poolCore) batch() bool { return engine.IsBatchQueue(h.id) }
 
 // startBatch starts the pool for an endpoint's batches if this process runs the endpoint's workers.
@@ -55,7 +55,7 @@ func (p *Pools) makeRoom(e Endpoint) {
 }
 
 // hasDeviceOf reports whether a worker has a device of one of the types, and isn't preempted yet. An
-// empty list stands for all types.
+// empty list means all types.
 func (w *worker) hasDeviceOf(types []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,12 +67,12 @@ func (w *worker) preempt() {
 	w.mu.Lock()
 	w.preempted = true
 	w.mu.Unlock()
-	w.noteKill("a job that is no request of a batch needs its GPU")
+	w.noteKill("a job that doesn't belong to a batch needs its GPU")
 	w.drain()
 	w.kill()
 }
 
-// requeue returns a job of a worker that has ended to the queue.
+// requeue returns a job to the queue after its worker has ended.
 func (w *worker) requeue(ctx context.Context, ref engine.Ref) error {
 	w.mu.Lock()
 	preempted := w.preempted

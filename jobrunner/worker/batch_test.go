@@ -53,10 +53,10 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 		pass(time.Second)
 		f.completed(job, 1)
 		if got := f.state(job); got.Delay != 0 {
-			t.Errorf("it waited for %s", got.Delay)
+			t.Errorf("the job waited for %s", got.Delay)
 		}
 		f.counts(worker.Counts{Idle: 1})
-		f.pools.Set(colored(2, 2)) // the requests that wait run in the new version
+		f.pools.Set(colored(2, 2)) // waiting requests run in the new version
 		pass(400 * time.Second)
 		f.batchIs(b, 0, 5)
 		requests, _, err := f.engine.Requests(t.Context(), "ep", b.ID, 4, 1, 100)
@@ -71,7 +71,8 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 	})
 }
 
-// A batch worker gives its GPU to a job that needs it, every time; its request runs again later.
+// A batch worker always gives its GPU to a job that needs it. The batch worker's request runs again
+// later.
 func TestBatchWorkerIsPreempted(t *testing.T) {
 	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
 		inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
@@ -94,7 +95,7 @@ func TestBatchWorkerIsPreempted(t *testing.T) {
 			pass(5 * time.Second)
 			f.completed(job, 1)
 			if got := f.state(job); got.Delay > time.Second {
-				t.Errorf("it waited for %s", got.Delay)
+				t.Errorf("the job waited for %s", got.Delay)
 			}
 			f.batchIs(b, 0, 0)
 			pass(11 * time.Second) // the job's worker passes its idle time-out

@@ -17,9 +17,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// beacon calls a URL at its start, and then at regular intervals while it runs: a test
-// that listens there counts executions, and sees them stop. It calls only this
-// machine, on which the test runs.
+// beacon calls a URL at its start, and then at regular intervals while it runs. A test that
+// listens at the URL can count executions, and notice when they stop. The URL must be on this
+// machine, where the test runs.
 func beacon(ctx context.Context, job run.Job, input conformanceInput) ([]byte, error) {
 	if u, err := url.Parse(input.URL); err != nil || u.Scheme != "http" || u.Host == "" {
 		return nil, errors.New("invalid url: expected an http address of this machine")
@@ -70,8 +70,8 @@ func callBeacon(ctx context.Context, job run.Job, to string, n int) error {
 
 var errNotLoopback = errors.New("invalid url: expected an address of this machine")
 
-// loopbackClient makes the calls. It connects only to loopback addresses, whatever a
-// name resolves to, and follows no redirects.
+// loopbackClient connects only to loopback addresses, whatever a name resolves to, and follows
+// no redirects.
 var loopbackClient = &http.Client{
 	Transport: &http.Transport{
 		DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {

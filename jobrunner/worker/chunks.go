@@ -8,20 +8,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// maxGathered bounds the unstored chunks of a job, in bytes: at the limit, the handler waits.
+// maxGathered bounds the unstored chunks of a job, in bytes. At the limit, the handler waits.
 const maxGathered = 1 << 20
 
-// gatherFor is how long later chunks are gathered, in real time.
+// gatherFor is how long to wait for more chunks after a batch, in real time.
 const gatherFor = 2 * time.Millisecond
 
-// chunks batches what a handler streams. The first chunk is stored at once; those that come while a
-// batch is in flight, or within gatherFor after it, are stored together.
+// chunks batches the chunks that a handler streams. The first chunk is stored at once. The chunks
+// that arrive while a batch is in flight, or within gatherFor after it, are stored together.
 type chunks struct {
 	store func([][]byte) error
 	ended chan struct{} // closed by flush
 
 	mu      sync.Mutex
-	changed sync.Cond // fewer bytes wait, or no batch is in flight
+	changed sync.Cond // signals that fewer bytes wait, or that no batch is in flight
 	waiting [][]byte
 	bytes   int
 	sending bool

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Chunks that come while one is in flight follow it together, in order.
+// Chunks that arrive while another is in flight are stored together after it, in order.
 func TestChunksGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -32,7 +32,7 @@ func TestChunksGather(t *testing.T) {
 	})
 }
 
-// Chunks that follow soon after another are stored together. flush doesn't wait for more.
+// Chunks that arrive soon after a batch are stored together. flush doesn't wait for more.
 func TestChunksThatFollowGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stored []int
@@ -57,7 +57,7 @@ func TestChunksThatFollowGather(t *testing.T) {
 	})
 }
 
-// A handler that streams faster than chunks are stored waits.
+// A handler has to wait if it streams faster than chunks are stored.
 func TestChunksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -77,12 +77,12 @@ func TestChunksAreBounded(t *testing.T) {
 		}()
 		synctest.Wait()
 		if added != 2 {
-			t.Errorf("%d chunks were accepted while one is in flight, expected two", added)
+			t.Errorf("%d chunks were accepted while a batch is in flight, expected 2", added)
 		}
 		release <- struct{}{}
 		synctest.Wait()
 		if added != 3 {
-			t.Errorf("%d chunks were accepted, expected 3 when there is room again", added)
+			t.Errorf("%d chunks were accepted after the batch was stored, expected 3", added)
 		}
 		close(release)
 		if err := c.flush(); err != nil {
@@ -91,8 +91,8 @@ func TestChunksAreBounded(t *testing.T) {
 	})
 }
 
-// After a chunk couldn't be stored, none follows: the handler gets the error at the next chunk, or at
-// its end.
+// After a chunk couldn't be stored, no further chunk is stored. The handler gets the error with its
+// next chunk, or at its end.
 func TestChunkFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0

@@ -22,7 +22,7 @@ type conformanceInput struct {
 	MS      int64             // sleep: milliseconds to wait; stream: before each chunk
 	N       int               // stream: chunks; bytes: length of the text
 	Bytes   int               // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: length of an error that replaces message
-	Times   *int              // crash, fail: how many dispatches do so before one echoes; nil: all
+	Times   *int              // crash, fail: how many dispatches crash or fail before one echoes; nil: all
 	Message string            // fail: the error; stream: the error at its end, "" for success
 	Output  json.RawMessage   // sleep, fail, stream, beacon: the job's output
 	Outputs []json.RawMessage // stream: the chunks themselves
@@ -31,7 +31,7 @@ type conformanceInput struct {
 	Every   int64             // beacon: milliseconds between further calls, for ms; 0: none
 }
 
-// read decodes the members above. The input may have megabytes of others.
+// read decodes the fields above. The input may have megabytes of other members.
 func (o *conformanceInput) read(input []byte) error {
 	fields := map[string]any{
 		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
@@ -39,7 +39,7 @@ func (o *conformanceInput) read(input []byte) error {
 	}
 	names := slices.Collect(maps.Keys(fields))
 	members, ok := rawjson.Members(input, append(names, "openai_input")...)
-	// In a request to /openai, a member has the body.
+	// In a request to /openai, the member openai_input has the body.
 	if body, given := members["openai_input"]; given && string(body) != "null" {
 		members, ok = rawjson.Members(body, names...)
 	}
@@ -58,9 +58,9 @@ func (o *conformanceInput) read(input []byte) error {
 
 // Bounds of an input, so that no job fills the memory.
 const (
-	maxOrderBytes  = 64 << 20
-	maxOrderChunks = 100_000
-	maxOrderMS     = 7 * 24 * 60 * 60 * 1000
+	maxOpBytes  = 64 << 20
+	maxOpChunks = 100_000
+	maxOpMS     = 7 * 24 * 60 * 60 * 1000
 )
 
 // ops are the ops of builtin/conformance.
@@ -85,8 +85,8 @@ func conformance(ctx context.Context, job run.Job) ([]byte, error) {
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("no such op: %q", o.Op)
-	case o.N < 0 || o.Bytes < 0 || o.MS < 0 || o.MS > maxOrderMS, o.Every < 0 || o.Every > maxOrderMS,
-		max(o.N, o.Bytes) > maxOrderBytes, o.Op == "stream" && o.N > maxOrderChunks:
+	case o.N < 0 || o.Bytes < 0 || o.MS < 0 || o.MS > maxOpMS, o.Every < 0 || o.Every > maxOpMS,
+		max(o.N, o.Bytes) > maxOpBytes, o.Op == "stream" && o.N > maxOpChunks:
 		return nil, errors.New("n, bytes, ms or every is out of bounds")
 	}
 	return op(ctx, job, o)
@@ -123,8 +123,8 @@ func crash(_ context.Context, job run.Job, o conformanceInput) ([]byte, error) {
 	return nil, ErrCrashed
 }
 
-// succeedsNow reports whether the job was dispatched often enough to succeed. A dispatch follows its
-// worker's death or a client's retry.
+// succeedsNow reports whether the job was dispatched often enough to succeed. It is dispatched
+// again after its worker's death or a client's retry.
 func (o conformanceInput) succeedsNow(job run.Job) bool {
 	return o.Times != nil && job.Attempt > *o.Times
 }

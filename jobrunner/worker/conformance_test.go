@@ -94,7 +94,7 @@ func TestConformanceStream(t *testing.T) {
 	})
 }
 
-// A job that is taken from its worker frees the worker at once.
+// A worker is free as soon as its job is taken from it.
 func TestStopsRunningJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(f *fixture, job engine.Job)
@@ -130,7 +130,7 @@ func TestStopsRunningJob(t *testing.T) {
 				}
 				if c.state == "" {
 					if _, err := f.engine.Get(f.t.Context(), "ep", job.ID); err == nil {
-						f.t.Errorf("%s: the job is there", name)
+						f.t.Errorf("%s: the job still exists", name)
 					}
 				} else if got := f.state(job); got.State != c.state || got.Error != "" {
 					f.t.Errorf("%s: the job is %+v", name, got)

@@ -34,7 +34,7 @@ func (w *worker) noteExit(end run.Exit) {
 	}
 	w.mu.Unlock()
 	w.log.Note("the process ended with " + exit + describeJobs(jobs))
-	if !starts && !leaves && !unfit { // recordEnd logs these
+	if !starts && !leaves && !unfit { // recordEnd logs failed starts
 		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
 	}
 }
@@ -65,12 +65,13 @@ func describeJobs(jobs []string) string {
 	return fmt.Sprintf(", while it ran %d jobs: %s", len(jobs), strings.Join(jobs, ", "))
 }
 
-const killedByUs = "SIGKILL from the jobrunner: "
+// killedPrefix begins worker.death if the jobrunner killed the worker.
+const killedPrefix = "SIGKILL from the jobrunner: "
 
 // noteKill records why the jobrunner kills the worker.
 func (w *worker) noteKill(reason string) {
 	w.mu.Lock()
-	w.death = cmp.Or(w.death, killedByUs+reason)
+	w.death = cmp.Or(w.death, killedPrefix+reason)
 	w.mu.Unlock()
 	w.log.Note("the worker is killed: " + reason)
 }
@@ -84,7 +85,7 @@ func (w *worker) lossReason() string {
 	}
 	reason := "its worker died with " + w.death
 	// If the process exited by itself, its last line is often the cause.
-	if tail := w.log.Tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedByUs) {
+	if tail := w.log.Tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedPrefix) {
 		reason += "; the last line of its log: " + tail[strings.LastIndexByte(tail, '\n')+1:]
 	}
 	return reason

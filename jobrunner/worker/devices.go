@@ -68,15 +68,15 @@ func (w *worker) place(needsDevices bool) (Placement, []gpu.Device, error) {
 	return p, devices, err
 }
 
-// releaseDevices gives up the devices and the place in the queue for them.
+// releaseDevices releases the worker's devices and its place in the queue for devices.
 func (w *worker) releaseDevices() {
 	if w.pool.config.Devices != nil {
 		w.pool.config.Devices.Release(w.id)
 	}
 }
 
-// requestOf translates an endpoint's GPU settings to a request for one worker. A pool stands for its
-// types, in order.
+// requestOf translates an endpoint's GPU settings into a request for one worker. A pool means all
+// its types, in order.
 func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 	types := want.TypeIDs
 	if len(want.Pools) > 0 {
@@ -93,8 +93,8 @@ func requestOf(offered *catalog.Catalog, want store.GPU) (gpu.Request, error) {
 // maxGPUs is more than any machine has.
 const maxGPUs = 1 << 10
 
-// forwardFreed wakes all workers that wait for devices when some may be free. The inventory serves its
-// own queue in order, whatever order they ask in.
+// forwardFreed wakes all workers that wait for devices when some may be free. The order in which
+// they ask again doesn't matter, because Devices has its own queue.
 func (p *Pools) forwardFreed() {
 	for {
 		select {

@@ -10,9 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// environment returns the environment of a worker: the template's variables, and those of the worker
-// protocol, which no template overrides (worker protocol, Environment that the worker reads).
-func (w *worker) environment(s run.Spec, speaks bool) map[string]string {
+// environment returns the environment of a worker: the template's variables, and the variables of
+// the worker protocol, which a template can't override (worker protocol, Environment that the
+// worker reads).
+func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
 	env := map[string]string{}
 	kind := "CPU"
 	if len(s.Devices) == 0 {
@@ -34,15 +35,15 @@ func (w *worker) environment(s run.Spec, speaks bool) map[string]string {
 	switch {
 	case s.Port != 0:
 		env["PORT"], env["PORT_HEALTH"] = strconv.Itoa(s.Port), strconv.Itoa(s.Port)
-	case speaks:
+	case usesProtocol:
 		maps.Copy(env, protocol(w.pool.config.URL, s.Endpoint, w.key, kind))
 	}
 	return env
 }
 
-// protocol returns the variables of the worker protocol. The worker fills in $RUNPOD_POD_ID and $ID,
-// which is the worker's own id in the first URL and a job's in the others. Each URL needs the ?,
-// because workers append parameters with &.
+// protocol returns the variables of the worker protocol. The worker replaces $RUNPOD_POD_ID and
+// $ID. $ID is the worker's own id in the first URL, and a job's id in the others. Each URL needs
+// the ?, because workers append parameters with &.
 func protocol(base, endpoint, key, gpu string) map[string]string {
 	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
 	query := "?gpu=" + url.QueryEscape(gpu)

@@ -16,7 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// fakes simulates workers that are processes: each calls what the worker protocol would call.
+// fakes simulates workers that are processes. Each calls the methods that serve the worker
+// protocol.
 type fakes struct {
 	t     *testing.T
 	pools *worker.Pools
@@ -175,7 +176,7 @@ func (w *fake) work(ctx context.Context, job engine.Taken) {
 	delete(w.jobs, job.ID)
 }
 
-// stops stops the jobs that the pool wants stopped.
+// stops stops the jobs that Stops names.
 func (w *fake) stops() {
 	for w.life.Err() == nil {
 		ids, err := w.fakes.pools.Stops(w.life, w.spec.Endpoint, w.spec.ID)

@@ -35,7 +35,7 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 		taken := jobs
 		jobs = nil
 		for _, job := range taken {
-			lives, next := w.do(ctx, handle, job, spec, taker, &reports)
+			lives, next := w.runJob(ctx, handle, job, spec, taker, &reports)
 			if !lives {
 				return
 			}
@@ -44,9 +44,9 @@ func (w *worker) feed(ctx context.Context, handle run.Handler, spec *run.Spec) {
 	}
 }
 
-// do runs a job and reports its result. It returns whether the worker lives on, and the jobs taken
-// together with the report, which may arrive before the report is recorded.
-func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
+// runJob runs a job and reports its result. It returns whether the worker lives on, and the jobs
+// that it took together with the report. These jobs may arrive before the report is recorded.
+func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Taken, spec *run.Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
 	var heldJob *held
 	w.hold([]engine.Taken{job}, func(h *held) { heldJob = h })
 	finish := func(outcome string) {
@@ -74,8 +74,8 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 	switch {
 	case crashed:
 		report = engine.Lost()
-	case failure != nil && stopping: // the caller that stopped it settles the job
-		finish(stopped)
+	case failure != nil && stopping: // whoever stopped the job settles it
+		finish(outcomeStopped)
 		return true, nil
 	case failure != nil:
 		report = engine.Fail(failure.Error(), output)
@@ -86,7 +86,7 @@ func (w *worker) do(ctx context.Context, handle run.Handler, job engine.Taken, s
 		case err != nil:
 			w.pool.logger.Error("a result could not be stored; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
 		case got == engine.Stale:
-			outcome = stopped
+			outcome = outcomeStopped
 		case report.Result():
 			w.pool.backoff.jobDone(w.settings.Version)
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// stopped is the outcome of a job that its worker was told to stop, or was killed for.
-const stopped = "STOPPED"
+// outcomeStopped is the outcome of a job that its worker was told to stop, or was killed for.
+const outcomeStopped = "STOPPED"
 
-// logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It must
-// be called while the worker still has them, and without the worker's lock, because a driver may be
-// slow. Jobs without a GPU are logged at debug level: they are many, and say little.
+// logJobEnd logs that a job left the worker, with current figures of the worker and its GPUs. It
+// must be called while the worker still has its GPUs, and without the worker's lock, because a
+// driver may be slow. Jobs without a GPU are logged at debug level, because there are many and
+// their figures say little.
 func (w *worker) logJobEnd(ctx context.Context, h *held, outcome string) {
 	w.mu.Lock()
 	devices, process, endLogged := w.devices, w.process, h.endLogged

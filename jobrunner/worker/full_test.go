@@ -48,7 +48,7 @@ func TestFullPoolIsNotEvaluatedForEachJob(t *testing.T) {
 			pass(100 * time.Millisecond)
 		}
 		if n := load.reads.Load() - before; n >= jobs {
-			t.Errorf("the load was read %d times while %d jobs ran, one after the other", n, jobs)
+			t.Errorf("the load was read %d times while %d jobs ran one after the other", n, jobs)
 		}
 		pass(10*time.Second + time.Millisecond)
 		f.counts(worker.Counts{})

@@ -15,13 +15,13 @@ type Info struct {
 	ID        string
 	State     State
 	Reason    string // why it is THROTTLED or UNHEALTHY, for people
-	Advice    string // for its author; usually ""
+	Advice    string // for the author of its program; usually ""
 	Version   int64  // version of the endpoint at its start
 	Stale     bool   // the endpoint has a newer version
 	Image     string
 	StartedAt time.Time // zero before its start
 	Devices   []gpu.Device
-	Placement Placement // zero before it has one
+	Placement Placement // zero before it is placed
 	Usage     run.Usage
 	Jobs      int // number of jobs that it holds
 }
@@ -55,8 +55,8 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
-// Failure returns why no worker of an endpoint can start, for people, in one line. It returns "" if one
-// works or still starts.
+// Failure returns one line for people that says why no worker of an endpoint can start. It returns
+// "" if a worker works or is still starting.
 func (p *Pools) Failure(endpoint string) string {
 	pool := p.pool(endpoint)
 	if pool == nil {

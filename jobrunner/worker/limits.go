@@ -22,7 +22,8 @@ const (
 	deliveryPatience = 50 * time.Second
 	// retryDelay is the pause after an error of the engine.
 	retryDelay = time.Second
-	// pingEvery is how often a process must send which jobs it holds. It is shorter than the graces.
+	// pingEvery is how often a process must report the jobs that it holds. It is shorter than the
+	// graces.
 	pingEvery = 2 * time.Second
 )
 
@@ -37,5 +38,5 @@ const (
 
 const (
 	maxReason = 2000 // length of a failure's text, in bytes
-	keptPast  = 10   // ended workers whose logs are kept, per endpoint
+	maxPast   = 10   // ended workers whose logs are kept, per endpoint
 )

@@ -9,24 +9,24 @@ import (
 // free slot only once a second, so a worker with one slot runs at most one job a second. The worker's
 // lock guards it.
 type pace struct {
-	since   time.Time     // first of the consecutive takes that found a job at once
+	since   time.Time     // start of the first of the consecutive takes that found a job at once
 	emptied time.Time     // when the last job left it
 	takes   int           // consecutive takes after the first
-	paused  time.Duration // total of the pauses since then
+	paused  time.Duration // total of the pauses since the first take
 }
 
 // Thresholds of the advice.
 const (
-	pacedTakes = 5                     // consecutive takes
-	atOnce     = 50 * time.Millisecond // a take that is this fast found a waiting job
-	pausedMost = 0.3                   // pauses as a fraction of the time
+	minTakes      = 5                     // consecutive takes
+	immediate     = 50 * time.Millisecond // a take that is this fast found a waiting job
+	minPauseShare = 0.3                   // pauses as a fraction of the time
 )
 
 // notePace records a take: when the worker requested jobs, how many it got, and whether it held none
 // before. The caller holds the worker's lock.
 func (w *worker) notePace(requestedAt time.Time, jobs int, wasEmpty bool) {
 	now, p := w.pool.clock.Now(), &w.pace
-	if jobs != 1 || !wasEmpty || now.Sub(requestedAt) > atOnce {
+	if jobs != 1 || !wasEmpty || now.Sub(requestedAt) > immediate {
 		*p = pace{emptied: p.emptied}
 		w.advise(adviceOnPace, "")
 		return
@@ -37,7 +37,7 @@ func (w *worker) notePace(requestedAt time.Time, jobs int, wasEmpty bool) {
 	}
 	p.takes++
 	p.paused += requestedAt.Sub(p.emptied)
-	if share := float64(p.paused) / float64(max(now.Sub(p.since), 1)); p.takes >= pacedTakes && share >= pausedMost {
+	if share := float64(p.paused) / float64(max(now.Sub(p.since), 1)); p.takes >= minTakes && share >= minPauseShare {
 		w.advise(adviceOnPace, fmt.Sprintf("it asks for its next job %d ms after the last one, although jobs wait: the public SDK looks for a free slot only once a second. "+
 			"A concurrency_modifier lets it have more than one (docs/guides/worker.md)", (p.paused/time.Duration(p.takes)).Milliseconds()))
 	}
@@ -50,11 +50,11 @@ const (
 	advices
 )
 
-// advise sets an advice, or clears it if text is "". It is logged once for each version of the
-// endpoint. The caller holds the worker's lock.
-func (w *worker) advise(about int, text string) {
-	w.advice[about] = text
-	if version := w.settings.Version + 1; text == "" || w.pool.advised[about].Swap(version) == version {
+// advise sets the advice of a kind, or clears it if text is "". Each kind is logged once for each
+// version of the endpoint. The caller holds the worker's lock.
+func (w *worker) advise(kind int, text string) {
+	w.advice[kind] = text
+	if version := w.settings.Version + 1; text == "" || w.pool.advised[kind].Swap(version) == version {
 		return
 	}
 	w.pool.logger.Warn("advice on a worker: "+text, "endpoint", w.pool.id, "worker", w.id)

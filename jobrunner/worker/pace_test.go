@@ -25,8 +25,8 @@ func (m mutes) Program(image string) (run.Program, error) {
 	return p, err
 }
 
-// A worker that pauses between jobs although others wait is advised to have more slots. A fast or idle
-// worker isn't.
+// A worker that pauses between jobs although others wait gets the advice to have more slots. A fast
+// or idle worker doesn't.
 func TestAdviceOnPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
@@ -51,7 +51,7 @@ func TestAdviceOnPace(t *testing.T) {
 					if err := f.pools.Report(f.t.Context(), "ep", id, jobs[0].ID, engine.Done(nil), false); err != nil {
 						f.t.Fatal(err)
 					}
-					if c.queued == 1 { // the next one comes while the worker asks
+					if c.queued == 1 { // the next job arrives while the worker requests one
 						go func() {
 							pass(c.pause + time.Second)
 							_, _ = f.engine.Submit(context.WithoutCancel(f.t.Context()), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
@@ -64,7 +64,7 @@ func TestAdviceOnPace(t *testing.T) {
 					f.t.Errorf("the advice is %q", advice)
 				}
 				if got := strings.Count(f.log.String(), "concurrency_modifier"); got != map[bool]int{true: 1}[c.advice] {
-					f.t.Errorf("the log says it %d times:\n%s", got, f.log)
+					f.t.Errorf("the advice is logged %d times:\n%s", got, f.log)
 				}
 				pass(time.Second)
 			})
@@ -107,7 +107,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				f.pools.SDK("ep", firstID, release)
 				synctest.Wait()
 				if strings.Contains(f.log.String(), "shares with other workers") {
-					f.t.Errorf("of a worker alone in its folder the log says\n%s", f.log)
+					f.t.Errorf("a worker alone in its folder gets advice:\n%s", f.log)
 				}
 				second.ID, second.Image, second.Min, second.Max = "other", "team/worker", 1, 1
 				f.pools.Set(second)
@@ -116,7 +116,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 					f.pools.SDK("other", secondID, release)
 				}
 				if got := strings.Count(f.log.String(), "shares with other workers"); got != map[bool]int{true: 1}[want] {
-					f.t.Errorf("the log says it %d times:\n%s", got, f.log)
+					f.t.Errorf("the advice is logged %d times:\n%s", got, f.log)
 				}
 				if got := strings.Contains(f.pools.Workers("other")[0].Advice, release+" of the public SDK"); got != want {
 					f.t.Errorf("the advice is %q", f.pools.Workers("other")[0].Advice)

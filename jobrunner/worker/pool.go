@@ -29,7 +29,7 @@ type poolCore struct {
 
 	latest  atomic.Pointer[Endpoint] // current settings
 	wake    chan struct{}            // signals that the load must be evaluated
-	full    atomic.Bool              // jobs change no evaluation; see pool.isFull
+	full    atomic.Bool              // jobs can't change an evaluation; see pool.isFull
 	active  atomic.Bool              // jobs have come or gone since the last evaluation
 	advised [advices]atomic.Int64    // version + 1 for which each advice was logged
 	backoff backoff
@@ -168,7 +168,7 @@ func (p *pool) blockedBecause() (reason string) {
 	return cmp.Or(p.backoff.failure(), unready)
 }
 
-// evaluate starts missing workers, drains superfluous ones, and returns when to evaluate again.
+// evaluate starts missing workers, drains surplus workers, and returns when to evaluate again.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Lead) {
 		return retryDelay
@@ -221,7 +221,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 }
 
 // isFull reports whether the pool is at its maximum and all its workers work and stay. Then no job can
-// start a worker, and none leaves before its idle time-out. The caller holds mu.
+// start a worker, and no worker leaves before its idle time-out. The caller holds mu.
 func (p *pool) isFull() bool {
 	for w := range p.workers {
 		if v := w.view(); !v.takesJobs || v.stale || v.State != Idle && v.State != Running {
@@ -233,7 +233,7 @@ func (p *pool) isFull() bool {
 }
 
 // load returns the demand: jobs, or requests behind a load balancer. It reads how long the oldest job
-// waits only if that decides.
+// waits only if the number of workers depends on that.
 func (p *pool) load(ctx context.Context) (engine.Load, error) {
 	settings := p.settings()
 	if settings.Balanced {
@@ -265,7 +265,7 @@ func (p *pool) staying() (staying, spare int) {
 	return staying, spare
 }
 
-// retire drains workers whose idle time-out has passed, down to the minimum, and all above the
+// retire drains workers whose idle time-out has passed, down to the minimum, and workers above the
 // maximum. It returns the time until the next idle time-out. While jobs wait, it keeps workers that
 // don't work yet.
 func (p *pool) retire(load engine.Load, now time.Time) (next time.Duration) {
@@ -308,7 +308,7 @@ func (p *pool) update(settings Endpoint) {
 	}
 }
 
-// recordEnd records that a worker is gone, and why it couldn't work, if it couldn't.
+// recordEnd records that a worker is gone. failure is why it couldn't work, or "".
 func (p *pool) recordEnd(w *worker, failure string) {
 	if failure != "" {
 		failure = logline.Shorten(failure, maxReason)
@@ -328,7 +328,7 @@ func (p *pool) recordEnd(w *worker, failure string) {
 	p.poke()
 }
 
-// replaceFailed archives the failed workers, so that others take their places.
+// replaceFailed archives the failed workers, so that new workers can take their places.
 func (p *pool) replaceFailed() {
 	p.archive(p.failed...)
 	p.failed = nil
@@ -337,11 +337,11 @@ func (p *pool) replaceFailed() {
 // archive keeps the logs of ended workers for a while. The caller holds mu.
 func (p *pool) archive(workers ...*worker) {
 	p.past = append(p.past, workers...)
-	p.past = p.past[max(0, len(p.past)-keptPast):]
+	p.past = p.past[max(0, len(p.past)-maxPast):]
 }
 
-// failing reports whether a failed worker isn't gone yet: the pause begins when it is. The caller
-// holds mu.
+// failing reports whether a failed worker isn't gone yet. The pause begins when it is gone. The
+// caller holds mu.
 func (p *pool) failing() bool {
 	for w := range p.workers {
 		if v := w.view(); v.State == Unhealthy && !v.stale {

@@ -53,8 +53,8 @@ func (f *fixture) workers(want ...string) {
 	}
 }
 
-// A worker is INITIALIZING until it requests a job. Waiting jobs don't start another one before the
-// scaler's delay.
+// A worker is INITIALIZING until it requests a job. Waiting jobs don't start another worker before
+// the scaler's delay.
 func TestFirstJobStartsOneProcess(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot = 3 * time.Second
@@ -68,7 +68,7 @@ func TestFirstJobStartsOneProcess(t *testing.T) {
 		f.work(20)
 		pass(3 * time.Second)
 		f.counts(worker.Counts{Running: 1})
-		pass(2 * time.Second) // the next one has waited for longer than the scaler's delay
+		pass(2 * time.Second) // the next job has waited for longer than the scaler's delay
 		f.counts(worker.Counts{Running: 1, Initializing: 1})
 		pass(4 * time.Second)
 		f.counts(worker.Counts{Running: 2, Initializing: 1})
@@ -99,7 +99,7 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 			t.Errorf("the endpoint says %q, the worker %+v", why, of)
 		}
 		if n := strings.Count(f.log.String(), silent); n != 1 {
-			t.Errorf("the log says it %d times:\n%s", n, f.log)
+			t.Errorf("the reason is logged %d times:\n%s", n, f.log)
 		}
 		pass(29*time.Second + time.Second/2)
 		f.counts(worker.Counts{Running: 1})
@@ -175,7 +175,7 @@ func TestLowerMaximum(t *testing.T) {
 }
 
 // Workers that exit right after their start are restarted after a pause that doubles up to a minute.
-// Meanwhile one shows why. One completed job resets the pause.
+// Meanwhile a failed worker shows why. A completed job resets the pause.
 func TestCrashLoop(t *testing.T) {
 	fakes := newFakes(2)
 	fakes.broken = true
@@ -193,7 +193,7 @@ func TestCrashLoop(t *testing.T) {
 			}
 		}
 		if n := fakes.started(); n != 15 {
-			t.Errorf("%d were started", n)
+			t.Errorf("%d workers were started", n)
 		}
 		f.counts(worker.Counts{Unhealthy: 1})
 		info := f.pools.Workers("ep")[0]
@@ -206,7 +206,7 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("its log is %v", lines)
 		}
 		if n := strings.Count(f.log.String(), "no module named"); n != 1 {
-			t.Errorf("the log says it %d times:\n%s", n, f.log)
+			t.Errorf("the reason is logged %d times:\n%s", n, f.log)
 		}
 		if got := f.state(job); got.State != engine.InQueue || got.Retries != 0 {
 			t.Errorf("the job is %+v", got)
@@ -217,7 +217,7 @@ func TestCrashLoop(t *testing.T) {
 		f.completed(job, 1)
 		f.counts(worker.Counts{Idle: 1})
 
-		// The next failure is the first again.
+		// The next failure counts as the first.
 		fakes.set(func() { fakes.broken = true })
 		pass(2 * time.Minute)
 		f.counts(worker.Counts{})
@@ -230,7 +230,7 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// A worker whose end takes long isn't replaced before the pause either.
+// A failed worker that takes long to exit isn't replaced before the pause ends.
 func TestCrashLoopWithSlowExits(t *testing.T) {
 	fakes := newFakes(3)
 	fakes.boot, fakes.dying = time.Second, 3*time.Second
@@ -246,7 +246,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		}
 		pass(time.Second)
 		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
-		pass(2500 * time.Millisecond) // its end takes 3 s, and the pause 1 s
+		pass(2500 * time.Millisecond) // its exit takes 3 s, and the pause 1 s
 		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
 		for _, info := range f.pools.Workers("ep") {
 			if info.ID == one.spec.ID && info.Reason != "no model" {
@@ -254,7 +254,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 			}
 		}
 		if n := fakes.started(); n != 2 {
-			t.Errorf("%d were started", n)
+			t.Errorf("%d workers were started", n)
 		}
 		pass(2 * time.Second)
 		f.counts(worker.Counts{Idle: 2})
@@ -296,7 +296,7 @@ func TestRollingUpdate(t *testing.T) {
 		f.pools.Set(e)
 		f.workers("RUNNING 1*", "INITIALIZING 2")
 		pass(3 * time.Second)
-		f.counts(worker.Counts{Running: 1, Idle: 1, Initializing: 1}) // the busy one drains, and its replacement starts
+		f.counts(worker.Counts{Running: 1, Idle: 1, Initializing: 1}) // the busy worker drains, and its replacement starts
 		fresh := f.work(5)
 		pass(5 * time.Second)
 		f.completed(fresh, 2)
@@ -316,7 +316,7 @@ func TestRollingUpdateAtMaximum(t *testing.T) {
 		var old, fresh []engine.Job
 		old = append(old, f.work(30))
 		pass(time.Second)
-		old = append(old, f.work(40)) // begins 5 s later, for it waits for a second worker
+		old = append(old, f.work(40)) // begins 5 s later, because it waits for a second worker
 		pass(6 * time.Second)
 		f.workers("RUNNING 1", "RUNNING 1")
 		f.pools.Set(colored(2, 2))
@@ -324,7 +324,7 @@ func TestRollingUpdateAtMaximum(t *testing.T) {
 			fresh = append(fresh, f.work(3))
 		}
 		f.workers("RUNNING 1*", "RUNNING 1*")
-		pass(24 * time.Second) // the older one has done its job
+		pass(24 * time.Second) // the older worker has done its job
 		f.counts(worker.Counts{Running: 1, Initializing: 1})
 		f.completed(old[0], 1)
 		pass(10 * time.Second)
@@ -356,7 +356,7 @@ func TestDrain(t *testing.T) {
 				drained <- time.Since(began)
 			}()
 		}
-		f.counts(worker.Counts{Running: 1}) // the idle one is gone at once
+		f.counts(worker.Counts{Running: 1}) // the idle worker is gone at once
 		late := f.work(1)
 		f.pools.Set(e)
 		if first, second := <-drained, <-drained; first != 5*time.Second || second != 20*time.Second {
@@ -369,7 +369,7 @@ func TestDrain(t *testing.T) {
 		pass(time.Hour)
 		f.counts(worker.Counts{})
 		if got := f.state(late); got.State != engine.InQueue || fakes.started() != 2 {
-			t.Errorf("a job that came late is %s, and %d workers were started", got.State, fakes.started())
+			t.Errorf("a job queued after the drain is %s, and %d workers were started", got.State, fakes.started())
 		}
 	})
 }
@@ -389,9 +389,9 @@ func TestCrashedWorkerIsReplaced(t *testing.T) {
 		idle := fakes.alive()[0]
 		idle.end(errors.New("out of memory"))
 		synctest.Wait()
-		f.counts(worker.Counts{}) // no job needs another
+		f.counts(worker.Counts{}) // no job needs another worker
 		if f.work(1); fakes.started() != 3 {
-			t.Errorf("%d were started", fakes.started())
+			t.Errorf("%d workers were started", fakes.started())
 		}
 	})
 }

@@ -59,7 +59,7 @@ type Queue interface {
 
 // Devices allocates the machine's GPUs, each to one worker at a time.
 type Devices interface {
-	// Acquire gives an owner devices until Release. The error says, for people, why it can't.
+	// Acquire assigns devices to an owner until Release. The error tells people why it failed.
 	Acquire(want gpu.Request, owner string) ([]gpu.Device, error)
 	Release(owner string)
 	// Freed signals its one listener that a rejected request may succeed now.
@@ -98,11 +98,12 @@ type Config struct {
 	Queue Queue
 	// Programs resolves images that aren't built in. Nil resolves none.
 	Programs run.Programs
-	// URL is the deployment's address for workers. If it is empty, no worker can be a process.
+	// URL is the deployment's address for workers. If it is empty, workers can't be processes.
 	URL string
 	// Devices allocates GPUs. Nil means a machine without GPUs: all workers run on its CPU.
 	Devices Devices
-	// Catalog has stock and data centers. Nil is the built-in catalog, which has no limits of stock.
+	// Catalog has stock and data centers. Nil means the built-in catalog, which doesn't limit
+	// stock.
 	Catalog *catalog.Source
 	// MayScale reports whether a lead may start workers. Nil means always.
 	MayScale func(engine.Lead) bool
@@ -112,7 +113,7 @@ type Config struct {
 	Sample func(uuid string) (gpu.Sample, error)
 	// Volume returns a network volume without a mount path. Nil means there are no volumes.
 	Volume func(ctx context.Context, id string) (run.Mount, error)
-	// Credentials returns those of a registry auth. Nil means there are none.
+	// Credentials returns the credentials of a registry auth. Nil means there are none.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
 	Secrets     run.Resolver
 	// LogTo gets each line of the workers' logs, prefixed with the worker's id. It may be nil.

@@ -56,7 +56,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, run.Spec
 	}
 	ended := w.wait(ctx, process)
 	w.drain()
-	w.takers.Wait() // the worker holds the jobs that they return
+	w.takers.Wait() // the worker holds the jobs that calls of Take return
 	if ended {
 		w.noteExit(process.Exit())
 	}
@@ -99,7 +99,7 @@ func (w *worker) noteUnready(reason string) {
 	w.pool.logger.Warn("a worker is not ready", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
 }
 
-// wait waits until the process exits, and then returns true, or must be killed.
+// wait waits until the process exits or must be killed, and returns whether it exited.
 func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	done := process.Done()
 	select {
@@ -112,7 +112,7 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	w.takers.Wait()
 	var late <-chan time.Time
 	if w.settings.Balanced { // a request has no other time-out
-		timer := w.pool.clock.NewTimer(longestDrain)
+		timer := w.pool.clock.NewTimer(maxDrain)
 		defer timer.Stop()
 		late = timer.C
 	}
@@ -137,8 +137,8 @@ func (w *worker) wait(ctx context.Context, process run.Process) (ended bool) {
 	}
 }
 
-// requeueJobs returns the jobs of a worker that has ended to the queue. When the deployment stops,
-// they stay the worker's, and its next start queues them again.
+// requeueJobs returns the worker's jobs to the queue after it has ended. If the deployment stops,
+// the jobs stay with the worker, and the deployment's next start queues them again.
 func (w *worker) requeueJobs(ctx context.Context) {
 	w.mu.Lock()
 	jobs := slices.Collect(maps.Values(w.jobs))
@@ -153,7 +153,7 @@ func (w *worker) requeueJobs(ctx context.Context) {
 		outcome := engine.Lost().Outcome()
 		w.mu.Lock()
 		if h.revoked {
-			outcome = stopped
+			outcome = outcomeStopped
 		}
 		w.mu.Unlock()
 		w.logJobEnd(ctx, h, outcome)
@@ -161,7 +161,7 @@ func (w *worker) requeueJobs(ctx context.Context) {
 	}
 }
 
-// killUnresponsive kills a worker that didn't stop a job.
+// killUnresponsive kills a worker that was told to stop a job and didn't.
 func (w *worker) killUnresponsive(job string) {
 	w.pool.logger.Warn("a worker is killed: it did not stop a job within "+stopGrace.String(), "endpoint", w.pool.id, "worker", w.id, "job", job)
 	w.noteKill(fmt.Sprintf("it did not stop a job within %s (%s)", stopGrace, job))

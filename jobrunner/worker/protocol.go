@@ -43,8 +43,8 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, err
 	}
 	if !w.beginTake() {
-		// Answer late: a worker that is told to leave would repeat a request that gets an empty answer
-		// at once.
+		// Answer late: after an empty answer, a worker that is about to leave would repeat its
+		// request at once.
 		select {
 		case <-w.gone:
 		case <-ctx.Done():
@@ -99,15 +99,15 @@ func (w *worker) watch(h *held) {
 		h.revoked = true
 		w.jobsChanged()
 		w.mu.Unlock()
-		if w.pool.clock.Sleep(own, stopGrace) == nil && w.recorded(own, h) {
+		if w.pool.clock.Sleep(own, stopGrace) == nil && w.waitRecorded(own, h) {
 			w.killUnresponsive(h.ref.ID)
 		}
 	})
 }
 
-// recorded waits until no result of the job is being recorded. It returns false if ctx ends first, as
-// it does when the job leaves the worker.
-func (w *worker) recorded(ctx context.Context, h *held) bool {
+// waitRecorded waits until no result of the job is being recorded. It returns false if ctx ends
+// first, as it does when the job leaves the worker.
+func (w *worker) waitRecorded(ctx context.Context, h *held) bool {
 	for {
 		w.mu.Lock()
 		busy, changed := h.results > 0, w.changed
@@ -123,8 +123,8 @@ func (w *worker) recorded(ctx context.Context, h *held) bool {
 	}
 }
 
-// wakeStops wakes Stops if an open post about this job held it back. The caller holds the worker's
-// lock.
+// wakeStops wakes Stops after a post about a job that it may name now. The caller holds the
+// worker's lock.
 func (w *worker) wakeStops(h *held) {
 	if h.revoked {
 		w.jobsChanged()
@@ -165,7 +165,7 @@ func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, e
 		leaves = w.taking.Done()
 	}
 	for {
-		ids, changed := w.toStop()
+		ids, changed := w.jobsToStop()
 		if len(ids) > 0 {
 			return ids, nil
 		}
@@ -181,7 +181,8 @@ func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, e
 	}
 }
 
-func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
+// jobsToStop returns each id only once.
+func (w *worker) jobsToStop() (ids []string, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, h := range w.jobs {
@@ -230,7 +231,7 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	}
 	if outcome := r.Outcome(); outcome != "" {
 		if got == engine.Stale {
-			outcome = stopped
+			outcome = outcomeStopped
 		}
 		w.logJobEnd(ctx, h, outcome)
 	}
@@ -247,31 +248,33 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	return nil
 }
 
-// awaitDelivery waits until the database has a worker's report. After an error the worker reports
-// again.
+// awaitDelivery waits until the worker's report is in the database. After an error the worker
+// repeats the report.
 func (w *worker) awaitDelivery(ctx context.Context, ref engine.Ref) error {
 	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
 	defer cancel()
 	return w.pool.queue.Delivered(ctx, ref)
 }
 
-// Ping records which jobs a worker says it runs. It doesn't prove that they run: the process that
-// pings may outlive the one that works. A held job that pings leave out for missGrace is lost. A ping
-// with a job that the worker doesn't hold is ignored: releases 1.7.12 to 1.9 of the public SDK name
-// the jobs of all workers started in the same folder.
+// Ping records which jobs a worker says it runs. A ping doesn't prove that the jobs run: the
+// process that pings may outlive the one that works. A held job that pings omit for missGrace is
+// lost. A ping with a job that the worker doesn't hold is ignored: releases 1.7.12 to 1.9 of the
+// public SDK name the jobs of all workers started in the same folder.
 func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
 	return p.reconcileJobs(ctx, endpoint, worker, jobs, false)
 }
 
-// Idle records that the worker requests jobs and says it holds none: it has restarted, or a result
-// didn't arrive. It may not know yet of a job given to it within settleTime.
+// Idle records that the worker requests jobs and says it holds none. If it should hold jobs, it has
+// restarted, or a result didn't arrive. A job given to it within settleTime may not have arrived
+// yet.
 func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
 	return p.reconcileJobs(ctx, endpoint, worker, nil, true)
 }
 
-// reconcileJobs returns jobs that a worker has lost to the queue. A job that the worker was told to
-// stop, and no longer names, has stopped. A ping may have been sent up to settleTime before it
-// arrived. A worker that requests jobs knows all its jobs except those given within settleTime.
+// reconcileJobs puts the jobs that a worker has lost back into the queue. A job that the worker was
+// told to stop and no longer names has stopped. A ping may have been sent up to settleTime before
+// it arrived. A worker that requests jobs knows all its jobs except those given to it within
+// settleTime.
 func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, named []string, requests bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -300,7 +303,7 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, name
 	}
 	w.mu.Unlock()
 	for _, h := range stoppedJobs {
-		w.logJobEnd(ctx, h, stopped)
+		w.logJobEnd(ctx, h, outcomeStopped)
 		w.drop(h)
 	}
 	for _, h := range lost {
@@ -326,8 +329,8 @@ func (w *worker) markLost(h *held, lost bool) {
 	h.lost = lost
 }
 
-// Unhealthy records that the worker reports itself unfit, and why. It gets no more jobs, and is
-// replaced after a pause.
+// Unhealthy records that the worker reports itself unfit, and why. The worker gets no more jobs,
+// and is replaced after a pause.
 func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {

@@ -1,8 +1,8 @@
 package worker
 
-// rollOut replaces workers of older versions. Idle ones are drained at once, busy ones one at a time:
-// once a new worker is ready or, if the pool has its maximum of workers, before the new one starts.
-// surge is the number of workers to start in addition to those that the load needs.
+// rollOut replaces workers of older versions. It drains idle workers at once, and busy workers one
+// at a time: once a new worker is ready or, if the pool is at its maximum, before the new worker
+// starts. surge is the number of workers to start in addition to those that the load needs.
 func (p *pool) rollOut() (surge int) {
 	var busy *worker // oldest stale worker with a job
 	var starting, ready, leaving bool

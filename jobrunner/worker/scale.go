@@ -10,8 +10,8 @@ import (
 const recheck = 24 * time.Hour
 
 // desired returns how many workers there should be, and when that may change without an event. have
-// counts the workers that stay, and spare those of them that will take a waiting job. Idle workers end
-// by their time-out, not here.
+// is the number of workers that stay; spare of them will take a waiting job. desired never removes
+// idle workers: they end by their time-out.
 func (e Endpoint) desired(load engine.Load, have, spare int, now, added time.Time) (count int, next time.Duration) {
 	count, next = have, recheck
 	switch {

@@ -29,8 +29,8 @@ const (
 	shutdown     // it isn't needed any more
 )
 
-// transitions are all transitions, as the package's documentation draws them. A state ignores an event
-// that isn't listed for it.
+// transitions lists all transitions; the package's documentation has them as a table. A state
+// ignores an event that isn't listed for it.
 var transitions = map[event]map[State]State{
 	devicesRefused: {Initializing: Throttled},
 	devicesGranted: {Throttled: Initializing},
@@ -81,7 +81,7 @@ type view struct {
 	jobs         int
 	ready        bool   // it works and may take more jobs
 	offClock     bool   // it runs a job and ignores the deployment's clock
-	usesProtocol bool   // the worker protocol
+	usesProtocol bool   // it uses the worker protocol
 	folder       string // working folder of its process
 	stale        bool   // the endpoint has a newer version
 	takesJobs    bool   // not about to leave

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The table in the package's documentation is that of the code.
+// The table in the package's documentation matches the code.
 func TestLifecycleIsDocumented(t *testing.T) {
 	source, err := os.ReadFile("pools.go")
 	if err != nil {

@@ -34,8 +34,8 @@ func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file str
 	})
 }
 
-// A worker waits until the catalog has stock for its endpoint, by the file's schedule or by a change
-// of the file.
+// A worker waits until the catalog has stock for its endpoint: by the file's schedule, or because
+// the file changes.
 func TestWorkersWaitForStock(t *testing.T) {
 	gpu := func(types ...string) worker.Endpoint {
 		e := echo
@@ -65,7 +65,7 @@ func TestWorkersWaitForStock(t *testing.T) {
 		"any GPU, some":          {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
 		"both CPU flavours":      {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
 		"one CPU flavour":        {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
-		"GPUs, for an endpoint that asks for nothing": {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
+		"no GPUs requested":      {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubbleWithCatalog(t, "stock: "+c.stock, func(f *fixture, _ string) {

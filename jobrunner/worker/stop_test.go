@@ -125,8 +125,8 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	})
 }
 
-// Stops names a cancelled job only after open posts about it are over. A post that never ends doesn't
-// save the worker.
+// Stops names a cancelled job only after open posts about it have ended. A worker whose post never
+// ends is killed.
 func TestStopsOmitsPostedJob(t *testing.T) {
 	withStopping(t, 0, nil, func(s *stopping) {
 		done := s.pools.Posting("ep", s.worker, s.job)
@@ -149,7 +149,7 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
 			s.t.Fatal(err)
 		}
-		time.Sleep(7 * time.Second) // to notice it, and the grace
+		time.Sleep(7 * time.Second) // until the pool notices, plus the grace
 		select {
 		case <-s.ended:
 		default:

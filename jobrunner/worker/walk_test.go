@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// walks is how many random sequences of events TestWalk tries. Each run has new ones, named by their
-// seeds.
+// walks is the number of random sequences of events that TestWalk tries. Each run has new
+// sequences, named by their seeds.
 const walks = 60
 
 // After any sequence of events there are never too many workers and, except during a back-off, never
@@ -153,7 +153,7 @@ func (w *walk) check() {
 				w.t.Errorf("%s is killed and %s", info.ID, info.State)
 			}
 		case !ok:
-			w.t.Errorf("%s lives, and Workers does not return it", one.spec.ID)
+			w.t.Errorf("%s is alive, and Workers does not return it", one.spec.ID)
 		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
 			w.t.Errorf("%s is %s and works on %d jobs", info.ID, info.State, jobs)
 		}
@@ -161,7 +161,7 @@ func (w *walk) check() {
 	}
 	for id, info := range infos {
 		if info.State != worker.Unhealthy {
-			w.t.Errorf("%s is %s and does not live", id, info.State)
+			w.t.Errorf("%s is %s and not alive", id, info.State)
 		}
 	}
 	if counts.Unhealthy == 0 && len(alive) < w.settings.Min {

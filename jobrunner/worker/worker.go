@@ -49,7 +49,7 @@ type worker struct {
 	process      run.Process
 	address      string // host:port where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
-	usesProtocol bool            // the worker protocol
+	usesProtocol bool            // it uses the worker protocol
 	folder       string          // working folder of its process; "" if no other worker uses it
 	sdk          string          // release of the SDK, from its pings
 	advice       [advices]string // by kind
@@ -85,7 +85,7 @@ func newWorker(ctx context.Context, p *poolCore, number int64) *worker {
 }
 
 // live runs the worker from start to end, and returns why it couldn't work, or "". Cancelling ctx ends
-// it at once, and leaves its jobs to the next start of the deployment.
+// the worker at once, and leaves its jobs to the next start of the deployment.
 func (w *worker) live(ctx context.Context) (failure string) {
 	failure = w.run(ctx)
 	w.meterEnd()
@@ -135,7 +135,7 @@ func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
 
 // drain makes the worker take no more jobs, and leave once it holds none.
 func (w *worker) drain() {
-	w.mu.Lock() // each call of Take is counted before or rejected
+	w.mu.Lock() // a concurrent call of Take is either counted already or rejected
 	defer w.mu.Unlock()
 	w.endTaking()
 }

@@ -31,13 +31,14 @@ func bubble(t *testing.T, test func(f *fixture)) {
 	bubbleOf(t, nil, test)
 }
 
-// bubbleOf adds the programs of fakes to the built-in ones.
+// bubbleOf is bubble with the programs of fakes in addition to the built-in ones.
 func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 	t.Helper()
 	bubbleWith(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
 }
 
-// bubbleWith also calls configure inside the bubble, and passes its result to the test.
+// bubbleWith is bubbleOf, but also calls configure inside the bubble, and passes its result to the
+// test.
 func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +122,7 @@ func (f *fixture) counts(want worker.Counts) {
 
 func pass(d time.Duration) { time.Sleep(d) }
 
-// The first job starts a worker at once; an idle one ends after its time-out.
+// The first job starts a worker at once. An idle worker ends after its time-out.
 func TestScalesFromZeroToZero(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(echo)
@@ -151,7 +152,7 @@ func TestKeepsTheMinimum(t *testing.T) {
 		f.counts(worker.Counts{Idle: 2})
 		pass(time.Hour)
 		f.counts(worker.Counts{Idle: 2})
-		f.pools.Set(echo) // without a minimum they end after their idle time-out
+		f.pools.Set(echo) // without a minimum the workers end after their idle time-out
 		pass(21 * time.Second)
 		f.counts(worker.Counts{})
 	})
@@ -187,12 +188,12 @@ func TestLowPriority(t *testing.T) {
 		}
 		f.submit(engine.NewJob{})
 		if got := f.state(low); got.State != engine.Completed {
-			f.t.Errorf("beside a worker the job is %s", got.State)
+			f.t.Errorf("while a worker runs, the job is %s", got.State)
 		}
 	})
 }
 
-// With an image that nothing runs, jobs wait, a worker shows UNHEALTHY, and the log says so once.
+// If no executor runs the image, jobs wait, a worker is UNHEALTHY, and the failure is logged once.
 func TestUnknownImage(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		foreign := echo
@@ -207,12 +208,12 @@ func TestUnknownImage(t *testing.T) {
 			f.t.Errorf("the job is %s", got.State)
 		}
 		if n := strings.Count(f.log.String(), "registry.example.com/sdxl"); n != 1 {
-			f.t.Errorf("the log says it %d times:\n%s", n, f.log)
+			f.t.Errorf("the failure is logged %d times:\n%s", n, f.log)
 		}
 		f.pools.Set(echo)
 		f.counts(worker.Counts{Idle: 1})
 		if got := f.state(job); got.State != engine.Completed {
-			f.t.Errorf("with an image that runs, the job is %s", got.State)
+			f.t.Errorf("with a known image, the job is %s", got.State)
 		}
 	})
 }

@@ -16,7 +16,7 @@ type report struct {
 	received time.Time
 }
 
-// remedies are the driver's recovery actions, for people.
+// remedies describes the driver's recovery actions to people.
 var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET):           "it needs a reset (nvidia-smi --gpu-reset)",
 	uint32(nvml.GPU_RECOVERY_ACTION_NODE_REBOOT):         "the machine needs a reboot",
@@ -25,9 +25,10 @@ var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN): "its NVLink domain must be recovered",
 }
 
-// checkHealth reads the health of a GPU that responds. If the driver supports recovery actions, they
-// decide: if none is needed, earlier reports are dropped. On older drivers the memory's error counts
-// decide, and a report lasts until the GPU is lost and comes back.
+// checkHealth reads the health of a GPU that responds. If the driver supports recovery actions,
+// only they decide: if none is needed, the GPU is healthy and earlier reports are dropped. On older
+// drivers the memory's error counts decide, and a report lasts until the GPU is lost and comes
+// back.
 func (r *reader) checkHealth(g *physical) {
 	g.health = ""
 	if action, ok := r.recoveryAction(g.handle); ok {
@@ -75,7 +76,7 @@ func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
 // errorEvents are the events to register for.
 const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
-// listen creates the event set. If that fails, the next poll finds faults.
+// listen creates the event set. If that fails, only polling finds faults.
 func (r *reader) listen() {
 	set, ret := r.lib.EventSetCreate()
 	if ret != nvml.SUCCESS {
@@ -133,7 +134,7 @@ func (r *reader) record(event nvml.EventData) {
 	if fault == "" {
 		return
 	}
-	uuid, _ := event.Device.GetUUID() // fails for a lost GPU, which the handle identifies
+	uuid, _ := event.Device.GetUUID() // fails if the GPU is lost; then the handle identifies it
 	for _, g := range r.gpus {
 		if g.uuid != uuid && g.handle != event.Device {
 			continue

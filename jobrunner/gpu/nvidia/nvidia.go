@@ -16,8 +16,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
-// Open reads the machine's GPUs through NVML, the library of the driver. The error says in one line,
-// for people, why it can't, usually because no driver is installed.
+// Open reads the machine's GPUs through NVML, the library of the driver. The error tells people in
+// one line why it failed. Usually no driver is installed.
 //
 // The GPUs are polled every few seconds, and at once when the driver reports an error, so that faults,
 // recoveries and MIG changes need no restart.
@@ -76,7 +76,7 @@ func availableFunctions(lib nvml.Interface) map[string]bool {
 type reader struct {
 	lib       nvml.Interface
 	log       *slog.Logger
-	functions map[string]bool // by name of an optional function
+	functions map[string]bool // whether the library has an optional function, by name
 	changed   chan struct{}
 	stop      chan struct{}
 	stopOnce  sync.Once
@@ -140,7 +140,7 @@ func (r *reader) waitStopped(wait time.Duration) bool {
 	}
 }
 
-// publish replaces the inventory's devices by the refreshed ones.
+// publish replaces the inventory's devices with the refreshed ones.
 func (r *reader) publish() {
 	var devices []gpu.Device
 	handles := map[string]handle{}

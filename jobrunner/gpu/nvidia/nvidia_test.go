@@ -239,11 +239,11 @@ func TestNVMLInventory(t *testing.T) {
 			}
 		}
 		if _, err := inventory.Sample("GPU-3"); err == nil {
-			t.Error("a split GPU is a device")
+			t.Error("a GPU in MIG mode is listed as a device")
 		}
 		inventory.Close()
 		if _, err := inventory.Sample("GPU-0"); err == nil {
-			t.Error("a sample after the end")
+			t.Error("Sample succeeds after Close")
 		}
 		inventory.Close()
 		if b.shutdowns != 1 {
@@ -306,8 +306,8 @@ func TestOldDriver(t *testing.T) {
 	})
 }
 
-// TestXIDs tests that a program's fault leaves the GPU healthy, and that other faults make it unusable
-// at once.
+// TestXIDs tests that a program's fault leaves the GPU healthy, and that other faults make the GPU
+// unusable at once.
 func TestXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200", "NVIDIA H200")
@@ -337,7 +337,7 @@ func TestXIDs(t *testing.T) {
 	})
 }
 
-// TestInstanceXID tests that the other instances of the GPU stay healthy.
+// TestInstanceXID tests that a fault of a MIG instance leaves the GPU's other instances healthy.
 func TestInstanceXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoard("NVIDIA H200")

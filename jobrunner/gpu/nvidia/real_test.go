@@ -61,7 +61,7 @@ func checkInventory(t *testing.T, inventory gpu.Inventory) {
 	for _, d := range inventory.Devices() {
 		t.Logf("%+v", d)
 		if d.UUID == "" || d.TypeID == "" || d.Memory <= 0 {
-			t.Errorf("incomplete: %+v", d)
+			t.Errorf("the device is incomplete: %+v", d)
 		}
 	}
 	listed, err := exec.CommandContext(t.Context(), "nvidia-smi", "-L").Output()
@@ -166,8 +166,8 @@ func median(n int, do func()) time.Duration {
 // job.
 const realImage = "gpucheck/cuda"
 
-// checkJobs runs the same script as jobs of a deployment: first alone, and then two at once that each
-// need all GPUs of a type.
+// checkJobs runs the same script as jobs of a deployment: first one job, and then two jobs at once
+// that each need all GPUs of a type.
 func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	d := deployment{t: t, url: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY")}
 	if d.url == "" {
@@ -261,8 +261,8 @@ func (d deployment) call(method, path, body string) (answer map[string]any) {
 	return answer
 }
 
-// waitUntil polls until an answer meets the condition, at most as long as the first of two jobs may
-// take.
+// waitUntil polls until an answer meets the condition, but not longer than the first of two jobs
+// may take.
 func (d deployment) waitUntil(path string, condition func(map[string]any) bool) bool {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

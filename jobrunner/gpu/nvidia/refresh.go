@@ -20,7 +20,7 @@ type physical struct {
 	handle  nvml.Device
 	devices []allocatable
 
-	lostReason string // why it does not respond; "" while it does
+	lostReason string // why it doesn't respond; "" if it responds
 	health     string // fault found by checkHealth; "" if healthy
 	lastReport report // the last error, until it is resolved
 }
@@ -86,7 +86,7 @@ func (r *reader) poll(index int) *physical {
 	g.index, g.handle = index, device
 	memory, ret := device.GetMemoryInfo()
 	if ret != nvml.SUCCESS && g.devices == nil {
-		// Lost since the start: only its UUID and type are known.
+		// The GPU is lost from the start: only its UUID and type are known.
 		g.devices = []allocatable{{Device: gpu.Device{UUID: uuid, TypeID: r.typeID(device)}, handle: handle{device, device}}}
 	}
 	if ret != nvml.SUCCESS {
@@ -102,7 +102,7 @@ func (r *reader) poll(index int) *physical {
 	return g
 }
 
-// markLost marks a GPU that does not respond.
+// markLost marks a GPU that doesn't respond.
 func (g *physical) markLost(reason string) {
 	g.lostReason = reason
 	for i := range g.devices {

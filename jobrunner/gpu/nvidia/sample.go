@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// Sample reads a device's load. A MIG instance has the temperature of its GPU; the
-// driver doesn't report its utilization and power.
+// Sample reads a device's load. A MIG instance has the temperature of its GPU. The driver doesn't
+// report an instance's utilization and power.
 func (r *reader) Sample(uuid string) (gpu.Sample, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -5,12 +5,12 @@ import "fmt"
 // xid is an error number of the driver.
 type xid struct {
 	text string
-	// harmless means that the GPU stays healthy: the error is a program's, or only information.
+	// harmless means that the GPU stays healthy: a program caused the error, or it is
+	// informational.
 	harmless bool
 }
 
-// xids lists the numbers that leave the GPU healthy, and the common ones with a
-// description.
+// xids describes all harmless errors and the common faults. Any other number is a fault.
 var xids = map[uint64]xid{
 	13:  {"a program's graphics engine exception", true},
 	31:  {"a program's page fault", true},
