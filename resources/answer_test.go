@@ -22,7 +22,7 @@ import (
 
 const plantedSecret = "hunter2-planted"
 
-// answering has for each type what a create sets and an update changes.
+// answering has, by type, the attributes of a create and the changes of an update.
 var answering = map[string]struct{ create, change map[string]any }{
 	"gpucloud_network_volume": {map[string]any{"size": 10, "data_center": "EU-RO-1"}, map[string]any{"size": 20}},
 	"gpucloud_template": {
@@ -47,16 +47,16 @@ var answering = map[string]struct{ create, change map[string]any }{
 	"gpucloud_cluster": {clusterConfig(map[string]any{"env": map[string]any{"A": plantedSecret}}), map[string]any{"name": "renamed"}},
 }
 
-// unreported are members of answers that a create or update sends, and of which another
-// value is not reported: what an answer says of them need not be what was stored.
+// unreported are members whose value in an answer may differ from the sent one without a
+// warning, because the answer doesn't always show the stored value.
 var unreported = []string{
 	"gpuTypeIds", "cloud", "cloudType", // what the scheduler chose
 	"globalNetworking", "computeType", "gpuCount", "volumeInGb/create", "flashboot", "templateId", "registry", "containerRegistryAuthId", "dockerEntrypoint",
 }
 
-// If a server stores another value than it was sent, or answers an update with the object
-// from before, the error blames the server and not the provider: for every member of every
-// kind. A create is not tainted, and no secret is shown.
+// If a server stores another value than the sent one, or answers an update with the old object,
+// the error blames the server and not the provider. This holds for every member of every kind.
+// The created object isn't tainted, and no message shows a secret.
 func TestAnswerOtherThanSent(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		liar := lieTo(t, d)
@@ -72,9 +72,9 @@ func TestAnswerOtherThanSent(t *testing.T) {
 					delete(config, "name")
 				}
 				if p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Err() != nil {
-					return // not in this version
+					return // the version doesn't have the kind
 				}
-				members := liar.sent(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") })
+				members := liar.sentMembers(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") })
 				for _, member := range members {
 					name := member
 					if config["name"] != nil {
@@ -87,7 +87,7 @@ func TestAnswerOtherThanSent(t *testing.T) {
 						t.Errorf("a create whose answer has another %s: %s", name, diags)
 					}
 					if err := diags.Err(); err != nil || !state.Exists() {
-						t.Errorf("a create whose answer has another %s fails, and is tainted: %s", name, diags)
+						t.Errorf("a create whose answer has another %s fails, which taints the object: %s", name, diags)
 						continue
 					}
 					checkNoSecret(t, diags)
@@ -110,14 +110,14 @@ func checkNoSecret(t *testing.T, diags tfdrive.Diagnostics) {
 	}
 }
 
-// liar stands between the provider and a deployment, and changes a member of the next
-// answer to a write, or answers a PATCH with the object as it is.
+// liar is a proxy in front of a deployment. It changes a member of the next answer to a write,
+// or answers an update with the unchanged object.
 type liar struct {
 	mu      sync.Mutex
-	member  string // to lie about
-	stale   bool
-	done    bool
-	members map[string]bool // of request bodies
+	member  string          // the member to change in the next answer
+	stale   bool            // updates are answered with the unchanged object
+	done    bool            // an answer was changed
+	members map[string]bool // the members of all request bodies
 }
 
 func lieTo(t *testing.T, d *acctest.Deployment) *liar {
@@ -156,7 +156,7 @@ func lieTo(t *testing.T, d *acctest.Deployment) *liar {
 		var object map[string]any
 		text := answer.Body.Bytes()
 		if json.Unmarshal(text, &object) == nil && object[l.member] != nil {
-			object[l.member], l.done = other(object[l.member]), true
+			object[l.member], l.done = differentValue(object[l.member]), true
 			text, _ = json.Marshal(object)
 		}
 		maps.Copy(w.Header(), answer.Header())
@@ -169,8 +169,8 @@ func lieTo(t *testing.T, d *acctest.Deployment) *liar {
 	return l
 }
 
-// other is another value of the same form.
-func other(v any) any {
+// differentValue returns another value of the same type.
+func differentValue(v any) any {
 	switch v := v.(type) {
 	case string:
 		return v + "-other"
@@ -186,15 +186,15 @@ func other(v any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for name, member := range v {
-			out[name] = other(member)
+			out[name] = differentValue(member)
 		}
 		return out
 	}
 	return v
 }
 
-// sent are the members that f sends.
-func (l *liar) sent(f func()) []string {
+// sentMembers returns the members that f sends.
+func (l *liar) sentMembers(f func()) []string {
 	clear(l.members)
 	l.member = ""
 	f()
@@ -216,8 +216,8 @@ func (l *liar) lied() bool {
 	return l.done
 }
 
-// checkStale expects an error of an update that is answered with the object from before, and
-// that the next plan contains the same update.
+// checkStale expects an error from an update that is answered with the old object, and the same
+// update in the next plan.
 func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
 	t.Helper()
 	state, _ = p.Walk().Read(state)
@@ -230,7 +230,7 @@ func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State
 	l.mu.Unlock()
 	after, diags := p.Apply(planned)
 	if l.lied() && (diags.Err() == nil || !strings.Contains(diags.Err().Error(), "The deployment answered")) {
-		t.Errorf("an update that is answered with the object from before: %s", diags)
+		t.Errorf("an update that is answered with the old object: %s", diags)
 	}
 	checkNoSecret(t, diags)
 	read, diags := p.Walk().Read(after)

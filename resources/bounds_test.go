@@ -12,8 +12,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// numbers calls f for each number that a configuration may have, with a function that
-// makes the configuration of a value, and the path.
+// numbers calls f for each numeric attribute, with its path and a function that returns a
+// configuration with a value of the attribute.
 func numbers(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any) map[string]any, f func(path string, config func(any) map[string]any)) {
 	for _, a := range attributes {
 		config := func(v any) map[string]any { return wrap(map[string]any{a.Name: v}) }
@@ -29,7 +29,7 @@ func numbers(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any
 	}
 }
 
-// Every number has bounds in the plan, also if the API states none.
+// A plan checks the bounds of every number, even if the API documents none.
 func TestNumbersHaveBounds(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -37,7 +37,7 @@ func TestNumbersHaveBounds(t *testing.T) {
 	for _, typeName := range p.Types() {
 		same := func(v any) map[string]any { return v.(map[string]any) }
 		numbers(p.Schema(typeName).Block.Attributes, "", same, func(path string, config func(any) map[string]any) {
-			if strings.HasSuffix(path, "_version") || path == "max_hourly_cost" { // any number will do
+			if strings.HasSuffix(path, "_version") || path == "max_hourly_cost" { // any number is valid
 				return
 			}
 			count++
@@ -60,7 +60,7 @@ func TestNumbersHaveBounds(t *testing.T) {
 	}
 }
 
-// A pod's template must exist: one of the account's, or a public one.
+// A pod's template must exist. It belongs to the account or is public.
 func TestPodTemplateExists(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -86,7 +86,7 @@ func TestPodTemplateExists(t *testing.T) {
 	})
 }
 
-// A variable that moves from env to env_wo with its value leaves the container as it is.
+// Moving a variable from env to env_wo with the same value doesn't replace the container.
 func TestVariableBecomesWriteOnly(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// lab is a catalog of which the tests know everything.
+// lab is the catalog of the tests.
 const lab = `
 remove: {data_centers: ["*"], gpus: ["*"], pools: ["*"], cpus: ["*"]}
 data_centers:
@@ -41,7 +41,7 @@ stock:
   - {cpus: [cpuY], data_centers: [LAB-1], level: NONE}
 `
 
-// driveWith is drive with further settings in the provider block.
+// driveWith is drive with additional settings in the provider block.
 func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, block map[string]any) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), block))
@@ -83,13 +83,13 @@ func cpus(id string, count int) map[string]any {
 	return map[string]any{"cpu": []any{map[string]any{"id": "cpuX", "vcpu_count": 2}, map[string]any{"id": id, "vcpu_count": count}}}
 }
 
-// finding is what a plan of a new object says: one error, one warning, or nothing.
+// finding is the expected diagnostic of a plan of a new object: one error, one warning, or none.
 type finding struct {
 	kind     string
 	config   map[string]any
 	at       string
-	says     string // "" for nothing at all
-	accepted bool   // it is a warning
+	says     string // part of the text; "" expects no diagnostic
+	accepted bool   // expects a warning instead of an error
 }
 
 func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) {
@@ -109,12 +109,11 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 		t.Errorf("%s %v: the plan says\n  %q\nexpected at %s: … %s", f.kind, f.config, found, f.at, f.says)
 	}
 	if d.Writes() != writes {
-		t.Errorf("%s %v: a plan sent something", f.kind, f.config)
+		t.Errorf("%s %v: the plan sent a write", f.kind, f.config)
 	}
 }
 
-// An id that the catalog lacks is an error where it stands, and a warning where the list
-// is open.
+// An id that the catalog lacks is an error at its attribute, or a warning if its list is open.
 func TestPlanNames(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	findings := []finding{
@@ -140,7 +139,7 @@ func TestPlanNames(t *testing.T) {
 		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}, "excluded_types": []any{"LAB Scarce"}})), "", "", false},
 		{endpointType, labEndpoint(cpus("cpuY", 64)), "", "", false},
 		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 4})), "", "", false},
-		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 5})), "", "", false}, // a type of LAB_48 will do
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 5})), "", "", false}, // LAB_48 has a type with enough GPUs
 		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 4})), "", "", false},
 		{podType, labPod(gpus(map[string]any{"id": "LAB Loose"})), "", "", false},
 		{podType, labPod(podCPU("cpuX", 16)), "", "", false},
@@ -156,7 +155,7 @@ func TestPlanNames(t *testing.T) {
 	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off"}})
 	for _, f := range findings {
 		switch {
-		case f.says == "" || strings.HasSuffix(f.at, "excluded_types") || f.at == "gpu.type_ids.1": // what API v2 can't be asked for
+		case f.says == "" || strings.HasSuffix(f.at, "excluded_types") || f.at == "gpu.type_ids.1": // API v2 can't request these
 			continue
 		case softer.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
 			t.Errorf("%v is refused", f.config)
@@ -168,7 +167,7 @@ func TestPlanNames(t *testing.T) {
 	finding{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Pig"}})), "gpu.type_ids", "no selection of GPU pools reaches", false}.expect(t, d, off)
 }
 
-// API v1 has no catalog: ids are compared with those that are documented.
+// API v1 has no catalog, so ids are compared with the documented ones.
 func TestPlanNamesV1(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := drive(t, d, api.V1)
@@ -229,7 +228,7 @@ func TestPlanStock(t *testing.T) {
 	}
 }
 
-// A volume needs a data center with its tier, and what mounts it a machine there.
+// A volume needs a data center with its tier. An object that mounts it needs a machine there.
 func TestPlanDataCenters(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := drive(t, d, api.V2)
@@ -272,10 +271,10 @@ func TestPlanDataCenters(t *testing.T) {
 		{podType, labPod(mounts("LAB-1", "LAB-1")), "", "", false},
 		{podType, labPod(mounts("LAB-2")), "", "", false},
 		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-1", "LAB-3"}}), "", "", false},
-		{endpointType, volumes([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // of several volumes, any
+		{endpointType, volumes([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // one reachable volume is enough
 		{endpointType, volumes(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
 		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
-		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), gpus(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog does not say where LAB Nowhere is
+		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), gpus(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog doesn't locate LAB Nowhere
 	}
 	stockOff := map[string]any{"stock": "off"}
 	p = driveWith(t, d, api.V2, map[string]any{"plan_checks": stockOff})
@@ -319,7 +318,7 @@ func TestPlanCost(t *testing.T) {
 		{podType, labPod(join(podCPU("cpuX", 2), map[string]any{"cloud": "COMMUNITY"})), "cpu.id", "the catalog has no price of cpuX with 2 vCPUs for pods of the COMMUNITY cloud.", true},
 
 		{endpointType, labEndpoint(join(big, workers(0))), "", "", false},
-		{endpointType, labEndpoint(join(big, workers(3), own(20))), "", "", false}, // in place of the provider's
+		{endpointType, labEndpoint(join(big, workers(3), own(20))), "", "", false}, // overrides the provider's limit
 		{endpointType, labEndpoint(join(gpus(map[string]any{"type_ids": []any{"LAB Small"}}), own(1.5))), "", "", false},
 		{podType, labPod(join(gpus(map[string]any{"id": "LAB Small", "count": 3}), own(0.6))), "", "", false}, // 3 × 0.2, exactly
 		{podType, labPod(join(gpus(map[string]any{"id": "LAB Big", "count": 4}), map[string]any{"desired_state": "EXITED"})), "", "", false},
@@ -339,7 +338,7 @@ func TestPlanCost(t *testing.T) {
 	}
 	finding{podType, labPod(own(-1)), "max_hourly_cost", "Invalid max_hourly_cost: expected at least 0, got -1.", false}.expect(t, d, p)
 
-	// Without prices one warning says so, of all objects.
+	// If there are no prices, one warning covers all objects.
 	v1 := driveWith(t, d, api.V1, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"names": "off"}})
 	finding{podType, labPod(nil), "", "API v1 has no catalog, and with it no prices", true}.expect(t, d, v1)
 	if got := v1.Plan(podType, tfdrive.State{}, labPod(nil)).Diagnostics.Warnings(); got != "" {
@@ -347,16 +346,16 @@ func TestPlanCost(t *testing.T) {
 	}
 }
 
-// The ceiling of the environment stands in for that of the block.
-func TestCeilingOfTheEnvironment(t *testing.T) {
+// The environment variable sets the cost limit unless the provider block does.
+func TestCostLimitFromEnvironment(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	t.Setenv("GPUCLOUD_MAX_HOURLY_COST", "2")
 	finding{podType, labPod(nil), "gpu.id", "max_hourly_cost is 2 USD (GPUCLOUD_MAX_HOURLY_COST)", false}.expect(t, d, drive(t, d, api.V2))
 	finding{podType, labPod(nil), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 3}))
 }
 
-// What a plan does not change is not judged, but for its cost.
-func TestPlanChecksLookAtChanges(t *testing.T) {
+// A plan checks only the changed attributes, except that it always checks the cost of a change.
+func TestPlanChecksOnlyChanges(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	lenient := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off", "data_centers": "off"}})
 	gone := labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"GONE_1"}}, "data_center_ids": []any{"GONE-1", "LAB-3"}, "workers": map[string]any{"max": 1}})
@@ -391,7 +390,7 @@ func TestPlanChecksLookAtChanges(t *testing.T) {
 		{nil, "no-op", false},
 		{map[string]any{"name": "another"}, "update", false},
 		{gpus(map[string]any{"id": "LAB Big"}), "replace", false},
-		{gpus(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // it would be created anew
+		{gpus(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // the replacement is created with the missing type
 	} {
 		planned := p.Walk().Plan(podType, podState, labPod(with(gpus(map[string]any{"id": "GONE GPU"}), c.changes)))
 		if err := planned.Diagnostics.Err(); planned.Action != c.action || c.refused != (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) || !c.refused && err != nil {
@@ -414,8 +413,8 @@ func TestPlanChecksLookAtChanges(t *testing.T) {
 	expect(capped, map[string]any{"name": "another", "max_hourly_cost": 10}, "update", "")
 }
 
-// Of a data center that the catalog lacks one finding is enough.
-func TestPlanSaysASlipOnce(t *testing.T) {
+// A data center that the catalog lacks is reported once.
+func TestUnknownDataCenterIsReportedOnce(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := drive(t, d, api.V2)
 	for _, ids := range [][]any{{"LAB-9"}, {"LAB-3", "LAB-9"}} {
@@ -428,8 +427,8 @@ func TestPlanSaysASlipOnce(t *testing.T) {
 	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, off)
 }
 
-// For a data center that the catalog lacks nothing is deleted.
-func TestPlanReplacesForKnownDataCentersAlone(t *testing.T) {
+// No object is replaced to move to a data center that the catalog lacks.
+func TestUnknownDataCenterPreventsReplacement(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
 	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off", "names": "warning"}})
@@ -453,9 +452,9 @@ func TestPlanReplacesForKnownDataCentersAlone(t *testing.T) {
 	}
 }
 
-// A catalog in which all costs 0, as that of a jobrunner without a catalog file, says so
-// once where there is a ceiling.
-func TestPlanCostOfNothing(t *testing.T) {
+// If there is a cost limit and all prices are 0, as in a jobrunner without a catalog file, a run
+// warns once.
+func TestPlanCostWithZeroPrices(t *testing.T) {
 	d := acctest.Deploy(t)
 	if d.Remote {
 		t.Skip("the deployment has prices")
@@ -466,13 +465,13 @@ func TestPlanCostOfNothing(t *testing.T) {
 	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1, "plan_checks": map[string]any{"stock": "off"}})
 	finding{endpointType, of("first"), "gpu.pools", "The catalog has no prices but 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) is compared with prices of 0 alone", true}.expect(t, d, p)
 	if diags := p.Plan(endpointType, tfdrive.State{}, of("second")).Diagnostics; len(diags) > 0 {
-		t.Errorf("the second plan says it again: %s", diags)
+		t.Errorf("the second plan repeats the warning: %s", diags)
 	}
 	finding{endpointType, of("third"), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}}))
 }
 
-// A plan of a thousand objects asks for each list once, and changes nothing.
-func TestPlanAsksTheCatalogOnce(t *testing.T) {
+// A plan of a thousand objects requests each list once, and writes nothing.
+func TestPlanReadsTheCatalogOnce(t *testing.T) {
 	count := 1000
 	if testing.Short() {
 		count = 40
@@ -494,7 +493,7 @@ func TestPlanAsksTheCatalogOnce(t *testing.T) {
 			}
 		}
 	})
-	want := map[string]int{"GET /v2/catalog/gpus": 3, "GET /v2/catalog/cpus": 2, "GET /v2/catalog/datacenters": 1} // alone, and with the stock for each product
+	want := map[string]int{"GET /v2/catalog/gpus": 3, "GET /v2/catalog/cpus": 2, "GET /v2/catalog/datacenters": 1} // one plain request, and one with the stock for each product
 	for call, n := range calls {
 		if strings.Contains(call, "/catalog/") && n != want[call] || n > 3 || !strings.HasPrefix(call, "GET") {
 			t.Errorf("%d × %s", n, call)
@@ -505,7 +504,7 @@ func TestPlanAsksTheCatalogOnce(t *testing.T) {
 	}
 }
 
-// A catalog that can't be read breaks no plan: one warning says what is not checked.
+// If the catalog can't be read, the plan succeeds and one warning lists the omitted checks.
 func TestPlanWithoutCatalog(t *testing.T) {
 	d := acctest.DeployCatalog(t, lab)
 	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {

@@ -139,8 +139,8 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 	return r
 }
 
-// endpointCPUs returns the known CPU configurations. One is new if its flavor or its vCPUs
-// change.
+// endpointCPUs returns the known CPU configurations. A configuration is new if its flavor or its
+// vCPUs change.
 func endpointCPUs(before, after types.List) (out []catalog.CPU) {
 	for i, e := range after.Elements() {
 		cpu, ok := e.(types.Object)

@@ -43,8 +43,8 @@ var (
 	}
 )
 
-// A 404 of something else than the API isn't an absence: a refresh, a plan, a create and a
-// delete fail, the state stays, and the message says what answers.
+// A 404 from a server that isn't the API doesn't mean that the object is gone. A refresh, a plan,
+// a create and a delete fail, the state stays, and the message describes the server.
 func TestForeignAddress(t *testing.T) {
 	d := acctest.Deploy(t)
 	config := map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}
@@ -65,14 +65,14 @@ func TestForeignAddress(t *testing.T) {
 			} {
 				p := tfdrive.Start(t, provider.New("test")(), at)
 				after, diags := state, p.Configured
-				if diags.Err() == nil { // else Terraform goes no further
+				if diags.Err() == nil { // on an error, Terraform stops here
 					after, diags = call(p)
 				}
 				if text := diags.String(); diags.Err() == nil || !strings.Contains(text, c.says) || !strings.Contains(text, server.URL) {
 					t.Errorf("%s, %s, %s: got %s, expected to read %q and %s", v, name, what, text, c.says, server.URL)
 				}
 				if !after.Exists() {
-					t.Errorf("%s, %s, %s: the object is gone from the state", v, name, what)
+					t.Errorf("%s, %s, %s: the state no longer has the object", v, name, what)
 				}
 			}
 			server.Close()
@@ -123,9 +123,8 @@ resource "gpucloud_template" "t" {
 	})
 }
 
-// A wrong key, an address where nothing answers: the first plan of a
-// configuration says so, once, however many objects it has.
-func TestFirstPlanAsks(t *testing.T) {
+// The first plan reports a wrong key or an unreachable address once, for any number of objects.
+func TestFirstPlanReportsFailureOnce(t *testing.T) {
 	acctest.LeaveToCI(t, "provider.TestProviderSettings has the errors over the protocol")
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
@@ -133,7 +132,7 @@ func TestFirstPlanAsks(t *testing.T) {
 		"wrong key":       {"GPUCLOUD_API_KEY=wrong", "The API key from GPUCLOUD_API_KEY is wrong or was revoked"},
 		"nothing answers": {"GPUCLOUD_BASE_URL=" + closed.URL, "connection refused"},
 	}
-	// No CLI treats these differently, and provider.TestProviderSettings has them all.
+	// CLIs don't differ here; provider.TestProviderSettings tests all settings.
 	withOneCLI := map[string]struct{ env, says string }{
 		"not an address":    {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
 		"no such host":      {"GPUCLOUD_BASE_URL=http://gpucloud.invalid", "Check that the deployment is running and that its address is right"},
@@ -190,8 +189,8 @@ resource "gpucloud_network_volume" "v" {
 	})
 }
 
-// At another deployment of the same API the objects of a state do not exist: a refresh says
-// where they were.
+// If the provider's address changes to another deployment, the objects of the state don't exist
+// there. The refresh warns with the previous address.
 func TestAnotherDeployment(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, other := drive(t, d, v), acctest.Deploy(t)

@@ -16,8 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// secretStore passes requests on, and keeps the password of each auth that was
-// stored, by id.
+// secretStore is a proxy that records the password of each stored auth, by id.
 type secretStore struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -54,8 +53,8 @@ func keepSecrets(t *testing.T, d *acctest.Deployment) *secretStore {
 	return s
 }
 
-// A rotated password is stored, also where create_before_destroy is handed down
-// to the auth; the plan says that the auth is made again.
+// A rotated password is stored, even if the auth inherits create_before_destroy. The plan says
+// that the auth is created again.
 func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth has the rotation over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
@@ -84,7 +83,7 @@ resource "gpucloud_template" "t" {
 		}
 		config(1)
 		w.MustRun("apply", "-auto-approve", "-var=token=old-token")
-		w.MustRun("plan", "-detailed-exitcode") // without the password: nothing needs it
+		w.MustRun("plan", "-detailed-exitcode") // without the password, which nothing needs
 		config(2)
 		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
 		if out, err := w.Run("plan"); err == nil {
@@ -103,10 +102,10 @@ resource "gpucloud_template" "t" {
 	})
 }
 
-// What another configuration made is neither taken over nor destroyed, equal
-// or not; the plan and the apply name it.
+// An object that another configuration created is neither adopted nor destroyed, even if it is
+// equal. The plan and the apply name it.
 func TestEqualObjectOfAnotherConfiguration(t *testing.T) {
-	acctest.LeaveToCI(t, "TestNameThatIsTaken has it over the protocol")
+	acctest.LeaveToCI(t, "TestCreateRejectsTakenName has it over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		const config = `
 resource "gpucloud_template" "t" {

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// What an object refers to is deleted elsewhere: a plan warns, an apply is refused and
-// ends nothing, and the object can be destroyed.
+// If an object that another one references is deleted elsewhere, the plan warns, the apply fails
+// without deleting anything, and the referencing object can be destroyed.
 func TestCLIDestroyWithoutReferences(t *testing.T) {
 	acctest.LeaveToCI(t, "TestNewReferencesMustExist has the warnings over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
@@ -46,7 +46,7 @@ resource "gpucloud_pod" "p" {
 				t.Fatal(err)
 			}
 		}
-		if v == api.V2 { // v1 has a link, and refuses to delete the template
+		if v == api.V2 { // v1 rejects the deletion, because the template has a linked endpoint
 			if err := c.Templates.Delete(t.Context(), followed.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ resource "gpucloud_pod" "p" {
 	})
 }
 
-// A reference that is new to the object is refused, also where what it names is gone.
+// A new reference to a missing object is rejected, even if the object existed before.
 func TestNewReferencesMustExist(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
@@ -91,7 +91,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, _ = p.Walk().Read(state)
-	state, _ = p.Walk().Read(state) // also what an earlier read has found
+	state, _ = p.Walk().Read(state) // a second read finds the same
 	planned := p.Plan(endpointType, state, config)
 	if err := planned.Diagnostics.Err(); err != nil || planned.Action != "update" {
 		t.Errorf("planned to %s, %v", planned.Action, err)
@@ -119,15 +119,15 @@ func TestNewReferencesMustExist(t *testing.T) {
 	expectRefusal(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
 	expectRefusal(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")
 
-	// What the configuration gave up is new again.
+	// A reference that was removed from the configuration counts as new again.
 	without := with(config, map[string]any{"network_volumes": nil, "registry": nil})
 	state = apply(t, p, endpointType, state, without, "no-op")
 	state = apply(t, p, endpointType, state, with(without, map[string]any{"name": "another"}), "update")
 	expectRefusal(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
 }
 
-// No rule of a plan stops a destroy, whatever the configuration says by then. With
-// -replace a volume may become smaller, and no other one may.
+// No plan rule prevents a destroy, whatever the configuration contains. A volume may shrink only
+// with -replace.
 func TestCLIDestroyDespiteRules(t *testing.T) {
 	acctest.LeaveToCI(t, "TestNetworkVolumeSizes has the rule over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
@@ -148,7 +148,7 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 		}
 		w.MustRun("apply", "-auto-approve", "-replace=gpucloud_network_volume.a")
 		w.Write("main.tf", volume("a", 11)+volume("b", 12)+template+endpoint("NVIDIA L4"))
-		if out, err := w.Run("apply", "-auto-approve", "-replace=gpucloud_network_volume.a"); err == nil || !strings.Contains(unwrapped(out), "has 20 GB and the configuration asks for 12 GB") {
+		if out, err := w.Run("apply", "-auto-approve", "-replace=gpucloud_network_volume.a"); err == nil || !strings.Contains(unwrap(out), "has 20 GB and the configuration asks for 12 GB") {
 			t.Errorf("a volume that is not replaced shrinks: %v\n%s", err, out)
 		}
 

@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// From an ephemeral variable to the server, and in no file of Terraform: neither
-// in a saved plan nor in the state, also after a refresh, an import and a rotation.
+// A value of an ephemeral variable reaches the server, but no file of Terraform: neither a saved
+// plan nor the state, even after a refresh, an import and a rotation.
 func TestCLIEnvWriteOnly(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEnvWriteOnly has it over the protocol")
 	eachCLIAndVersion(t, testCLIEnvWriteOnly)
@@ -48,10 +48,10 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 
 	write("  env = { A = \"1\" }\n  env_wo = { S = var.token }\n  env_wo_version = 1")
 	w.MustRun("plan", "-out=saved", secret("1"))
-	keepsNoSecret(t, w)
+	expectNoSecret(t, w)
 	w.MustRun("apply", secret("1"), "saved")
 	expectEnv(map[string]string{"A": "1", "S": "secret-1"})
-	keepsNoSecret(t, w)
+	expectNoSecret(t, w)
 
 	unchanged := func(args ...string) {
 		t.Helper()
@@ -61,22 +61,22 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 	}
 	unchanged(secret("other"))
 	w.MustRun("apply", "-refresh-only", "-auto-approve", secret("1"))
-	keepsNoSecret(t, w)
+	expectNoSecret(t, w)
 
 	write("  env = { A = \"2\" }\n  env_wo = { S = var.token }\n  env_wo_version = 2")
 	w.MustRun("plan", "-out=saved", secret("2"))
 	w.MustRun("apply", secret("2"), "saved")
 	expectEnv(map[string]string{"A": "2", "S": "secret-2"})
-	keepsNoSecret(t, w)
+	expectNoSecret(t, w)
 
-	// Without the value, which nothing needs.
+	// These commands don't need the value.
 	write("  env = { A = \"3\" }\n  env_wo = var.token == null ? null : { S = var.token }\n  env_wo_version = 2")
 	w.MustRun("apply", "-auto-approve")
 	expectEnv(map[string]string{"A": "3", "S": "secret-2"})
 	unchanged()
-	keepsNoSecret(t, w)
+	expectNoSecret(t, w)
 
-	// An import finds all variables; the first apply takes the write-only ones out.
+	// An import puts all variables into env; the first apply removes the write-only ones.
 	templates, err := c.Templates.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -92,14 +92,14 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 			t.Error(err)
 		}
 	}
-	earlier, err := filepath.Glob(filepath.Join(w.Dir, "terraform.tfstate.*.backup")) // of state rm
+	earlier, err := filepath.Glob(filepath.Join(w.Dir, "terraform.tfstate.*.backup")) // backups of state rm
 	for _, file := range earlier {
 		err = os.Remove(file)
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	keepsNoSecret(t, w)
+	expectNoSecret(t, w)
 
 	write("  env = { A = \"3\" }")
 	w.MustRun("apply", "-auto-approve")
@@ -107,8 +107,8 @@ func testCLIEnvWriteOnly(t *testing.T, d *acctest.Deployment, w *acctest.Workspa
 	unchanged()
 }
 
-// keepsNoSecret looks into every file of the workspace, saved plans included.
-func keepsNoSecret(t *testing.T, w *acctest.Workspace) {
+// expectNoSecret searches every file of the workspace, including saved plans.
+func expectNoSecret(t *testing.T, w *acctest.Workspace) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(w.Dir, "*"))
 	if err != nil || len(files) < 2 {

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// lifecycleOnV2 are objects of the kinds that v1 lacks. NAME changes in place.
+// lifecycleOnV2 configures the kinds that v1 lacks. Replacing NAME is an in-place update.
 const lifecycleOnV2 = `
 resource "gpucloud_cluster" "o" {
   name    = "NAME"
@@ -59,8 +59,8 @@ resource "gpucloud_pod" "o" {
 }
 `
 
-// One object of each kind through Terraform: created, changed, deleted elsewhere, imported
-// and destroyed. Every attribute of a kind, on each version, is a test of the protocol driver.
+// Terraform creates, changes, imports and destroys an object of each kind, and finds that it was
+// deleted elsewhere. Tests with the protocol driver cover every attribute on each version.
 func TestLifecycleThroughTerraform(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		config, total := lifecycleConfig, 5
@@ -76,7 +76,7 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		write("two", "")
 		changed := total
 		if v == api.V2 {
-			changed-- // a delegation has nothing that changes in place
+			changed-- // a delegation has no in-place update
 		}
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("0 added, %d changed, 0 destroyed", changed))
 
@@ -98,7 +98,8 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		}
 		w.MustRun(forget...)
 		write("two", imports)
-		// No response has an auth's password or, on v2, an endpoint's template: the apply records them.
+		// No response has an auth's password or, on v2, an endpoint's template, so the apply
+		// records them.
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d imported, 0 added, ", total), "0 destroyed")
 		w.MustRun("plan", "-detailed-exitcode")
 		expectOutput(t, w.MustRun("destroy", "-auto-approve"), fmt.Sprintf("%d destroyed", total))

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// Deletions and replacements that lose something say so, in the plan.
-func TestLossIsSaid(t *testing.T) {
+// The plan warns about deletions and replacements that lose data.
+func TestPlanWarnsOfLoss(t *testing.T) {
 	acctest.LeaveToCI(t, "TestPodPlanNamesTheLoss has a warning over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
@@ -44,7 +44,7 @@ resource "gpucloud_endpoint" "e" {
 	})
 }
 
-// What Terraform can't point at is named in the text.
+// If Terraform can't show the location of an attribute, the text names it.
 func TestMessagesNameTheirAttribute(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
@@ -82,7 +82,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
   username = "u"
 }`, "Set password_wo and password_wo_version, or password"},
 		}
-		// The first plan validates; the second one, without what was invalid, asks the plan rules.
+		// The first plan reports invalid settings. The second, without these, runs the plan rules.
 		for range 2 {
 			config := ""
 			for i, c := range left {
@@ -93,7 +93,7 @@ func TestMessagesNameTheirAttribute(t *testing.T) {
 			if err == nil {
 				t.Errorf("planned:\n%s", config)
 			}
-			left = slices.DeleteFunc(left, func(c message) bool { return strings.Contains(unwrapped(out), c.says) })
+			left = slices.DeleteFunc(left, func(c message) bool { return strings.Contains(unwrap(out), c.says) })
 			for _, bad := range []string{"%!", "always an error in the provider", "<."} {
 				if strings.Contains(out, bad) {
 					t.Errorf("%q is in:\n%s", bad, out)

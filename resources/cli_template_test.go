@@ -11,9 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// What is changed of an endpoint elsewhere is planned back, and the plan shows
-// what: wherever the template comes from.
-func TestDriftBesideATemplate(t *testing.T) {
+// A plan reverts changes that were made to an endpoint elsewhere, and shows them, whatever the
+// source of the template.
+func TestDriftOfEndpointWithTemplate(t *testing.T) {
 	acctest.LeaveToCI(t, "TestEndpointTemplateDrift has it over the protocol")
 	named := func(name string) string {
 		return fmt.Sprintf(`
@@ -55,9 +55,9 @@ resource "gpucloud_template" "t" {
 				t.Fatal(err)
 			}
 		}
-		plan := unwrapped(w.MustRun("plan"))
+		plan := unwrap(w.MustRun("plan"))
 		shown := []string{`~ image = "evil:1" -> "good:1"`, `~ "LEVEL" = "digest:`}
-		if v == api.V1 { // v1 shows that the link to the template is cut
+		if v == api.V1 { // v1 shows that the link to the template was removed
 			shown = []string{"+ template_id ="}
 		}
 		for _, text := range append(shown, "0 to add, 3 to change") {
@@ -80,7 +80,7 @@ resource "gpucloud_template" "t" {
 	})
 }
 
-// A state that an older release wrote plans no change.
+// A state of an older release plans no change.
 func TestStateOfAnOlderRelease(t *testing.T) {
 	acctest.LeaveToCI(t, "provider.TestSchemaVersions upgrades states over the protocol")
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
@@ -119,7 +119,7 @@ resource "gpucloud_endpoint" "e" {
 	})
 }
 
-// What only the other version can reach is not changed in the plan alone.
+// If only the other version can change a setting, no plan claims to change it.
 func TestSettingOfTheOtherVersion(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSwitchingVersions has it over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
@@ -144,8 +144,8 @@ func TestSettingOfTheOtherVersion(t *testing.T) {
 	})
 }
 
-// A plan that is never applied does not bind the runs after it: terraform test
-// runs several in one process.
+// A plan that is never applied doesn't affect later runs. terraform test has several runs in one
+// process.
 func TestPlanThatIsNotApplied(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `
@@ -191,8 +191,8 @@ run "endpoint_again" {
 	})
 }
 
-// What a template's configuration marks as sensitive is in no output, and not in
-// what the provider keeps in private states.
+// A value that a template's configuration marks as sensitive is neither in an output nor in a
+// private state.
 func TestSecretsOfATemplate(t *testing.T) {
 	acctest.LeaveToCI(t, "internal/test/scale.TestSecretsStayOut looks for more secrets")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {

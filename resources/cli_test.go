@@ -12,9 +12,9 @@ import (
 // The tests in cli_*_test.go run the provider as a process of each CLI
 // of this machine.
 
-// eachCLIAndVersion runs a test with the default CLI on each version, and with
-// each other one on one of them, by turns: no CLI knows the versions of the API. A
-// short run has the default one alone.
+// eachCLIAndVersion runs a test with the default CLI on each API version, and with every other
+// CLI on one version in turn, since CLIs don't depend on it. With -short only the default CLI
+// runs.
 func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
 	t.Helper()
 	number := -1
@@ -33,19 +33,18 @@ func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployme
 	})
 }
 
-// expectOutput expects that text appears in what a command printed, whose lines are
-// wrapped.
+// expectOutput expects texts in the wrapped output of a command.
 func expectOutput(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !strings.Contains(unwrapped(out), text) {
+		if !strings.Contains(unwrap(out), text) {
 			t.Errorf("%q is not in:\n%s", text, out)
 		}
 	}
 }
 
-// unwrapped takes out line breaks and the frame around messages.
-func unwrapped(out string) string {
+// unwrap removes line breaks and the frame around messages.
+func unwrap(out string) string {
 	return strings.Join(strings.FieldsFunc(out, func(r rune) bool { return r == ' ' || r == '\n' || r == '│' || r == '╷' || r == '╵' }), " ")
 }
 
@@ -53,7 +52,7 @@ func endpointWith(attribute string) string {
 	return "resource \"gpucloud_endpoint\" \"x\" {\n  name  = \"x\"\n  image = \"i\"\n  " + attribute + "\n}\n"
 }
 
-// document is the JSON document behind what a command printed before it.
+// document returns the JSON document at the end of a command's output.
 func document(out string) []byte {
 	_, rest, _ := strings.Cut(out, "{")
 	return []byte("{" + rest)

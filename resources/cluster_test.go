@@ -27,7 +27,7 @@ func TestCluster(t *testing.T) {
 	more := with(config, map[string]any{"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}})
 	made := apply(t, p, clusterType, tfdrive.State{}, more, "create")
 	expectState(t, made, map[string]any{"pods.total": 2.0})
-	importedAs(t, p, made, more, false)
+	expectImport(t, p, made, more, false)
 	state := apply(t, p, clusterType, made, with(more, map[string]any{"name": "two"}), "update")
 	expectState(t, state, map[string]any{"id": made.Get("id")})
 	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "two"}), "replace")
@@ -39,8 +39,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// Each setting but the name replaces the cluster, is read from its pods after an import
-// or recorded, and makes no further plan.
+// A change of any setting except the name replaces the cluster. After an import, the setting is
+// read from the pods or recorded. Then the plan is empty.
 func TestClusterEveryAttribute(t *testing.T) {
 	compute := func(gpu string, count, pods int) map[string]any {
 		return map[string]any{"gpu_type_id": gpu, "gpu_count_per_pod": count, "pod_count": pods}
@@ -73,11 +73,11 @@ func TestClusterEveryAttribute(t *testing.T) {
 			p := drive(t, d, api.V2)
 			config := clusterConfig(map[string]any{"disk": 50, attribute: c.values[0]}) // an import reads the disk
 			state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
-			importedAs(t, p, state, config, c.unreadable)
+			expectImport(t, p, state, config, c.unreadable)
 			for _, v := range c.values[1:] {
 				config[attribute] = v
 				state = apply(t, p, clusterType, state, config, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
-				importedAs(t, p, state, config, c.unreadable)
+				expectImport(t, p, state, config, c.unreadable)
 			}
 			if c.removal != "" {
 				apply(t, p, clusterType, state, with(config, map[string]any{attribute: nil}), c.removal)
@@ -105,10 +105,10 @@ func TestClusterPlan(t *testing.T) {
 	} {
 		expectRefusal(t, d, p, tfdrive.State{}, clusterType, clusterConfig(c.changes), c.at, c.text)
 	}
-	refusedOnV1(t, d, clusterType, clusterConfig(nil))
+	expectRefusalOnV1(t, d, clusterType, clusterConfig(nil))
 	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")
 	if got := p.Plan(clusterType, state, clusterConfig(map[string]any{"type": "RAY"})).Diagnostics.Warnings(); !strings.Contains(got, "type: The cluster will be replaced") || !strings.Contains(got, state.Get("id").(string)) {
 		t.Errorf("the plan warns: %q", got)
 	}
-	protected(t, d, p, clusterType, clusterConfig(map[string]any{"name": "protected"}), map[string]any{"type": "RAY"})
+	expectProtection(t, d, p, clusterType, clusterConfig(map[string]any{"name": "protected"}), map[string]any{"type": "RAY"})
 }

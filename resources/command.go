@@ -94,9 +94,9 @@ func (f command) checkVersion(c diagnostics.Check, v api.Version) {
 	switch {
 	case err == nil:
 	case v == api.V1:
-		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments and args can't be split into one: %s. Mend the quotes, or set api_version = %q.", err, string(api.V2))
+		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments, but args can't be split: %s. Fix the quotes, or set api_version = %q.", err, string(api.V2))
 	case len(f.older().Elements()) > 0:
-		c.Error("args", "Arguments that can't be split", "Beside docker_entrypoint, args are sent as a list, and they can't be split into one: %s. Mend the quotes.", err)
+		c.Error("args", "Arguments that can't be split", "With docker_entrypoint, args are sent as a list, but they can't be split: %s. Fix the quotes.", err)
 	}
 }
 
@@ -123,9 +123,9 @@ func (f command) expand(followed bool) (c api.Command) {
 	return c
 }
 
-// flatten copies an answer into the model: all of it if own is true, otherwise only the parts
-// that the model sets. The model keeps its form. If it has none, it gets lists if the answer
-// has an entrypoint or args in the JSON form.
+// flatten copies an answer into the model: all parts if own is true, otherwise only those that the
+// model sets. The model keeps its form of the command. If it has no form, it gets lists if the
+// answer has an entrypoint or args in the JSON form.
 func (f command) flatten(got api.Command, own bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
 		return
@@ -171,7 +171,7 @@ func (f command) owned() (entrypoint, cmd bool) {
 	return !f.args.IsNull() || !f.entrypoint.IsNull() || !f.older().IsNull(), !f.args.IsNull() || !f.cmd.IsNull()
 }
 
-// ownsAs reports whether the model sets the same parts as another one.
+// ownsAs reports whether the model sets the same parts as another model.
 func (f command) ownsAs(other command) bool {
 	entrypoint, cmd := f.owned()
 	otherEntrypoint, otherCmd := other.owned()

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// ownCommands are kinds with a start command of their own, and what else they need.
+// ownCommands are the kinds with a start command, with their other required attributes.
 var ownCommands = map[string]map[string]any{
 	"gpucloud_template": {"image": "i"},
 	podType:             {"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
@@ -46,7 +46,7 @@ func TestCommandForms(t *testing.T) {
 		} {
 			expectRefusal(t, d, p, tfdrive.State{}, typeName, with(config, c.more), c.at, c.text)
 		}
-		// The first is created; a change to the next is sent only if it means something else.
+		// The first form is created. A change to the next one is sent only if the meaning differs.
 		list := map[string]any{"entrypoint": []any{"print"}, "cmd": []any{"two words", ""}}
 		state := apply(t, p, typeName, tfdrive.State{}, with(config, list), "create")
 		sent := recordMembers(t, d)
@@ -76,7 +76,7 @@ func TestCommandForms(t *testing.T) {
 	})
 }
 
-// A change behind Terraform's back is seen in the form of the configuration, and restored.
+// A command that was changed elsewhere is shown in the form of the configuration, and restored.
 func TestCommandDrift(t *testing.T) {
 	d := acctest.Deploy(t)
 	for _, v := range acctest.Versions {
@@ -103,7 +103,7 @@ func TestCommandDrift(t *testing.T) {
 				if after, _ := drift.Meaning(); before.Equal(after) {
 					continue
 				}
-				state = restored(t, p, state, config)
+				state = applyRestore(t, p, state, config)
 				if got, err := c.Templates.GetFresh(t.Context(), have.ID); err != nil {
 					t.Fatal(err)
 				} else if now, _ := got.Meaning(); !now.Equal(before) {
@@ -114,9 +114,9 @@ func TestCommandDrift(t *testing.T) {
 	}
 }
 
-// A pod and an endpoint with a part of the command have the other one of their template; an
-// endpoint follows it.
-func TestCommandBesideATemplate(t *testing.T) {
+// A pod or an endpoint that sets a part of the command gets the other part from its template. An
+// endpoint also follows later changes of the template.
+func TestPartialCommandWithTemplate(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
 	command := func(typeName, id string) any {
@@ -151,7 +151,7 @@ func TestCommandBesideATemplate(t *testing.T) {
 		}
 		apply(t, p, "gpucloud_template", template, with(of, map[string]any{"entrypoint": []any{"new"}}), "update")
 		if typeName == endpointType {
-			state = restored(t, p, state, with(config, map[string]any{"cmd": []any{"mine"}}))
+			state = applyRestore(t, p, state, with(config, map[string]any{"cmd": []any{"mine"}}))
 			if got := command(typeName, state.Get("id").(string)); !reflect.DeepEqual(got, []any{[]string{"new"}, []string{"mine"}, nil}) {
 				t.Errorf("after the template's change: %q", got)
 			}

@@ -25,7 +25,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		c.Error("image", "Missing image", "The container of the workers comes from a template or from the endpoint itself: set template_id or image.")
 	}
 	if isSet(config.GPU) && isSet(config.CPU) {
-		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: an endpoint has workers of one sort. Remove one of them.")
+		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: the workers have either GPUs or CPUs. Remove one of them.")
 	}
 	if gpu := value.As[endpointGPU](config.GPU); gpu != nil {
 		switch {
@@ -162,8 +162,9 @@ func planWorkers(p *planrule.Plan[endpoint]) {
 	p.Plan.Workers = value.Object(workersAttribute, workers)
 }
 
-// planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks
-// that API v2 can select the GPUs, which it does by pool. reported is true if unknown ids were already reported.
+// planCompute plans a replacement if the endpoint switches between GPUs and CPUs, and checks that
+// API v2 can select the GPUs, which it does by pool. reported is true if unknown ids were already
+// reported.
 func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool) {
 	if p.State != nil {
 		replaced := ""
@@ -202,14 +203,14 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint], reported bool)
 	case isSelectionError(err):
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
-		p.Fail("gpu.type_ids", "Could not read the GPU catalog", fmt.Errorf("API v2 selects GPUs by pool, and which pool holds which type is in its catalog. %w", err))
+		p.Fail("gpu.type_ids", "Could not read the GPU catalog", fmt.Errorf("API v2 selects GPUs by pool, and only the catalog lists the types of a pool. %w", err))
 	case len(ids) > 1 && (p.State == nil || p.Changes(ctx, "gpu.type_ids")):
 		p.Warn("gpu.type_ids", "API v2 keeps no order of GPU types", "The types are translated to pools and exclusions. Workers may run on any of them, whatever their order here.")
 	}
 }
 
 // planExclusions rejects excluded types that aren't in the pools, and exclusions that leave no
-// type. If the catalog lacks one of the pools, which may be newer, it checks nothing.
+// type. It checks nothing if the catalog lacks one of the pools, because the pool may be newer.
 func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excluded []string) {
 	if len(excluded) == 0 {
 		return

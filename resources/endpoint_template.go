@@ -77,8 +77,8 @@ func (m *endpoint) ownCUDA() types.Tuple {
 	return types.TupleValueMust([]attr.Type{types.SetType{ElemType: types.StringType}, types.StringType}, elements)
 }
 
-// recordApplied copies the answer to a create or update into the model, and records which
-// settings of the template it had.
+// recordApplied copies the answer to a create or update into the model, and records the settings of
+// the template at that time.
 func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
 	// Set the id first: the endpoint exists even if a later step fails.
 	m.ID = types.StringValue(got.ID)
@@ -168,8 +168,8 @@ func (m *endpoint) ownVariables() map[string]bool {
 	return own
 }
 
-// settingsFromTemplate returns s without the endpoint's own settings. Settings that s leaves
-// open keep their value from prior.
+// settingsFromTemplate returns s without the endpoint's own settings. Settings that s marks as
+// open have the values of prior.
 func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior types.Object) types.Object {
 	before := prior.Attributes()
 	if ports, _ := before["ports"].(types.Set); s.OpenPorts && areDefaultPorts(value.Strings(ports)) {

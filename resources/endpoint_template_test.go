@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// image is what workers of the endpoint would run, by v2's answer.
+// image returns the image of an endpoint's workers, read with API v2.
 func image(t *testing.T, d *acctest.Deployment, id string) string {
 	t.Helper()
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), id)
@@ -26,13 +26,13 @@ func image(t *testing.T, d *acctest.Deployment, id string) string {
 	return *got.Container.Image
 }
 
-// Over the protocol, every way in which a template and what was applied of it
-// may part.
+// A plan finds every difference between a template and the endpoint's copy of it, whichever of
+// the two has changed.
 func TestEndpointTemplateDrift(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	c := d.Client(t, api.V2)
-	// Made by another process: what p knows of the template is what it read.
+	// Another process creates the template, so p knows only what it reads.
 	template, _ := serverlessTemplate(t, d, drive(t, d, api.V2), map[string]any{"env": map[string]any{"A": "1", "B": "2"}})
 	id := template.Get("id").(string)
 	config := map[string]any{"name": "e", "template_id": id, "env": map[string]any{"B": "own"}}
@@ -77,7 +77,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
 		}
 		if action == "update" {
-			// The setting that differs, what it is, and what it will be.
+			// The plan shows the old and the new value of the changed setting only.
 			before, after := read.Get("from_template").(map[string]any), planned.Get("from_template").(map[string]any)
 			_, setting, _ := strings.Cut(what, ": ")
 			for name := range before {
@@ -100,7 +100,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		next("the template: "+what, "update")
 		next("after the template's "+what, "no-op")
 	}
-	// Nothing of a worker changes.
+	// These settings don't affect workers.
 	changeTemplate(func(t *api.Template) {
 		t.Name, t.Public = d.Name("renamed"), true
 		t.Mounts.Persistent = &api.PersistentMount{Size: 10, Path: "/x"}
@@ -133,8 +133,8 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("from_template"))
 	}
 
-	// The template is gone: an endpoint keeps what it has. A plan warns, which must not
-	// keep anybody from a deletion, and the apply of a change is refused.
+	// The template is deleted, and the endpoint keeps its settings. The plan only warns, because
+	// a destroy must stay possible. The apply of a change fails.
 	if err := c.Templates.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	}
 }
 
-// A planned change of the template in the same run plans the endpoint's
-// update; in the process that applies, the same plan comes out.
+// A change of the template also plans an update of the endpoint in the same run. The process
+// that applies makes the same plan.
 func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		first := drive(t, d, v)
@@ -189,19 +189,19 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		if got := image(t, d, endpoint.Get("id").(string)); got != "img:2" {
 			t.Errorf("workers run %s", got)
 		}
-		settled(t, drive(t, d, v), endpoint, config)
+		expectEmptyPlan(t, drive(t, d, v), endpoint, config)
 
-		// A run that plans the template back to what was applied leaves the
-		// endpoint alone.
+		// If a run plans to revert the template to the applied settings, the endpoint
+		// doesn't change.
 		if got := drive(t, d, v); got.Plan("gpucloud_template", template, changed).Action != "no-op" || got.Plan(endpoint.Type, endpoint, config).Action != "no-op" {
 			t.Error("an unchanged template plans something")
 		}
 	})
 }
 
-// A change of a template by another configuration of the provider, which is another
-// process, is unknown to the plan of its endpoint. The apply keeps to the plan or
-// sends nothing. The next run shows and applies the change.
+// If another provider configuration (another process) changes a template, the plan of its
+// endpoint doesn't include the change. The apply follows the plan or sends nothing. The next run
+// shows and applies the change.
 func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, alias := drive(t, d, v), drive(t, d, v)
@@ -210,7 +210,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		for i, c := range []struct {
 			what   string
-			change map[string]any // of the endpoint
+			change map[string]any // the change of the endpoint
 			action string
 			lists  bool // the process that applies lists the templates after the change, too
 			says   string
@@ -221,7 +221,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			{"the container", map[string]any{"env": map[string]any{"A": "1"}}, "update", false, "the template has changed since the plan was made. Nothing was sent"},
 			{"the container, templates listed again", map[string]any{"env": map[string]any{"A": "2"}}, "update", true, "the template has changed since the plan was made. Nothing was sent"},
 		} {
-			if c.says != "" && v == api.V1 { // which has no container of an endpoint
+			if c.says != "" && v == api.V1 { // v1 has no container settings of an endpoint
 				break
 			}
 			was, want := fmt.Sprint("img:", i), fmt.Sprint("img:", i+1)
@@ -233,7 +233,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 				t.Errorf("%s: planned to %s, with %v", c.what, planned.Action, planned.Get("from_template.image"))
 			}
 			p.Walk() // lists the templates
-			template = applied(t, alias, changed)
+			template = applyPlan(t, alias, changed)
 			if c.lists {
 				serverlessTemplate(t, d, p, map[string]any{"name": d.Name(fmt.Sprint(i))})
 			}
@@ -252,23 +252,23 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 				t.Fatal(diags)
 			}
 			next := p.Plan(state.Type, read, config)
-			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // a server of API v1 applies a template that changes
+			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // on API v1, the server applies a changed template
 			if next.Get("from_template.image") != want || (next.Action == "no-op") != (shown == want) || read.Get("from_template.image") != shown {
 				t.Errorf("%s: the next run plans to %s, from %v to %v", c.what, next.Action, read.Get("from_template.image"), next.Get("from_template.image"))
 			}
 			state = read
 			if next.Action == "update" {
-				state = applied(t, p, next)
+				state = applyPlan(t, p, next)
 			}
 			if got := image(t, d, state.Get("id").(string)); got != want {
 				t.Errorf("%s: workers run %s", c.what, got)
 			}
-			state = settled(t, drive(t, d, v), state, config)
+			state = expectEmptyPlan(t, drive(t, d, v), state, config)
 		}
 	})
 }
 
-// After an import on v2, which returns no template id, one update records it.
+// API v2 returns no template id. After an import, one update records it.
 func TestEndpointImportWithTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -286,7 +286,8 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 	})
 }
 
-// From a template to a container of its own, to another template, and back.
+// An endpoint switches from a template to its own container settings, to another template, and
+// back.
 func TestEndpointChangesItsTemplate(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -326,8 +327,8 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	}
 }
 
-// Ports that a v1 server filled into a template are no settings of it, and no
-// reason to apply it again in every run.
+// Default ports that a v1 server adds to a template don't count as a change, which every run
+// would apply again.
 func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		id := templateByV1(t, d)
@@ -341,7 +342,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following, "create")
 		apply(t, p, template.Type, template, config, "no-op")
 		apply(t, p, state.Type, state, following, "no-op")
-		// The user's own ports count.
+		// Ports that a user sets do count.
 		next := drive(t, d, v)
 		next.Plan(template.Type, template, with(config, map[string]any{"ports": []any{"80/http"}}))
 		if planned := next.Plan(state.Type, state, following); planned.Action != "update" {
@@ -350,7 +351,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	})
 }
 
-// templateByV1 makes a template as a client of v1 does that leaves all out.
+// templateByV1 creates a template with API v1, without any optional member.
 func templateByV1(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"name":%q,"imageName":"i","isServerless":true}`, d.Name("t"))
@@ -377,7 +378,7 @@ func templateByV1(t *testing.T, d *acctest.Deployment) (id string) {
 	return made.ID
 }
 
-// A template that is missing is the fault of template_id, and nothing is made.
+// A missing template is an error at template_id, and nothing is created.
 func TestEndpointWithoutItsTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -387,20 +388,20 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if d.Writes() != writes {
-			t.Error("something was made")
+			t.Error("something was created")
 		}
 	})
 }
 
-// API v1 shows the variables of a copy that API v2 made: what somebody changed of
-// them is planned back.
+// API v1 returns the variables of a copy that API v2 made. A plan reverts changes that were made
+// to them elsewhere.
 func TestDriftOfVariablesOnV1(t *testing.T) {
 	d := acctest.Deploy(t)
 	by := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
 	template, _ := serverlessTemplate(t, d, by[api.V2], map[string]any{"env": map[string]any{"A": "1"}})
 	config := map[string]any{"name": "e", "template_id": template.Get("id")}
 	state := apply(t, by[api.V2], "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	state = settled(t, drive(t, d, api.V1), state, config)
+	state = expectEmptyPlan(t, drive(t, d, api.V1), state, config)
 	c := d.Client(t, api.V2)
 	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
 	if err != nil {
@@ -423,8 +424,8 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 	}
 }
 
-// On API v1, where a link carries no CUDA versions, those that somebody set are
-// planned back.
+// On API v1, a link to a template includes no CUDA versions. A plan removes versions that were
+// set elsewhere.
 func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)

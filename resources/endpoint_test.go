@@ -29,12 +29,12 @@ func TestEndpoint(t *testing.T) {
 			"workers.max": 3.0, "workers.idle_timeout": 10.0, "scaling.type": "QUEUE_DELAY", "scaling.queue_delay": 4.0,
 			"request_urls.run": d.URL + "/v2/" + state.Get("id").(string) + "/run",
 		})
-		importedAs(t, p, state, least, true)
+		expectImport(t, p, state, least, true)
 		state = apply(t, p, state.Type, state, most, "update")
 		cpu := []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}
 		most = with(most, map[string]any{"cpu": cpu})
 		state = apply(t, p, state.Type, state, most, "replace")
-		importedAs(t, p, state, most, true)
+		expectImport(t, p, state, most, true)
 		apply(t, p, state.Type, state, with(most, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
 		have, err := client.Endpoints.Get(t.Context(), state.Get("id").(string))
 		want := have
@@ -45,19 +45,18 @@ func TestEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expectState(t, restored(t, p, state, most), map[string]any{"workers.max": 5.0})
+		expectState(t, applyRestore(t, p, state, most), map[string]any{"workers.max": 5.0})
 	})
 }
 
-// serverlessTemplate makes a template for endpoints and returns its state.
+// serverlessTemplate creates a template for endpoints. It returns its state and configuration.
 func serverlessTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, changes map[string]any) (tfdrive.State, map[string]any) {
 	t.Helper()
 	config := with(map[string]any{"name": d.Name("t"), "image": "builtin/echo", "serverless": true}, changes)
 	return apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create"), config
 }
 
-// Every attribute that the version can set is set, changed and removed, and
-// after each the next plan is empty.
+// Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestEndpointEveryAttribute(t *testing.T) {
 	workers := func(min, max, idle any) map[string]any {
 		return map[string]any{"min": min, "max": max, "idle_timeout": idle}
@@ -125,7 +124,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 				least := map[string]any{"name": "e", "template_id": template.Get("id")}
 				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(least, a.value), "create")
 				state = apply(t, p, state.Type, state, with(least, a.change), a.changeAction)
-				if a.name != "flashboot" { // OFF is the default already
+				if a.name != "flashboot" { // OFF is the default
 					state = apply(t, p, state.Type, state, least, a.removeAction)
 				}
 				state = apply(t, p, state.Type, state, with(least, a.value), map[bool]string{true: "replace", false: "update"}[a.removeAction == "replace"])
@@ -143,8 +142,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 	})
 }
 
-// An endpoint with a container of its own: each part changes in place, and
-// removing it clears it.
+// An endpoint's own container settings change in place. Removing a setting clears it.
 func TestEndpointOwnContainer(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -270,7 +268,7 @@ func TestEndpointRules(t *testing.T) {
 	})
 }
 
-// The exclusions may not leave nothing: every type of a pool.
+// A configuration that excludes every type of its pools is rejected.
 func TestEndpointExcludesAll(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -293,8 +291,7 @@ func TestEndpointExcludesAll(t *testing.T) {
 	}
 }
 
-// What is unknown in the plan is no error and no panic: every attribute in
-// turn.
+// A plan accepts an unknown value for every attribute.
 func TestEndpointUnknowns(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -312,7 +309,7 @@ func TestEndpointUnknowns(t *testing.T) {
 	})
 }
 
-// Two elements of which a part is unknown may turn out to differ.
+// Two elements with unknown parts aren't duplicates, because they may become distinct.
 func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -323,8 +320,8 @@ func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
 	}
 }
 
-// What is unknown in a plan may turn out to be anything: the plan that is made
-// of it then agrees with the first.
+// An unknown value may become any value. The plan with the known value then agrees with the
+// first plan.
 func TestEndpointUnknownTurnsKnown(t *testing.T) {
 	gpu := func(more map[string]any) map[string]any {
 		return map[string]any{"gpu": with(map[string]any{"type_ids": []any{"NVIDIA L4"}}, more)}
@@ -389,14 +386,14 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 				if known.Action != "no-op" && known.Action != unknown.Action {
 					t.Errorf("%s: the %s became a %s", name, unknown.Action, known.Action)
 				}
-				agree(t, name+", "+what, unknown, known)
+				expectAgreement(t, name+", "+what, unknown, known)
 			}
 		}
 	})
 }
 
-// agree expects that a plan has all that an earlier one knew.
-func agree(t *testing.T, what string, before, after tfdrive.Planned) {
+// expectAgreement expects that a plan has all known values of an earlier plan.
+func expectAgreement(t *testing.T, what string, before, after tfdrive.Planned) {
 	t.Helper()
 	err := tftypes.Walk(before.Value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 		if !v.IsKnown() {
@@ -415,8 +412,8 @@ func agree(t *testing.T, what string, before, after tfdrive.Planned) {
 	}
 }
 
-// Versions that v1 is told of are removed again, although it keeps the link to
-// a template and templates may have such versions on v2.
+// CUDA versions can be removed on v1 while the endpoint stays linked to a template, although
+// templates may have CUDA versions on v2.
 func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -432,8 +429,8 @@ func TestEndpointRemovesCUDAVersions(t *testing.T) {
 	})
 }
 
-// CPU configurations are imported on v1 too, whose answer has another form of
-// them, and are found changed.
+// On v1, whose answers show CPU configurations in another form, they are imported and a change
+// is found.
 func TestEndpointImportsCPU(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -445,7 +442,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 		if diags.Err() != nil {
 			t.Fatal(diags)
 		}
-		if planned := p.Plan(made.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // records the template
+		if planned := p.Plan(made.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
 			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
 		}
 		c := d.Client(t, v)
@@ -466,7 +463,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 	})
 }
 
-// A new queue_url that no refresh has seen yet does not fail an update.
+// An update succeeds if queue_url has changed and no refresh has shown it yet.
 func TestEndpointWithAnotherQueueURL(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

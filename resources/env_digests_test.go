@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// With another API key the variables count as unchanged, and the digests stay as they
-// are, for the key that made them; those that were changed elsewhere stay out of env.
+// With another API key, variables count as unchanged and their digests are kept for the key that
+// made them. Variables that were changed elsewhere aren't shown in env.
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
 		c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key})
@@ -28,22 +28,22 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	for _, key := range []string{"old", "new", "new"} {
 		d.compare(client(key), m, server)
 		if names := value.Strings(m.EnvWOKeys); len(names) != 1 || names[0] != "S" {
-			t.Errorf("%s key: as last sent are %q, expected S", key, names)
+			t.Errorf("%s key: the unchanged variables are %q, expected S", key, names)
 		}
 		if rest := m.unowned(d, server); len(rest) != 1 || rest["A"] != "1" {
-			t.Errorf("%s key: env has %v, expected A alone", key, rest)
+			t.Errorf("%s key: env has %v, expected only A", key, rest)
 		}
 	}
 	server["S"] = "elsewhere"
 	for _, key := range []string{"new", "old"} {
 		d.compare(client(key), m, server)
 		if found := m.EnvWOKeys.IsNull(); found != (key == "old") {
-			t.Errorf("%s key: as last sent are %s, after a change of S", key, m.EnvWOKeys)
+			t.Errorf("%s key: after a change of S, the unchanged variables are %s", key, m.EnvWOKeys)
 		}
 	}
 	delete(server, "S")
 	d.compare(client("newest"), m, server)
 	if !m.EnvWOKeys.IsNull() || len(m.owned(d)) != 3 {
-		t.Errorf("as last sent are %s of %v, expected none of three", m.EnvWOKeys, m.owned(d))
+		t.Errorf("the unchanged variables are %s of %v, expected none of three", m.EnvWOKeys, m.owned(d))
 	}
 }

@@ -78,7 +78,7 @@ func envWOKeysAttribute() schema.SetAttribute {
 // validate checks a configuration.
 func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 	if isSet(m.EnvWO) && m.EnvWOVersion.IsNull() {
-		c.Error("env_wo_version", "Missing env_wo_version", "env_wo needs env_wo_version, such as 1: it is kept, and its change says that env_wo has new values.")
+		c.Error("env_wo_version", "Missing env_wo_version", "env_wo needs env_wo_version, such as 1: the state keeps the version, and a change of it sends env_wo again.")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.EnvWO.Elements())) {
 		if _, twice := env.Elements()[name]; twice {
@@ -105,18 +105,18 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 	case config.EnvWOVersion.IsNull():
 		plan.EnvWOKeys = types.SetNull(types.StringType)
 	case p.State != nil && config.EnvWOVersion.ValueInt64() < state.EnvWOVersion.ValueInt64():
-		p.Error("env_wo_version", "Missing env_wo", "env_wo_version goes from %d to %d, which asks for the values of env_wo, and env_wo is null. Keep %[1]d where no new value is meant, or give env_wo a value for this run.",
+		p.Error("env_wo_version", "Missing env_wo", "env_wo_version goes from %d to %d, which sends env_wo, but env_wo is null. Keep %[1]d to send nothing, or give env_wo a value for this run.",
 			state.EnvWOVersion.ValueInt64(), config.EnvWOVersion.ValueInt64())
 	case !state.EnvWOVersion.Equal(config.EnvWOVersion):
-		p.Error("env_wo", "Missing env_wo", "env_wo is null, and its values are to be sent: env_wo_version is new. Give env_wo a value for this run, or remove both.")
+		p.Error("env_wo", "Missing env_wo", "env_wo_version is new, which sends env_wo, but env_wo is null. Give env_wo a value for this run, or remove both.")
 	default:
 		plan.EnvWOKeys = state.EnvWOKeys
 		if state.changedElsewhere(*known) {
-			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere, and env_wo is null: this plan leaves it so. Give env_wo a value to send it again.")
+			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again.")
 		}
 	}
 	if p.API != nil && known.ofAnotherKey(p.API, state) && !plan.sends(state) {
-		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only with that key can a plan find that one was changed elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value: it is sent again, and this key can compare it from then on.")
+		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}
 }
 

@@ -13,16 +13,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// envOwner is an object with write-only variables, as the tests of all kinds need
-// it.
+// envOwner is an object with write-only variables, for tests that run on several kinds.
 type envOwner struct {
 	*testing.T
 	d        *acctest.Deployment
 	p        *tfdrive.Provider
 	typeName string
-	least    map[string]any // configuration
+	least    map[string]any // the minimal configuration
 	get      func(id string) map[string]string
-	set      func(id string, env map[string]string) // behind Terraform's back
+	set      func(id string, env map[string]string) // changes the variables without Terraform
 	state    tfdrive.State
 }
 
@@ -128,14 +127,13 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 
 type env = map[string]any
 
-// config is the least configuration with env, env_wo and env_wo_version; nil for
-// none.
+// config returns the minimal configuration with env, env_wo and env_wo_version. Nil omits one.
 func (o *envOwner) config(plain, writeOnly, version any) map[string]any {
 	return with(o.least, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
 }
 
-// apply applies a configuration and expects what the server then has, that no
-// secret is kept, and that the next plan is empty.
+// apply applies a configuration. It expects the variables on the server, a state without
+// secrets, and an empty next plan.
 func (o *envOwner) apply(config map[string]any, action string, want map[string]string) {
 	o.Helper()
 	o.state = apply(o.T, o.p, o.typeName, o.state, config, action)
@@ -147,13 +145,13 @@ func (o *envOwner) expectEnv(want map[string]string) {
 	if got := o.get(o.state.Get("id").(string)); !maps.Equal(got, want) {
 		o.Errorf("the server has %v, expected %v", got, want)
 	}
-	o.keepsNoSecret(o.state)
+	o.expectNoSecret(o.state)
 }
 
-func (o *envOwner) keepsNoSecret(s tfdrive.State) {
+func (o *envOwner) expectNoSecret(s tfdrive.State) {
 	o.Helper()
 	if s.Holds("secret-") {
-		o.Errorf("a secret is kept: %s", s.Value)
+		o.Errorf("the state has a secret: %s", s.Value)
 	}
 }
 
@@ -164,31 +162,31 @@ func (o *envOwner) refresh() {
 		o.Fatal(err)
 	}
 	o.state = read
-	o.keepsNoSecret(read)
+	o.expectNoSecret(read)
 }
 
 func TestEnvWriteOnly(t *testing.T) {
 	onEachOwner(t, func(_ *testing.T, o *envOwner) {
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1), "create", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
 
-		// Other values are sent with another version alone.
+		// Changed values are sent only with another version.
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 1), "no-op", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 2), "update", map[string]string{"A": "1", "S": "secret-3", "T": "secret-2"})
 
-		// A change of env repeats what the server has, whether the values are at hand
-		// or not.
+		// A change of env repeats the server's write-only values, whether or not the
+		// configuration has them.
 		o.apply(o.config(env{"A": "2"}, env{"S": "secret-4", "T": "secret-4"}, 2), "update", map[string]string{"A": "2", "S": "secret-3", "T": "secret-2"})
 		o.apply(o.config(env{"A": "3", "B": ""}, nil, 2), "update", map[string]string{"A": "3", "B": "", "S": "secret-3", "T": "secret-2"})
 
-		// Names are a change of their own.
+		// A change of the names is an update, even with the same version.
 		o.apply(o.config(env{"A": "3"}, env{"S": "secret-3", "U": "secret-5"}, 2), "update", map[string]string{"A": "3", "S": "secret-3", "U": "secret-5"})
 		o.apply(o.config(nil, env{"S": "secret-3", "U": "secret-5"}, 2), "update", map[string]string{"S": "secret-3", "U": "secret-5"})
 
-		// From env_wo to env, and back.
+		// A variable moves from env_wo to env, and back.
 		o.apply(o.config(env{"S": "shown"}, env{"U": "secret-5"}, 2), "update", map[string]string{"S": "shown", "U": "secret-5"})
 		o.apply(o.config(nil, env{"S": "secret-6", "U": "secret-5"}, 2), "update", map[string]string{"S": "secret-6", "U": "secret-5"})
 
-		// Removed again.
+		// All write-only variables are removed.
 		o.apply(o.config(env{"A": "4"}, nil, nil), "update", map[string]string{"A": "4"})
 		o.apply(o.config(env{"A": "4"}, env{}, 2), "update", map[string]string{"A": "4"})
 	})
@@ -205,13 +203,13 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 
 		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
 		o.refresh()
-		o.refresh() // also what a read has found
+		o.refresh() // a second read finds the same
 		if got := o.state.Get("env_wo_keys"); len(got.([]any)) != 1 {
-			t.Errorf("env_wo_keys is %v, and S is not as last sent", got)
+			t.Errorf("env_wo_keys is %v, although S was changed", got)
 		}
 		without := o.p.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
 		if without.Action != "no-op" || !strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere") {
-			t.Errorf("without values at hand the plan is to %s, with the warnings %q", without.Action, without.Diagnostics.Warnings())
+			t.Errorf("if env_wo is null, the plan is to %s, with the warnings %q", without.Action, without.Diagnostics.Warnings())
 		}
 		o.apply(config, "update", want)
 
@@ -219,7 +217,7 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		o.refresh()
 		o.apply(config, "update", want)
 
-		// The other values stay as they are where none are at hand.
+		// If the configuration has no values, the server's values stay.
 		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere"})
 		o.refresh()
 		o.state = apply(t, o.p, o.typeName, o.state, o.config(env{"A": "2"}, nil, 1), "update")
@@ -231,15 +229,15 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 	})
 }
 
-// Under another API key a change made elsewhere can't be found. The plan says so, and an
-// apply that sends no value leaves it to the first key to find.
+// With another API key, the provider can't detect a change made elsewhere, and the plan warns. An
+// apply that sends no value keeps the digests, so the first key still detects the change.
 func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	dir := t.TempDir()
 	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GPUCLOUD_BASE_URL", "") // a remote deployment has one key
+	t.Setenv("GPUCLOUD_BASE_URL", "") // a remote deployment has only one key
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
 	first := drive(t, d, api.V2)
 	second := driveWith(t, d, api.V2, map[string]any{"api_key": other})
@@ -287,11 +285,11 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	o.expectEnv(map[string]string{"A": "2", "S": "secret-elsewhere", "T": "secret-2"})
 	plan(first, null("2"), "no-op", elsewhere)
 
-	// What is gone any key can see.
+	// Any key detects a removed variable.
 	o.set(id, map[string]string{"A": "2", "S": "secret-elsewhere"})
 	plan(second, null("2"), "no-op", incomparable, elsewhere)
 
-	// Values that are sent make the second key the one that can compare.
+	// After the second key has sent the values, only this key can compare them.
 	renewed := o.config(env{"A": "2"}, env{"S": "secret-3", "T": "secret-4"}, 2)
 	update(second, renewed)
 	o.expectEnv(map[string]string{"A": "2", "S": "secret-3", "T": "secret-4"})
@@ -325,7 +323,7 @@ func TestEnvWriteOnlyRefusals(t *testing.T) {
 	})
 }
 
-// What is not known in the plan is sent by the apply.
+// The apply sends values that are unknown in the plan.
 func TestEnvWriteOnlyUnknown(t *testing.T) {
 	onEachOwner(t, func(t *testing.T, o *envOwner) {
 		known := o.config(nil, env{"S": "secret-1"}, 1)
@@ -349,8 +347,7 @@ func TestEnvWriteOnlyUnknown(t *testing.T) {
 	})
 }
 
-// An import can't know which variables are write-only: the first apply takes them
-// out of the state.
+// An import can't distinguish write-only variables. The first apply removes them from the state.
 func TestEnvWriteOnlyImport(t *testing.T) {
 	onEachOwner(t, func(t *testing.T, o *envOwner) {
 		config := o.config(env{"A": "1"}, env{"S": "secret-1"}, 1)
@@ -368,7 +365,7 @@ func TestEnvWriteOnlyImport(t *testing.T) {
 	})
 }
 
-// An endpoint follows the write-only variables of its template, and its own win.
+// An endpoint follows the write-only variables of its template. Its own variables override them.
 func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
@@ -383,12 +380,12 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 			t.Errorf("the endpoint has %v, expected %v, %v", got.Container.Env, want, err)
 		}
 		if e.Holds("secret-") || followed.Holds("secret-") {
-			t.Error("a secret is kept")
+			t.Error("the state has a secret")
 		}
 	}
 	expectEnv(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
 	if shown := e.Get("from_template.env").(map[string]any); len(shown) != 2 {
-		t.Errorf("from_template.env has A and S alone: %v", shown)
+		t.Errorf("from_template.env has only A and S: %v", shown)
 	}
 	both := func(template map[string]any, want map[string]string) {
 		t.Helper()
@@ -406,13 +403,13 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		if e, diags = p.Apply(update); diags.Err() != nil {
 			t.Fatal(diags.Err())
 		}
-		followed = settled(t, p, followed, template)
-		e = settled(t, p, e, config)
+		followed = expectEmptyPlan(t, p, followed, template)
+		e = expectEmptyPlan(t, p, e, config)
 		expectEnv(want)
 	}
 	template = with(template, map[string]any{"env_wo": env{"S": "secret-3", "T": "secret-3"}, "env_wo_version": 2})
 	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
-	template = with(template, map[string]any{"env_wo": nil, "image": "j"}) // the values are not at hand
+	template = with(template, map[string]any{"env_wo": nil, "image": "j"}) // the configuration has no values
 	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
 	template = with(template, map[string]any{"env_wo_version": nil, "env": env{"A": "2"}})
 	both(template, map[string]string{"A": "2", "T": "secret-own"})

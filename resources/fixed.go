@@ -33,11 +33,11 @@ const (
 	recordedDetail  = "The API does not tell whether the imported %s has these settings: %s. This apply records what the configuration says of them, and sends nothing of it."
 )
 
-// fixedChanges separates changes that replace the object from those that are only recorded: the
-// state of an imported object lacks the settings that no answer has, and recording them is no
-// reason to replace it. If this provider created the object, the state is right. carried are
-// attributes that came from another provider's state (a moved block): until the first update, a
-// difference in them doesn't replace the object either.
+// fixedChanges separates changes that replace the object from changes that are only recorded. The
+// state of an imported object lacks the settings that no answer has, and recording them doesn't
+// need a replacement. If this provider created the object, its state is complete. carried are
+// attributes from another provider's state (a moved block). Until the first update, a difference
+// in these doesn't replace the object either.
 func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
 	for _, fixed := range attributes {
 		before, after := p.Values(ctx, fixed.attribute)

@@ -18,13 +18,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// kindOf is how tests of every kind make an object of one.
+// kindOf describes how tests of all kinds create an object of a kind.
 type kindOf struct {
-	config   map[string]any // least; name is added
-	unique   bool           // names are
-	nameless bool           // there is one object, without a name
-	v2       bool           // alone
-	recorded bool           // an import leaves something to record
+	config   map[string]any // minimal configuration, without the name
+	unique   bool           // names are unique
+	nameless bool           // an account has one object, without a name
+	v2       bool           // only API v2 has the kind
+	recorded bool           // after an import, an update records settings
 	full     map[string]any // every attribute that an import reads, for API v2
 }
 
@@ -55,7 +55,7 @@ var kindsOf = map[string]kindOf{
 	}},
 }
 
-// make makes an object of the kind.
+// make creates an object of the kind.
 func (k kindOf) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
 	t.Helper()
 	config := with(k.config, map[string]any{"name": name})
@@ -69,7 +69,7 @@ func (k kindOf) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (
 	return apply(t, p, typeName, tfdrive.State{}, config, "create"), config
 }
 
-// eachKind runs a test for every kind that a version has, each on a deployment of its own.
+// eachKind runs a test for every kind of each version, each on its own deployment.
 func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf)) {
 	t.Helper()
 	for _, v := range acctest.Versions {
@@ -92,8 +92,7 @@ func TestEveryKindIsInTheTable(t *testing.T) {
 	}
 }
 
-// An object's identity is its id, from its create on; it is imported by identity, by id
-// and by its name, to the same state.
+// An object's identity is its id. Imports by identity, by id and by name give the same state.
 func TestIdentityAndImport(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
@@ -127,14 +126,14 @@ func TestIdentityAndImport(t *testing.T) {
 			t.Errorf("by name: %v\n%s\n%s", err, byName.Value, byID.Value)
 		}
 		if none, diags := p.Walk().Import(typeName, d.Name("no such name ")); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "Invalid import ID") {
-			t.Errorf("a name that none has: %v, %v", none.Value, diags)
+			t.Errorf("import of an unknown name: %v, %v", none.Value, diags)
 		}
 		if !k.unique {
 			second, _ := k.make(t, p, typeName, d.Name("one"))
 			ids := []string{id, second.Get("id").(string)}
 			slices.Sort(ids)
 			if _, diags := p.Walk().Import(typeName, d.Name("one")); diags.Err() == nil || !strings.Contains(diags.Err().Error(), strings.Join(ids, ", ")) {
-				t.Errorf("a name that two have: %v", diags)
+				t.Errorf("import of an ambiguous name: %v", diags)
 			}
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))
@@ -142,12 +141,12 @@ func TestIdentityAndImport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if absent, diags := p.Walk().Import(typeName, gone.Get("id").(string)); absent.Exists() || diags.Err() != nil {
-			t.Errorf("one that is gone: %v, %v", absent.Value, diags)
+			t.Errorf("import of a deleted object: %v, %v", absent.Value, diags)
 		}
 	})
 }
 
-// An object that was deleted elsewhere is planned to be created again.
+// A plan creates an object again that was deleted elsewhere.
 func TestDeletedElsewhere(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
@@ -155,7 +154,7 @@ func TestDeletedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone, diags := p.Walk().Read(state)
-		if k.nameless { // the document of an account is empty, and not gone
+		if k.nameless { // the account's document is empty, but still exists
 			apply(t, p, typeName, gone, config, "update")
 			return
 		}
@@ -166,8 +165,8 @@ func TestDeletedElsewhere(t *testing.T) {
 	})
 }
 
-// generatedConfig returns the configuration that Terraform generates of an imported object:
-// every attribute that can be configured and isn't sensitive.
+// generatedConfig returns the configuration that Terraform generates for an imported object: every
+// configurable attribute that isn't sensitive.
 func generatedConfig(attributes []*tfprotov6.SchemaAttribute, imported tfdrive.State) map[string]any {
 	config := map[string]any{}
 	for _, a := range attributes {
@@ -193,8 +192,7 @@ func configured(a *tfprotov6.SchemaAttribute, value any) any {
 	return config
 }
 
-// A list block finds every object of the kind with its identity, and with what an import
-// would read.
+// A list block finds every object of the kind, with its identity and the state of an import.
 func TestLists(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		names := []string{d.Name("a"), d.Name("b"), d.Name("c")}
@@ -231,8 +229,8 @@ func TestLists(t *testing.T) {
 	})
 }
 
-// What a query finds can be imported with the configuration that it writes, and plans no
-// change.
+// The objects of a query can be imported with the configuration that it generates, and the plan
+// is empty.
 func TestQueryWritesConfiguration(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		if !cli.Has(tfcli.ListResources) {

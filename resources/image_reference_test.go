@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// What no engine takes for an image is refused in the plan, of every kind; what a registry
-// may have is left to the deployment.
+// The plan of every kind rejects a text that no container engine accepts as an image reference.
+// The deployment decides about the others.
 func TestImageReferences(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

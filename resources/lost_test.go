@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// wire stands between provider and deployment. It loses the answers of as many
-// POSTs as lose says; sends twice those that twice says.
+// wire is a proxy between provider and deployment. It loses the answers to the next lose POSTs.
+// If twice is set, it sends these POSTs twice.
 type wire struct {
 	*httptest.Server
 	lose  atomic.Int64
@@ -56,7 +56,7 @@ func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 	return w
 }
 
-// drive configures the provider to speak through the wire.
+// drive configures a provider that uses the wire.
 func (w *wire) drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	block := d.Settings(v)
@@ -68,7 +68,7 @@ func (w *wire) drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdriv
 	return p
 }
 
-// everyKind is a smallest configuration of each kind.
+// everyKind returns a minimal configuration of each kind.
 func everyKind(d *acctest.Deployment, template string) map[string]map[string]any {
 	return map[string]map[string]any{
 		"gpucloud_template":       {"name": d.Name("tt"), "image": "i:1", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
@@ -79,9 +79,8 @@ func everyKind(d *acctest.Deployment, template string) map[string]map[string]any
 	}
 }
 
-// A create that is done and whose answer is lost ends in the state, and the
-// next plan is empty: of every kind, on both versions. One with secrets is made
-// again, as no answer tells what was stored.
+// If the answer to a create is lost, the object is in the state and the next plan is empty. An
+// object with secrets is created again, because no answer shows whether they were stored.
 func TestLostCreateEndsInTheState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
@@ -104,9 +103,9 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 	})
 }
 
-// Two equal objects where one was asked for: the error and the next plan name
-// them and the command, and nothing more is created.
-func TestCreateThatCannotBeKnown(t *testing.T) {
+// If a lost create leaves two equal objects, the error and the next plan name both and the import
+// command, and nothing more is created.
+func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
 		p := w.drive(t, d, v)
@@ -115,7 +114,7 @@ func TestCreateThatCannotBeKnown(t *testing.T) {
 		w.twice.Store(true)
 		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
 		if state.Exists() || diags.Err() == nil {
-			t.Fatalf("a guess: %v, %s", state.Value, diags)
+			t.Fatalf("the create chose an object: %v, %s", state.Value, diags)
 		}
 		made, err := d.Client(t, v).NetworkVolumes.List(t.Context())
 		if err != nil || len(made) != 2 {
@@ -132,11 +131,10 @@ func TestCreateThatCannotBeKnown(t *testing.T) {
 	})
 }
 
-// A provider that is killed between a POST and its answer leaves an object
-// that no state knows. The next plan names it, with its import; where names are
-// unique the apply fails, and takes nothing over: the same object may be another
-// configuration's. The import brings it back.
-func TestLeftByAKilledRun(t *testing.T) {
+// A provider that is killed between a POST and its answer leaves an object that is in no state.
+// The next plan names it and the import command. If names are unique, the apply fails instead of
+// adopting the object, which may belong to another configuration. The import adopts it.
+func TestObjectOfAKilledRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		killed, p := drive(t, d, v), drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
@@ -168,10 +166,9 @@ func TestLeftByAKilledRun(t *testing.T) {
 	})
 }
 
-// What has the name is not taken over: not what another workspace made before
-// or after the plan, not what this state owns, and also not where the answer to
-// the POST was lost.
-func TestNameThatIsTaken(t *testing.T) {
+// A create never adopts an object of the same name, whether another workspace created it before
+// or after the plan, even if the answer to the POST was lost.
+func TestCreateRejectsTakenName(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
 		other, p := drive(t, d, v), w.drive(t, d, v)
@@ -204,8 +201,8 @@ func TestNameThatIsTaken(t *testing.T) {
 	})
 }
 
-// A refresh and plan of many objects takes one list of each kind.
-func TestRefreshIsOneList(t *testing.T) {
+// A refresh and plan of many objects requests one list of each kind.
+func TestRefreshReadsOneList(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
 		p := w.drive(t, d, v)
@@ -234,7 +231,7 @@ func TestRefreshIsOneList(t *testing.T) {
 		lists, reads = w.lists.Load()-lists, w.reads.Load()-reads
 		catalog := int64(0)
 		if v == api.V2 {
-			catalog = 1 // for type_ids
+			catalog = 1 // to check type_ids
 		}
 		if lists != 4 || reads != catalog {
 			t.Errorf("%d lists and %d reads by id", lists, reads)

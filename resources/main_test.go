@@ -41,20 +41,19 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 		t.Fatalf("apply: %s", err)
 	}
 	if action != "update" {
-		// A remote deployment must not be left with what a test made. What is
-		// gone by then is no error.
+		// Delete the object from a remote deployment. It may already be deleted.
 		t.Cleanup(func() {
 			if err := p.Destroy(state).Err(); err != nil {
 				t.Errorf("cleaning up: %s", err)
 			}
 		})
 	}
-	state = settled(t, p, state, config)
+	state = expectEmptyPlan(t, p, state, config)
 	return state
 }
 
-// settled expects that a refresh and a plan find nothing to do.
-func settled(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
+// expectEmptyPlan refreshes a state and expects an empty plan. It returns the refreshed state.
+func expectEmptyPlan(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
 	t.Helper()
 	read, diags := p.Walk().Read(state)
 	if err := diags.Err(); err != nil {
@@ -67,9 +66,9 @@ func settled(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[
 	return read
 }
 
-// restored refreshes a state, whose object was changed elsewhere, and expects that the next
-// plan changes it back.
-func restored(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
+// applyRestore refreshes a state whose object was changed elsewhere, and applies the update that
+// reverts the change.
+func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
 	t.Helper()
 	read, diags := p.Walk().Read(state)
 	if err := diags.Err(); err != nil {
@@ -88,8 +87,7 @@ func expectState(t *testing.T, state tfdrive.State, want map[string]any) {
 	}
 }
 
-// expectRefusal expects a plan error at an attribute with this text, and that
-// nothing was sent.
+// expectRefusal expects a plan error at an attribute with this text, and no write.
 func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, at, text string) {
 	t.Helper()
 	writes := d.Writes()
@@ -101,11 +99,11 @@ func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, pri
 		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, at, text)
 	}
 	if d.Writes() != writes {
-		t.Errorf("a plan sent something")
+		t.Errorf("the plan sent a write")
 	}
 }
 
-// with is config with some attributes changed; nil removes one.
+// with returns config with changed attributes. Nil removes an attribute.
 func with(config map[string]any, changes map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range config {
@@ -121,15 +119,14 @@ func with(config map[string]any, changes map[string]any) map[string]any {
 	return out
 }
 
-// testedApart are attributes that have tests of their own, by one of these.
+// testedApart maps an attribute that isn't in the tables to the tests that cover it.
 var testedApart = map[string]string{
 	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
 	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointTemplateDrift, TestPodOfATemplate",
 	"registry": "TestRegistryAuth, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
 }
 
-// expectAll fails where the configuration of a type has an attribute that a test's table
-// lacks.
+// expectAll fails if the table of a test lacks a configurable attribute of a type.
 func expectAll(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
 	t.Helper()
 	for _, a := range p.Schema(typeName).Block.Attributes {

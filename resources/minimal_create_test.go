@@ -20,11 +20,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// minimal has for each type what a configuration without optional attributes is, and what
-// a create of it sends: what is configured, what the schema has a default for, and, in
-// brackets, what is sent although nobody set it:
-// of a pod without a template the container's settings, which are explicitly none; and
-// ports and volumeInGb of API v1, for which the server would fill in its own.
+// minimal has, by type, a configuration without optional attributes and the members that its
+// create sends on each version: configured attributes and those with a default in the schema.
+// Members in brackets are sent without either: the empty container settings of a pod without a
+// template, and ports and volumeInGb of API v1, where the server would set its own values.
 var minimal = map[string]struct {
 	config map[string]any
 	v2, v1 string
@@ -46,15 +45,15 @@ var minimal = map[string]struct {
 	"gpucloud_cluster": {clusterConfig(nil), "compute image name type", ""},
 }
 
-// A service may refuse members that it does not know. What nobody has set is no member of
-// a create, and a new name is all that its update sends.
+// A service may reject members that it doesn't know. So a create sends no unset attributes, and
+// a change of the name sends only the name.
 func TestUnsetIsNotSent(t *testing.T) {
 	for _, kind := range resources.All {
 		typeName := typeNameOf(t, kind)
 		c, ok := minimal[typeName]
 		if !ok {
-			if typeName != "gpucloud_ssh_keys" { // its one attribute is all that it has
-				t.Errorf("%s: add its least configuration to minimal", typeName)
+			if typeName != "gpucloud_ssh_keys" { // it has only one attribute
+				t.Errorf("%s: add its minimal configuration to minimal", typeName)
 			}
 			continue
 		}
@@ -77,13 +76,13 @@ func TestUnsetIsNotSent(t *testing.T) {
 				p := drive(t, d, v)
 				state := apply(t, p, typeName, tfdrive.State{}, config, "create")
 				expectMembers(t, "create", sent(), want)
-				if !named || typeName == "gpucloud_registry_auth" || typeName == "gpucloud_secret" { // replaced
+				if !named || typeName == "gpucloud_registry_auth" || typeName == "gpucloud_secret" { // a new name replaces these
 					return
 				}
 				apply(t, p, typeName, state, with(config, map[string]any{"name": d.Name("o")}), "update")
 				want = "name"
 				if typeName == endpointType && v == api.V1 {
-					want = "[flashboot] name" // v1 need not answer it
+					want = "[flashboot] name" // v1 may omit it from answers
 				}
 				expectMembers(t, "update of the name", sent(), want)
 			})
@@ -101,8 +100,8 @@ func expectMembers(t *testing.T, of string, got []string, text string) {
 	}
 }
 
-// recordMembers puts a proxy before the deployment. The result returns the members of
-// what was sent since its last call.
+// recordMembers puts a proxy in front of the deployment. The returned function returns the
+// members that were sent since its last call.
 func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 	t.Helper()
 	to, err := url.Parse(d.URL)

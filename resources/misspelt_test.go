@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// Terraform drops a misspelt attribute of an object. Where that leaves nothing of the
-// object, the plan says so; one that a module leaves empty with null is meant so.
+// Terraform drops a misspelt attribute of an object. If this empties the object, the plan warns.
+// It doesn't warn if the attributes are set to null, as modules do on purpose.
 func TestMisspeltAttributesOfObjects(t *testing.T) {
 	d := acctest.Deploy(t)
 	cli, err := tfcli.Default(t.Context())
@@ -28,7 +28,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 		config += strings.Replace(endpointWith(attribute), `"x"`, fmt.Sprintf("%q", fmt.Sprint("x", i)), 1)
 	}
 	w.Write("main.tf", config)
-	plan := unwrapped(w.MustRun("plan"))
+	plan := unwrap(w.MustRun("plan"))
 	for _, attribute := range []string{"workers", "scaling", "wait_for", "timeouts"} {
 		if !strings.Contains(plan, "gpucloud_endpoint.x") || strings.Count(plan, "drops a misspelt attribute") != 4 || !strings.Contains(plan, "4 to add") {
 			t.Errorf("%s: %s", attribute, plan)
@@ -41,7 +41,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 	}
 	expectOutput(t, out, "drops a misspelt attribute")
 
-	// So it is with every object of which each attribute may be left out.
+	// This holds for every object whose attributes are all optional.
 	p := drive(t, d, api.V2)
 	found := 0
 	for _, kind := range p.Types() {
@@ -53,7 +53,7 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 			found++
 			diags := p.Plan(kind, tfdrive.State{}, map[string]any{a.Name: map[string]any{}}).Diagnostics
 			if !strings.Contains(diags.String(), "drops a misspelt attribute") {
-				t.Errorf("%s: nothing is said of an empty %s: %s", kind, a.Name, diags)
+				t.Errorf("%s: no warning about an empty %s: %s", kind, a.Name, diags)
 			}
 		}
 	}

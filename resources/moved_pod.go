@@ -14,8 +14,8 @@ import (
 // movedPod takes over values that a create sent and no answer has. It records the names of
 // these attributes: a difference from another provider's state doesn't replace a pod.
 var movedPod = migrate.Table[pod]{
-	// The states of these two don't show whether the pod or its template set the container. So
-	// all of it is read, and the first apply records the template's part.
+	// The states of these two don't show whether the pod or its template set a container setting.
+	// So all settings are read, and the first apply records the template's.
 	migrate.Official1: func(from *migrate.State, m *pod) {
 		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
 		m.movePlacement(from, from.Text("cloud_type"), from.Text("gpu_type_id"))

@@ -15,7 +15,7 @@ import (
 
 const (
 	foreignStates = "../internal/migrate/testdata/"
-	foreignSecret = "hunter2-of-the-state" // the password in them
+	foreignSecret = "hunter2-of-the-state" // the password in the recorded states
 )
 
 // foreign is a resource of another provider, as `terraform show -json` prints it.
@@ -58,7 +58,7 @@ func foreignState(t *testing.T, file, address string) foreign {
 	return foreign{}
 }
 
-// with is the state with other ids than the recorded ones.
+// with returns the state with the recorded ids replaced.
 func (f foreign) with(ids map[string]string) []byte {
 	state := f.Values
 	for recorded, id := range ids {
@@ -67,7 +67,7 @@ func (f foreign) with(ids map[string]string) []byte {
 	return state
 }
 
-// move moves a state and refreshes it, as a plan does.
+// move moves a state and refreshes it, like a plan.
 func (f foreign) move(t *testing.T, p *tfdrive.Provider, typeName string, state []byte) tfdrive.State {
 	t.Helper()
 	moved, diags := p.Walk().Move(typeName, f.Provider, f.Type, state)
@@ -81,18 +81,17 @@ func (f foreign) move(t *testing.T, p *tfdrive.Provider, typeName string, state 
 	return read
 }
 
-// movedCase is an object of another provider, and the configuration here that says the
-// same.
+// movedCase is an object of another provider, with the equivalent configuration of this one.
 type movedCase struct {
 	file, address string
-	id            string // as recorded
+	id            string // the recorded id
 	kind          string
 	only          api.Version
-	config        func(made map[string]string) map[string]any // made: ids of what it refers to
-	action        string                                      // of the first plan, "no-op" when left out
+	config        func(made map[string]string) map[string]any // made: the ids of the referenced objects
+	action        string                                      // of the first plan; "" means "no-op"
 }
 
-// movedCases: each type of each source.
+// movedCases returns a case for each type of each source provider.
 func movedCases() []movedCase {
 	same := func(config map[string]any) func(map[string]string) map[string]any {
 		return func(map[string]string) map[string]any { return config }
@@ -197,11 +196,11 @@ func movedCases() []movedCase {
 	}
 }
 
-// After a move from each type of each source, the configuration that says the same plans no
-// change, nothing was sent, and no secret is in the state.
+// After a move from each type of each source, the equivalent configuration plans no change,
+// nothing is written, and the state has no secret.
 func TestMoved(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p, made := drive(t, d, v), makeReferred(t, d)
+		p, made := drive(t, d, v), makeReferenced(t, d)
 		for _, c := range movedCases() {
 			if c.only == "" || c.only == v {
 				t.Run(c.file+"/"+c.address, func(t *testing.T) { c.test(t, d, p, made) })
@@ -230,14 +229,14 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, "Settings are recorded, and not sent") {
 			t.Errorf("the plan does not say that it only records: %s", w)
 		}
-		settled(t, p, applied(t, p, planned), config)
+		expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 	}
 	if d.Writes() != writes {
 		t.Errorf("%d requests were sent that could change something", d.Writes()-writes)
 	}
 }
 
-// ids are those of the deployment for the recorded ones.
+// ids maps the recorded ids to ids of the deployment.
 func (c movedCase) ids(made map[string]string, id string) map[string]string {
 	release := c.id[len(c.id)-3:]
 	ids := map[string]string{"tpl" + release: made["template"], "tplpod" + release: made["podTemplate"], "vol" + release: made["volume"]}
@@ -245,7 +244,8 @@ func (c movedCase) ids(made map[string]string, id string) map[string]string {
 	return ids
 }
 
-func applied(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive.State {
+// applyPlan applies a plan and returns the state.
+func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive.State {
 	t.Helper()
 	state, diags := p.Walk().Apply(planned)
 	if err := diags.Err(); err != nil {
@@ -254,8 +254,8 @@ func applied(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive
 	return state
 }
 
-// makeReferred makes what endpoints and pods refer to.
-func makeReferred(t *testing.T, d *acctest.Deployment) map[string]string {
+// makeReferenced creates the objects that endpoints and pods reference, and returns their ids.
+func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
 	volume, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"})
@@ -275,18 +275,18 @@ func makeReferred(t *testing.T, d *acctest.Deployment) map[string]string {
 	return made
 }
 
-// The state of another provider is no reason to replace a pod or a cluster: settings that the
-// API doesn't return are recorded once. A difference from what the API returns, or from what
-// this provider has recorded, replaces the object as usual.
+// A difference from another provider's state doesn't replace a pod or a cluster: settings that
+// the API doesn't return are recorded once. A difference from an answer of the API, or from a
+// setting that this provider has recorded, replaces the object as usual.
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	made := makeReferred(t, d)
+	made := makeReferenced(t, d)
 	for _, c := range []struct {
 		address, id, kind string
-		changes           map[string]any // of what no answer tells; nil removes
-		readable          map[string]any // a change of what an answer tells
+		changes           map[string]any // changes of attributes that no answer has; nil removes one
+		readable          map[string]any // a change of an attribute that an answer has
 	}{
 		{"runpod_pod.lab", "pod200", "pod", map[string]any{"start_ssh": nil, "start_jupyter": nil, "data_center_ids": []any{"US-TX-3"}, "gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.8"}},
 			map[string]any{"gpu": map[string]any{"id": "NVIDIA A40"}}},
@@ -314,18 +314,18 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		config = with(config, c.changes)
 		planned := p.Plan(typeName, moved, config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {
-			t.Errorf("%s: other values than the old provider's are planned to %s (replace %v), expected update: %s", c.address, planned.Action, planned.Replace, planned.Diagnostics)
+			t.Errorf("%s: values that differ from the old provider's are planned to %s (replace %v), expected update: %s", c.address, planned.Action, planned.Replace, planned.Diagnostics)
 			continue
 		}
-		state := settled(t, p, applied(t, p, planned), config)
+		state := expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 		if again := p.Plan(typeName, state, with(config, map[string]any{"data_center_ids": []any{"EU-RO-1"}})); again.Action != "replace" {
-			t.Errorf("%s: a change of what is recorded is planned to %s, expected replace", c.address, again.Action)
+			t.Errorf("%s: a change of a recorded setting is planned to %s, expected replace", c.address, again.Action)
 		}
 	}
 }
 
-// A state that does not name its object is refused with what to do; one that has no
-// counterpart is the framework's to refuse. The host of a registry does not matter.
+// A state without an id is rejected with advice. The framework rejects the state of a type that
+// has no counterpart. The host of the provider registry is ignored.
 func TestMovedRefusals(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)
@@ -356,8 +356,8 @@ func TestMovedRefusals(t *testing.T) {
 	}
 }
 
-// Without a read a moved state says little more than the id, and a plan would replace what
-// it can't compare.
+// A moved state has little more than the id until a read. A plan without a read is rejected,
+// because it would replace the object.
 func TestMovedNeedsRead(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)
@@ -372,8 +372,8 @@ func TestMovedNeedsRead(t *testing.T) {
 	apply(t, p, created.Type, read, config, "no-op")
 }
 
-// What an answer may lack is in the state before a read: API v1 may leave out the compute
-// of a CPU endpoint, whose loss would replace it, and FlashBoot.
+// A move takes over attributes that an answer may lack. API v1 may omit FlashBoot and the compute
+// of a CPU endpoint, and a missing compute would replace the endpoint.
 func TestMovedBeforeRead(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)

@@ -25,9 +25,9 @@ func TestNetworkVolume(t *testing.T) {
 		made := apply(t, p, volumeType, tfdrive.State{}, config("models", 20, "EU-RO-1"), "create")
 		state := apply(t, p, volumeType, made, config("weights", 25, "EU-RO-1"), "update")
 		expectState(t, state, map[string]any{"id": made.Get("id"), "size": 25.0})
-		// Smaller is fine if the volume is a new one anyway.
+		// A replacement may be smaller.
 		state = apply(t, p, volumeType, state, config("weights", 10, "US-TX-3"), "replace")
-		// Grown behind Terraform's back: not to be shrunk.
+		// A volume that was grown elsewhere isn't shrunk.
 		have, err := client.NetworkVolumes.Get(t.Context(), state.Get("id").(string))
 		want := have
 		want.Size = 12
@@ -43,8 +43,8 @@ func TestNetworkVolume(t *testing.T) {
 	})
 }
 
-// Every pair of sizes around the bounds: growing is an update, shrinking an
-// error at size, and no plan sends anything.
+// For every pair of sizes around the bounds, growing is an update, shrinking is an error at size,
+// and no plan sends a write.
 func TestNetworkVolumeSizes(t *testing.T) {
 	bounds := map[api.Version][2]int{api.V1: {0, 4000}, api.V2: {10, 4096}}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -80,14 +80,13 @@ func TestNetworkVolumeSizes(t *testing.T) {
 	})
 }
 
-// Every attribute that the version can set is set, changed and removed, and
-// after each the next plan is empty.
+// Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestNetworkVolumeEveryAttribute(t *testing.T) {
 	table := map[string]struct {
 		only    api.Version
 		a, b    any
 		change  string // the action
-		removal string // "": it is required
+		removal string // the action; "" if the attribute is required
 	}{
 		"name":        {"", "a", "b", "update", ""},
 		"size":        {"", 20, 30, "update", ""},
@@ -107,10 +106,10 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 					return
 				}
 				state := apply(t, p, volumeType, tfdrive.State{}, config, "create")
-				importedAs(t, p, state, config, false)
+				expectImport(t, p, state, config, false)
 				config[attribute] = c.b
 				state = apply(t, p, volumeType, state, config, c.change)
-				importedAs(t, p, state, config, false)
+				expectImport(t, p, state, config, false)
 				if c.removal != "" {
 					apply(t, p, volumeType, state, without, c.removal)
 				}
@@ -152,7 +151,7 @@ func TestNetworkVolumeReplacementWarns(t *testing.T) {
 	}
 }
 
-// The tier is v2's; v1 keeps what the state knows of it.
+// Only v2 has the tier. On v1, the state keeps its value.
 func TestNetworkVolumeTier(t *testing.T) {
 	d := acctest.Deploy(t)
 	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
@@ -161,12 +160,12 @@ func TestNetworkVolumeTier(t *testing.T) {
 	if state.Get("type") != "STANDARD" {
 		t.Errorf("type is %v", state.Get("type"))
 	}
-	if read := settled(t, v1, state, config); read.Get("type") != "STANDARD" {
+	if read := expectEmptyPlan(t, v1, state, config); read.Get("type") != "STANDARD" {
 		t.Errorf("v1 lost the tier: %v", read.Get("type"))
 	}
 	expectRefusal(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
 
 	born := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")
-	read := settled(t, v2, born, config)
+	read := expectEmptyPlan(t, v2, born, config)
 	apply(t, v2, state.Type, read, with(config, map[string]any{"type": "STANDARD"}), "no-op")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// optionalValues has for each type a value, not the default, of each optional attribute
-// that an import reads. "!" before a name: an omission updates the object in place.
+// optionalValues has, by type, a value other than the default of each optional attribute that an
+// import reads. If the name begins with "!", omitting the attribute updates the object in place.
 var optionalValues = map[string]map[string]any{
 	"gpucloud_network_volume": {"type": "HIGH_PERFORMANCE"},
 	"gpucloud_template": {
@@ -40,18 +40,16 @@ var optionalValues = map[string]map[string]any{
 	},
 }
 
-// unreadable are optional attributes that no answer tells: after an import there is
-// nothing to omit.
+// unreadable are optional attributes that no answer has, so the state lacks them after an import.
 var unreadable = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
 	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
-	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // of a pod: without it it has GPUs
-	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // of an endpoint, beside a template
+	"username", "password", "password_wo", "password_wo_version", "value_wo", "value_wo_version", "cpu", // a pod without cpu needs gpu
+	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // for endpoints, which have a template in this test
 }
 
-// An attribute that the configuration omits never replaces an object that was imported or
-// moved: the server, or somebody, has chosen it. Where an update could not clear it, the
-// plan is empty.
+// An omitted attribute never replaces an imported or moved object, whose value somebody else or
+// the server has chosen. If no update can clear the attribute, the plan is empty.
 func TestOmittedAttributeReplacesNothing(t *testing.T) {
 	all := drive(t, acctest.Deploy(t), api.V2)
 	for _, typeName := range all.Types() {
@@ -94,7 +92,7 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 		config["data_center"], full["data_center"] = "US-TX-3", "US-TX-3"
 	}
 	if planned := p.Plan(typeName, tfdrive.State{}, full); planned.Diagnostics.Err() != nil {
-		return // not in this version
+		return // the version doesn't have the attribute
 	}
 	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
 	imported, diags := p.Walk().Import(typeName, id)
@@ -123,13 +121,13 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 		switch kept := len(changes) == 0; {
 		case planned.Action == "replace", !inPlace && !kept:
 			t.Errorf("after %s it is planned to %s (replace %v): %v", after, planned.Action, planned.Replace, changes)
-		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // these an answer may lack
+		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // an answer may lack these
 			t.Errorf("after %s the plan does not clear it", after)
 		}
 	}
 }
 
-// changesOf are the attributes that a plan changes, less the template that the first plan
+// changesOf returns the attributes that a plan changes, except the template, which the first plan
 // of an imported endpoint records.
 func changesOf(p *tfdrive.Provider, planned tfdrive.Planned, state tfdrive.State) (changes []string) {
 	for _, a := range p.Schema(state.Type).Block.Attributes {
@@ -142,14 +140,14 @@ func changesOf(p *tfdrive.Provider, planned tfdrive.Planned, state tfdrive.State
 	return changes
 }
 
-// officialTypes are the types of the official provider 2.0.
+// officialTypes maps types to the types of the official provider 2.0.
 var officialTypes = map[string]string{
 	"gpucloud_network_volume": "runpod_network_volume", "gpucloud_template": "runpod_template", "gpucloud_endpoint": "runpod_serverless_endpoint",
 	"gpucloud_pod": "runpod_pod", "gpucloud_cluster": "runpod_cluster",
 }
 
-// What another client creates with nothing but the required members gets the server's
-// defaults. The least configuration plans nothing after its import.
+// If another client creates an object with only the required members, it has the server's
+// defaults. After its import, the minimal configuration plans no change.
 func TestServerDefaultsPlanNothing(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -163,7 +161,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},
 			"gpucloud_cluster": {`/v2/clusters {"name": %q, "type": "TRAINING", "image": "builtin/echo", "compute": {"gpuTypeId": "NVIDIA L4", "gpuCountPerPod": 1, "podCount": 2}}`, ""},
 			"gpucloud_endpoint": {`/v2/serverless {"name": %q, "templateId": "` + template.Get("id").(string) + `"}`,
-				`/v1/endpoints {"name": %q, "idleTimeout": 10, "templateId": "` + template.Get("id").(string) + `"}`}, // the provider's own default is another
+				`/v1/endpoints {"name": %q, "idleTimeout": 10, "templateId": "` + template.Get("id").(string) + `"}`}, // the provider's default differs
 		} {
 			text := map[api.Version]string{api.V1: c.v1, api.V2: c.v2}[v]
 			if text == "" {

@@ -20,9 +20,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// ofOneVersion has for each type what its objects need, and a value, not the default, of
-// each attribute that one version alone has: what a configuration sets, and what it has
-// instead on the other version (nil: nothing).
+// ofOneVersion has, by type, the required attributes (needs) and the attributes that only one
+// version has (values). Each value is a pair: the configuration that sets the attribute, to
+// another value than the default, and its replacement on the other version (nil for none).
 var ofOneVersion = map[string]struct {
 	needs  map[string]any
 	values map[string][2]map[string]any
@@ -41,7 +41,7 @@ var ofOneVersion = map[string]struct {
 		},
 	},
 	"gpucloud_endpoint": {
-		nil, // a template
+		nil, // each test adds a template
 		map[string][2]map[string]any{
 			"type":               {{"type": "LOAD_BALANCER"}},
 			"image":              {{"image": "builtin/conformance"}},
@@ -82,7 +82,7 @@ var ofOneVersion = map[string]struct {
 	},
 }
 
-// oneVersion are the attributes of a type that one version alone has.
+// oneVersion returns, by type, the attributes that only one version has.
 func oneVersion(t *testing.T) map[string][]planrule.OneVersion {
 	t.Helper()
 	out := map[string][]planrule.OneVersion{}
@@ -99,8 +99,8 @@ func typeNameOf(t *testing.T, kind interface{ Resource() resource.Resource }) st
 	return named.TypeName
 }
 
-// The description of an attribute that one version has says so, in the words that a data
-// source keeps of it (kit's derivedDescription).
+// The description of an attribute of one version names the version, in the words that kit's
+// derivedDescription keeps for data sources.
 func TestDescriptionsNameTheVersion(t *testing.T) {
 	for _, kind := range resources.All {
 		var has resource.SchemaResponse
@@ -114,8 +114,8 @@ func TestDescriptionsNameTheVersion(t *testing.T) {
 	}
 }
 
-// The default of an attribute means on the other version what leaving the attribute out
-// means: there it is neither refused nor a change of a state that lacks the attribute.
+// On a version without the attribute, its default is equivalent to an omission: it is neither
+// rejected nor a change of a state without the attribute.
 func TestDefaultsOfOneVersion(t *testing.T) {
 	found := 0
 	for _, kind := range resources.All {
@@ -127,7 +127,7 @@ func TestDefaultsOfOneVersion(t *testing.T) {
 				continue
 			}
 			if found++; !slices.Contains(o.Except, value) {
-				t.Errorf("%s has the default %s, and the other version refuses it: add Except: []string{%q} to its line of Only", o.Attribute, value, value)
+				t.Errorf("%s has the default %s, which the other version rejects: add Except: []string{%q} to its line of Only", o.Attribute, value, value)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func TestDefaultsOfOneVersion(t *testing.T) {
 	}
 }
 
-// defaultOf is the default of an attribute, as Except has it; "" for none.
+// defaultOf returns the default of an attribute in the form of Except, or "".
 func defaultOf(ctx context.Context, a schema.Attribute) string {
 	switch a := a.(type) {
 	case schema.BoolAttribute:
@@ -161,14 +161,13 @@ func defaultOf(ctx context.Context, a schema.Attribute) string {
 	return ""
 }
 
-// isBeyond tells whether an attribute is one of another version alone.
-func isBeyond(only []planrule.OneVersion, attribute string, v api.Version) bool {
+// isUnsupported reports whether only another version has the attribute.
+func isUnsupported(only []planrule.OneVersion, attribute string, v api.Version) bool {
 	return slices.ContainsFunc(only, func(o planrule.OneVersion) bool { return o.Attribute == attribute && o.Version != v })
 }
 
-// What one version alone has, the other one neither shows as something else nor claims
-// to have removed: a data source shows it or null, and a plan without it replaces the
-// object, is refused, or does what it says.
+// If a version lacks an attribute, a data source shows the true value or null. A plan without the
+// attribute replaces the object, is rejected, or really removes the value.
 func TestOneVersionTellsNoLie(t *testing.T) {
 	other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
 	for typeName, attributes := range oneVersion(t) {
@@ -192,14 +191,14 @@ func TestOneVersionTellsNoLie(t *testing.T) {
 					configured["registry"] = auth.Get("id")
 				}
 				state := apply(t, own, typeName, tfdrive.State{}, configured, "create")
-				showsNoLie(t, own, beyond, state, o.Attribute)
-				removesNoLie(t, own, beyond, state, o.Attribute, with(config, values[1]))
+				checkShownValue(t, own, beyond, state, o.Attribute)
+				checkRemoval(t, own, beyond, state, o.Attribute, with(config, values[1]))
 			})
 		}
 	}
 }
 
-func showsNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string) {
+func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string) {
 	t.Helper()
 	name, _, _ := strings.Cut(attribute, ".")
 	if !slices.ContainsFunc(own.DataSchema(state.Type).Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
@@ -208,11 +207,11 @@ func showsNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State
 	byID := map[string]any{"id": state.Get("id")}
 	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
 	if got != nil && !reflect.DeepEqual(got, want) {
-		t.Errorf("a data source on the other version shows %s = %v, and the object has %v: Read must leave null what the version does not return, or planrule.OneVersion of it be without Ruled", attribute, got, want)
+		t.Errorf("a data source on the other version shows %s = %v, but the object has %v: let Read return null for attributes that the version doesn't return, or remove Ruled from the attribute's planrule.OneVersion", attribute, got, want)
 	}
 }
 
-func removesNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
+func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
 	t.Helper()
 	read, diags := beyond.Walk().Read(state)
 	if err := diags.Err(); err != nil {
@@ -224,7 +223,7 @@ func removesNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 		return
 	case planned.Action == "replace":
 		if planned.Diagnostics.Warnings() == "" {
-			t.Errorf("the plan replaces the object because of %v, and does not warn", planned.Replace)
+			t.Errorf("the plan replaces the object because of %v, but doesn't warn", planned.Replace)
 		}
 		return
 	case planned.Action == "update":
@@ -237,19 +236,19 @@ func removesNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 		t.Fatal(err)
 	}
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
-		t.Errorf("the other version planned to %s without %s and claims to have done so, and the object has it still: on its own version the next plan is %s (%s).\n"+
-			"Let planrule.OneVersion of it be without Ruled, so that the change replaces the object, or let the kind's plan rule refuse it.\nread: %s\nplan: %s",
+		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
+			"Remove Ruled from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",
 			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
 	}
 }
 
-// The table has no attribute that both versions have, or none.
+// The table has only attributes that exactly one version has.
 func TestOneVersionTable(t *testing.T) {
 	known := oneVersion(t)
 	for typeName, of := range ofOneVersion {
 		for attribute := range of.values {
 			if !slices.ContainsFunc(known[typeName], func(o planrule.OneVersion) bool { return o.Attribute == attribute }) {
-				t.Errorf("%s.%s is of no single version: remove it from ofOneVersion", typeName, attribute)
+				t.Errorf("%s.%s isn't an attribute of exactly one version: remove it from ofOneVersion", typeName, attribute)
 			}
 		}
 	}

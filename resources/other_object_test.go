@@ -50,7 +50,7 @@ func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 				t.Errorf("%s: the read is %s, %v", kind, read.Value, err)
 			}
 			if kind == "gpucloud_registry_auth" {
-				continue // no update
+				continue // the type has no update
 			}
 			after, diags := through.Apply(direct.Walk().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
 			if err := diags.Err(); err == nil || after.Get("id") != mine || after.Get("name") != state.Get("name") {

@@ -19,8 +19,8 @@ func flattenMounts(got api.PodMounts) types.Object {
 }
 
 // recordApplied copies the answer to a create or update into the model. The status keeps its
-// planned value although the pod may have ended, and so does a network volume on API v1, which
-// returns it only to reads. The next refresh reads both.
+// planned value, although the pod may have ended. So does a network volume on API v1, where only a
+// read returns it. The next refresh reads both.
 func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 	desired, mounts, created := m.DesiredState, m.Mounts, m.CreatedAt
 	m.flatten(got)
@@ -117,8 +117,8 @@ func positiveNumber(n float64) types.Float64 {
 	return types.Float64Value(n)
 }
 
-// flattenNetworking: an answer has the current state, and a change waits for the next start. So
-// false doesn't mean that networking wasn't requested.
+// flattenNetworking copies an answer, which has the current state. A change applies at the next
+// start, so false doesn't mean that networking wasn't requested.
 func (m *pod) flattenNetworking(got *api.GlobalNetworking) {
 	networking := value.As[globalNetworking](m.GlobalNetworking)
 	if got == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// What a pod's machine has shows, and no change of it is a change of the pod. Another
-// minimum takes another pod.
+// The state shows the size of the pod's machine. A change of the size doesn't change the pod, but
+// another minimum replaces it.
 func TestPodMachine(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -30,7 +30,8 @@ func TestPodMachine(t *testing.T) {
 	}
 }
 
-// A configuration that alone is too large is an error of the plan, at the largest attribute.
+// If the configuration alone exceeds the size limit, the plan reports an error at the largest
+// attribute.
 func TestPodTooLarge(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -48,7 +49,7 @@ func TestPodTooLarge(t *testing.T) {
 	half := strings.Repeat("x", contract.MaxPodBody/2)
 	expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_pod", config(map[string]any{"args": half, "env": map[string]any{"A": half + "x"}}), "env", limit)
 	state := apply(t, p, "gpucloud_pod", tfdrive.State{}, config(map[string]any{"env": map[string]any{"A": half}}), "create")
-	state = apply(t, p, state.Type, state, config(map[string]any{"env": map[string]any{"A": long}}), "update") // only a create is bounded
+	state = apply(t, p, state.Type, state, config(map[string]any{"env": map[string]any{"A": long}}), "update") // the limit applies only to a create
 	expectRefusal(t, d, p, state, state.Type, config(map[string]any{"env": map[string]any{"A": long}, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 4}}), "env", limit)
 }
 
@@ -68,7 +69,7 @@ func TestClusterOfATemplate(t *testing.T) {
 	config := func(id string) map[string]any { return clusterConfig(map[string]any{"image": nil, "template_id": id}) }
 	state := apply(t, p, clusterType, tfdrive.State{}, config(one), "create")
 	expectState(t, state, map[string]any{"template": one, "template_id": one, "image": nil, "env": nil})
-	importedAs(t, p, state, config(one), false)
+	expectImport(t, p, state, config(one), false)
 	pods, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), state.Get("id").(string))
 	if err != nil || len(pods) != 2 || *pods[1].Container.Disk != 7 {
 		t.Errorf("%v, %v", pods, err)

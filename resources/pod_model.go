@@ -64,7 +64,7 @@ type podPrivate struct {
 	Named    references
 	Copy     podCopy
 	Access   []string // variables that the deployment set in the pod
-	Lost     []string // those of them that the last read didn't find
+	Lost     []string // the Access variables that the last read didn't find
 }
 
 type podGPU struct {

@@ -225,8 +225,8 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	planContainerChange(p, changed)
 	if lost := p.State.Private.Lost; len(lost) > 0 {
-		p.Warn("env", "The pod has lost variables of the deployment", "The environment of pod %s was replaced elsewhere, and no longer has %s, which the deployment had set. Nothing brings them back but a new pod. "+
-			"To live without, leave it so; to have a value, set it in env.", p.State.ID.ValueString(), list(lost))
+		p.Warn("env", "The pod has lost variables of the deployment", "The environment of pod %s was replaced elsewhere, and no longer has %s, which the deployment had set. Only a new pod gets them again. "+
+			"To set a value yourself, add the variable to env.", p.State.ID.ValueString(), list(lost))
 	}
 }
 

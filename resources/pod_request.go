@@ -29,8 +29,8 @@ func expandMounts(from types.Object) (mounts api.PodMounts) {
 	return mounts
 }
 
-// change returns the pod after an update: the plan, with the template's settings where the pod
-// gives up its own, and the variables that aren't in the configuration.
+// change returns the pod after an update: the plan, the template's settings in place of removed
+// own settings, and the variables that aren't in the configuration.
 func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
 	want = m.expand()
 	if !m.networkingChanges(state) {
@@ -45,7 +45,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		case api.IsNotFound(err): // the pod keeps its settings
 			template = have.Container
 		case err != nil:
-			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template, whose settings stand where the pod's own are removed, could not be read: %w", err)}
+			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("could not read the template, whose settings replace the removed ones of the pod: %w", err)}
 		default:
 			template = &api.Container{Image: &t.Image, Command: t.Command, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
 		}

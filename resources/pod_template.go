@@ -135,7 +135,7 @@ func planPodCopy(p *planrule.Plan[pod]) {
 				members[name] = restored[name]
 			}
 		} else if len(drifted) > 0 {
-			p.Warn("template_id", "The pod is not as it was created", "Somebody changed what pod %s copied of template %s (%s), and the template can't be read any more: nothing restores it. "+
+			p.Warn("template_id", "The pod is not as it was created", "The settings that pod %s copied from template %s were changed elsewhere (%s), and the template can no longer be read to restore them. "+
 				"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), list(drifted))
 		}
 	}

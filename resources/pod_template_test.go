@@ -10,9 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// What somebody changes of a pod's copy of its template is in the plan, attribute by
-// attribute, and an apply restores it; what the pod sets itself, and a change of the
-// template, are no drift.
+// A plan shows each attribute of a pod's template copy that was changed elsewhere, and the apply
+// restores it. The pod's own settings and changes of the template aren't drift.
 func TestPodDriftsFromItsTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, c := drive(t, d, v), d.Client(t, v)
@@ -68,29 +67,29 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			if err := diags.Err(); err != nil {
 				t.Errorf("%s was changed elsewhere: %s", attribute, err)
 			}
-			state = settled(t, p, applied, config)
+			state = expectEmptyPlan(t, p, applied, config)
 			after := podOf(t, d, state).Container
 			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != one ||
 				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(own(after.Env), own(before.Container.Env)) {
-				t.Errorf("%s was changed elsewhere, and is not restored: %+v", attribute, after)
+				t.Errorf("%s was changed elsewhere, and isn't restored: %+v", attribute, after)
 			}
 		}
 
 		apply(t, p, "gpucloud_template", template, with(settings, map[string]any{"image": "builtin/conformance"}), "update")
-		state = settled(t, p, state, config)
+		state = expectEmptyPlan(t, p, state, config)
 		state = apply(t, p, podType, state, with(config, map[string]any{"image": "builtin/echo", "disk": 20}), "update")
 		if state.Get("from_template.image") != nil || state.Get("from_template.disk") != nil || state.Get("from_template.args") != "print template" {
 			t.Errorf("from_template is %v", state.Get("from_template"))
 		}
 		state = apply(t, p, podType, state, config, "update")
 		if state.Get("from_template.image") != "builtin/conformance" {
-			t.Errorf("given up, the image is the template's, and from_template has %v", state.Get("from_template.image"))
+			t.Errorf("after its own image was removed, from_template has the image %v", state.Get("from_template.image"))
 		}
 	})
 }
 
-// Who replaces a pod's environment elsewhere removes the variables of the deployment. An
-// update by the provider keeps them; the plan says which are lost.
+// If another client replaces a pod's environment, the variables of the deployment are lost, and
+// the plan names them. An update by the provider keeps them.
 func TestPodLosesAccessVariables(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -102,7 +101,7 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	state = apply(t, p, podType, state, config, "update")
 	have := podOf(t, d, state)
 	if have.Container.Env["JUPYTER_PASSWORD"] == "" || have.Container.Env["PUBLIC_KEY"] == "" {
-		t.Fatalf("an update of env ends them: %v", have.Container.Env)
+		t.Fatalf("an update of env removes the variables of the deployment: %v", have.Container.Env)
 	}
 	want, container := have, *have.Container
 	container.Env = map[string]string{"A": "elsewhere"}
@@ -115,5 +114,5 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	if got := planned.Diagnostics.Warnings(); planned.Action != "update" || !strings.Contains(got, "no longer has JUPYTER_PASSWORD, PUBLIC_KEY") {
 		t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
 	}
-	settled(t, p, applied(t, p, planned), config)
+	expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 }

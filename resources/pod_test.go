@@ -14,7 +14,7 @@ import (
 
 const podType = "gpucloud_pod"
 
-// cpuPod runs at once on any machine.
+// cpuPod returns a configuration that runs at once on any machine.
 func cpuPod(changes map[string]any) map[string]any {
 	return with(map[string]any{
 		"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "disk": 10,
@@ -39,7 +39,7 @@ func awaitStatus(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, state
 	t.Helper()
 	for podOf(t, d, state).Status != status {
 		if t.Context().Err() != nil {
-			t.Fatalf("the pod never is %s", status)
+			t.Fatalf("the pod never becomes %s", status)
 		}
 	}
 	read, diags := p.Walk().Read(state)
@@ -58,38 +58,38 @@ func TestPod(t *testing.T) {
 		stopped := with(config, map[string]any{"name": "two", "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "desired_state": "EXITED"})
 		state := apply(t, p, podType, made, stopped, "update")
 		expectState(t, state, map[string]any{"id": made.Get("id"), "status": "EXITED"})
-		importedAs(t, p, state, stopped, true)
-		// Started behind Terraform's back: stopped again.
+		expectImport(t, p, state, stopped, true)
+		// A pod that was started elsewhere is stopped again.
 		if _, err := d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true); err != nil {
 			t.Fatal(err)
 		}
-		state = restored(t, p, state, stopped)
+		state = applyRestore(t, p, state, stopped)
 		expectState(t, state, map[string]any{"status": "EXITED"})
 		expectState(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
 	})
 }
 
-// Each attribute is set, changed and removed; the object is as planned, and a plan of
-// the same configuration has nothing to do, in either version.
+// Each attribute is set, changed and removed on each version. The object has the planned values,
+// and the next plan is empty.
 func TestPodEveryAttribute(t *testing.T) {
 	gpu := func(more map[string]any) map[string]any { return with(map[string]any{"id": "NVIDIA L4"}, more) }
 	persistent := func(size int, path string) map[string]any {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
 	}
 	table := map[string]struct {
-		only           api.Version
-		values         []any    // the first is set in a create
-		actions        []string // of the changes to the other values
-		removal        string   // action
-		unreadable     bool
-		onCPU, keepsMe bool // keepsMe: what a removal leaves is the server's
+		only       api.Version
+		values     []any    // the create sets the first value
+		actions    []string // the planned actions of changes to the other values
+		removal    string   // the planned action of a removal
+		unreadable bool
+		onCPU      bool
 	}{
 		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
 		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
 		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
 		"entrypoint":              {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
 		"cmd":                     {values: []any{[]any{"print", "a b"}, []any{"print", ""}}, actions: []string{"update"}, removal: "update", unreadable: true}, // API v1 can't tell it from args
-		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // it is read as entrypoint
+		"docker_entrypoint":       {values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update", unreadable: true},          // answers have it as entrypoint
 		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
 		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
 		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
@@ -137,11 +137,11 @@ func TestPodEveryAttribute(t *testing.T) {
 					return
 				}
 				state := apply(t, p, podType, tfdrive.State{}, config, "create")
-				importedAs(t, p, state, config, c.unreadable)
+				expectImport(t, p, state, config, c.unreadable)
 				for i, action := range c.actions {
 					config[name] = c.values[i+1]
 					state = apply(t, p, podType, state, config, action)
-					importedAs(t, p, state, config, c.unreadable)
+					expectImport(t, p, state, config, c.unreadable)
 				}
 				if c.removal != "" {
 					apply(t, p, podType, state, with(config, map[string]any{name: nil}), c.removal)
@@ -151,9 +151,9 @@ func TestPodEveryAttribute(t *testing.T) {
 	}
 }
 
-// importedAs imports an object, whose configuration then plans nothing, or to record in
-// place what no answer tells.
-func importedAs(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
+// expectImport imports an object. The plan of its configuration must be empty or, if the
+// configuration has unreadable attributes, an in-place update that records them.
+func expectImport(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
 	t.Helper()
 	imported, diags := p.Walk().Import(state.Type, state.Get("id").(string))
 	if err := diags.Err(); err != nil {
@@ -219,8 +219,8 @@ func TestPodPlan(t *testing.T) {
 	}
 }
 
-// A replacement of a running pod is named with what it loses, a change of its container,
-// too; a lock rules the latter out, and a stop.
+// The plan warns about data that a replacement of a running pod, or of its container, loses. A
+// lock prevents replacing the container and stopping the pod.
 func TestPodPlanNamesTheLoss(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -260,7 +260,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
 	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
 	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
-	warns(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // nothing runs
+	warns(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // no container runs
 }
 
 // A pod keeps its network volume when it is created, changed and read.
@@ -274,14 +274,14 @@ func TestPodOnNetworkVolume(t *testing.T) {
 			volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
 			config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
 			state := apply(t, p, podType, tfdrive.State{}, config, "create")
-			importedAs(t, p, state, config, false)
+			expectImport(t, p, state, config, false)
 			config = with(config, map[string]any{"env": map[string]any{"A": "b"}})
-			importedAs(t, p, apply(t, p, podType, state, config, "update"), config, false)
+			expectImport(t, p, apply(t, p, podType, state, config, "update"), config, false)
 		})
 	}
 }
 
-// A pod has the registry auth that its image is pulled with, another one, and none.
+// A pod's registry auth is set, changed and removed.
 func TestPodOfARegistry(t *testing.T) {
 	t.Parallel()
 	for _, v := range acctest.Versions {
@@ -301,7 +301,7 @@ func TestPodOfARegistry(t *testing.T) {
 				if got == nil && want != "" || got != nil && *got != want {
 					t.Errorf("the pod's registry auth is %v, not %q", got, want)
 				}
-				importedAs(t, p, state, config, false)
+				expectImport(t, p, state, config, false)
 			}
 		})
 	}
@@ -322,8 +322,7 @@ func TestPodCreatedStopped(t *testing.T) {
 	})
 }
 
-// A pod that ends by itself is started again where the configuration says so, and else
-// left as it is.
+// A pod that has ended by itself is started again only if the configuration requests RUNNING.
 func TestPodThatEnds(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -331,7 +330,7 @@ func TestPodThatEnds(t *testing.T) {
 	config := cpuPod(map[string]any{"args": "exit 3"})
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	state = awaitStatus(t, d, p, state, "ERROR")
-	settled(t, p, state, config)
+	expectEmptyPlan(t, p, state, config)
 	if planned := p.Plan(podType, state, with(config, map[string]any{"desired_state": "EXITED"})); planned.Action != "update" {
 		t.Errorf("planned to %s", planned.Action)
 	}
@@ -340,8 +339,8 @@ func TestPodThatEnds(t *testing.T) {
 	awaitStatus(t, d, p, state, "RUNNING")
 }
 
-// A pod copies its template's settings, keeps its own, and gets the template's again where
-// it gives up its own. The template's variables stay through a change of the pod's.
+// A pod copies its template's settings and overrides them with its own. If its own setting is
+// removed, the template's applies again. A change of the pod's variables keeps the template's.
 func TestPodOfATemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -376,13 +375,13 @@ func TestPodOfATemplate(t *testing.T) {
 		check("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
 		state = apply(t, p, podType, state, with(config, map[string]any{"env": nil}), "update")
 		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "template"})
-		importedAs(t, p, state, with(config, map[string]any{"env": nil}), true)
+		expectImport(t, p, state, with(config, map[string]any{"env": nil}), true)
 
-		// A change of the template is not the pod's.
+		// A change of the template doesn't change the pod.
 		apply(t, p, "gpucloud_template", template, map[string]any{
 			"name": d.Name("t"), "image": "builtin/conformance", "args": "print template", "disk": 12, "env": map[string]any{"T": "changed", "BOTH": "template"}, "ports": []any{"8000/http"},
 		}, "update")
-		settled(t, p, state, with(config, map[string]any{"env": nil}))
+		expectEmptyPlan(t, p, state, with(config, map[string]any{"env": nil}))
 
 		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
 		expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
@@ -393,8 +392,8 @@ func TestPodOfATemplate(t *testing.T) {
 	})
 }
 
-// After an import, settings that no answer tells are recorded in place, and nothing is
-// sent, also where the pod's template and SSH keys gave it variables.
+// After an import, an update records the settings that no answer has and sends nothing, even if
+// the pod got variables from its template and the SSH keys.
 func TestPodImport(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -426,14 +425,14 @@ func TestPodImport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d.Writes() != writes {
-			t.Error("something was sent")
+			t.Error("a write was sent")
 		}
-		state = settled(t, p, state, config)
-		// From now on they are the pod's own.
+		state = expectEmptyPlan(t, p, state, config)
+		// A later change of a recorded setting replaces the pod.
 		if planned := p.Plan(podType, state, with(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})); planned.Action != "replace" {
 			t.Errorf("a change is planned to %s", planned.Action)
 		}
-		if v == api.V2 { // the variables of the platform stay
+		if v == api.V2 { // an update keeps the deployment's variables
 			state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"P": "q"}}), "update")
 			after := podOf(t, d, state).Container.Env
 			if after["PUBLIC_KEY"] == "" || after["JUPYTER_PASSWORD"] == "" || after["T"] != "t" || after["P"] != "q" {
@@ -443,7 +442,7 @@ func TestPodImport(t *testing.T) {
 	})
 }
 
-// What this provider created without a setting has none: setting it is a change.
+// If this provider created the pod without a setting, adding it is a change.
 func TestPodSettingThatWasNotThere(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -459,7 +458,7 @@ func TestPodSettingThatWasNotThere(t *testing.T) {
 	}
 }
 
-// The state of one version is the other's, too.
+// Switching the API version plans no change.
 func TestPodSwitchesVersions(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -469,7 +468,7 @@ func TestPodSwitchesVersions(t *testing.T) {
 	})
 	for from, to := range map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1} {
 		state := apply(t, drive(t, d, from), podType, tfdrive.State{}, config, "create")
-		settled(t, drive(t, d, to), state, config)
+		expectEmptyPlan(t, drive(t, d, to), state, config)
 	}
 }
 
@@ -477,12 +476,12 @@ func TestPodProtection(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	protected(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
+	expectProtection(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
 }
 
-// protected expects that deletion_protection refuses a deletion and a replacement, and
-// that taking it away is an apply of its own.
-func protected(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
+// expectProtection expects that deletion_protection prevents a deletion and a replacement, and that
+// removing it needs a separate apply.
+func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
 	t.Helper()
 	on := with(config, map[string]any{"deletion_protection": true})
 	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
@@ -493,19 +492,19 @@ func protected(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeNam
 		t.Errorf("the deletion: %v", err)
 	}
 	if d.Writes() != writes {
-		t.Error("something was sent")
+		t.Error("a write was sent")
 	}
 	state = apply(t, p, typeName, state, config, "update")
 	if d.Writes() != writes {
-		t.Error("the protection is kept in the state alone, and something was sent")
+		t.Error("only the state has the protection, but a write was sent")
 	}
 	if planned := p.Plan(typeName, state, with(config, replacing)); planned.Action != "replace" {
 		t.Errorf("unprotected it is planned to %s: %s", planned.Action, planned.Diagnostics)
 	}
 }
 
-// What only a rule changes, such as a disk that is back at its default, leaves unknown what
-// a running pod may have by then; what changes nothing leaves a plan empty.
+// If only a plan rule changes an attribute, such as a disk that returns to its default, the
+// volatile attributes become unknown. An equivalent configuration has an empty plan.
 func TestPodUnknowns(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)

@@ -16,8 +16,8 @@ import (
 // destroy, which must stay possible. If the object changes, the API rejects the change during
 // the apply.
 
-// references are ids of other objects that the state has had. The API removes deleted ones from
-// its answers, so the current state alone isn't enough.
+// references are the ids of other objects that the state contains or contained earlier. The API
+// removes deleted ones from its answers, so the current state isn't enough.
 type references []string
 
 // and returns the references with those of the current state.
@@ -58,8 +58,8 @@ func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], named refere
 	}
 }
 
-// checkVolumes checks the network volumes of an attribute. gone reports whether one that the
-// object had no longer exists.
+// checkVolumes checks the network volumes of an attribute. gone reports whether a previously named
+// volume no longer exists.
 func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, ids []string) (gone bool) {
 	if p.API == nil {
 		return false
@@ -76,7 +76,7 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 		return false
 	}
 	if slices.Contains(named, id.ValueString()) && isUnlisted(ctx, of, id.ValueString()) {
-		p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which does not exist any more. A deletion goes on as ever; a change of the object fails in its apply: name one that exists, or leave it out.", attribute, title, id.ValueString())
+		p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which no longer exists. This resource can be deleted, but the apply of a change fails. Name one that exists, or leave it out.", attribute, title, id.ValueString())
 		return true
 	}
 	switch _, err := of.Get(ctx, id.ValueString()); {

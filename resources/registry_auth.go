@@ -18,9 +18,8 @@ import (
 
 // RegistryAuth is gpucloud_registry_auth: a credential for private images. The API can neither
 // return nor change a credential. To change it, an update deletes the auth and creates it again
-// under its name, which is unique. The old one is deleted first even with
-// create_before_destroy, which Terraform also applies to the dependencies of a resource that
-// sets it.
+// under its name, which is unique. The old auth is deleted first even with create_before_destroy,
+// which Terraform also applies to the dependencies of a resource that sets it.
 var RegistryAuth = collected(kit.Kind[registryAuth]{
 	Name:     "registry_auth",
 	Title:    "registry auth",
@@ -36,8 +35,8 @@ var RegistryAuth = collected(kit.Kind[registryAuth]{
 		if err == nil || plan.ID.IsUnknown() {
 			return err
 		}
-		// An error would taint it. With create_before_destroy, its replacement could then never
-		// have the name.
+		// An error would taint the auth. With create_before_destroy, Terraform would then create a
+		// replacement first, which could never get the name.
 		plan.Private.Incomplete = true
 		return &diagnostics.Warning{Err: err}
 	},
@@ -71,7 +70,7 @@ func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *regist
 		return &diagnostics.AttributeError{Attribute: "password_wo", Err: errors.New(noPassword)}
 	}
 	got, err := c.RegistryAuths.Create(ctx, want)
-	if got.ID != "" { // the auth exists even after an error
+	if got.ID != "" { // the auth exists, even if there is an error
 		plan.ID = types.StringValue(got.ID)
 	}
 	if got.Name != "" {
@@ -128,7 +127,7 @@ func (m *registryAuth) withoutCredentials() bool {
 // plan reports an error if the value is needed.
 func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *registryAuth) {
 	switch {
-	case config.withoutCredentials(): // an imported auth, which the plan checks
+	case config.withoutCredentials(): // only valid for an imported auth, which the plan checks
 	case config.Username.IsNull():
 		c.Error("username", "Missing username", "A password needs its username: set username, or leave out the password, too, if an imported auth keeps its credentials.")
 	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
@@ -136,13 +135,13 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 	case config.Password.IsNull() && config.PasswordWO.IsNull() && config.PasswordWOVersion.IsNull():
 		c.Error("password_wo", "Missing password", "Set password_wo and password_wo_version, or password, which the state keeps.")
 	case isSet(config.PasswordWO) && config.PasswordWOVersion.IsNull():
-		c.Error("password_wo_version", "Missing password_wo_version", "password_wo needs password_wo_version, such as 1: it is kept, and its change says that the password is a new one.")
+		c.Error("password_wo_version", "Missing password_wo_version", "password_wo needs password_wo_version, such as 1: the state keeps the version, and a change of it sends password_wo again.")
 	}
 }
 
 // planRegistryAuth plans to recreate the auth when its credentials change. After an import, the
-// state has none: the first version is recorded as the server's, but a password is sent,
-// because the state would otherwise contain an unchecked value.
+// state has no credentials. The first password_wo_version is then only recorded. A password is
+// sent, because the state would otherwise contain an unchecked value.
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	imported := p.State != nil && p.State.Username.IsNull()
 	switch {

@@ -27,8 +27,8 @@ func TestRegistryAuth(t *testing.T) {
 	})
 }
 
-// With the write-only form no secret is in the state or in a saved plan, and a
-// rotation is one apply although a template uses the auth.
+// With password_wo, neither the state nor a saved plan has the secret. A rotation is one apply,
+// although a template uses the auth.
 func TestRegistryAuthWriteOnly(t *testing.T) {
 	acctest.LeaveToCI(t, "TestCLIEnvWriteOnly and provider.TestNoDiagnosticHasASecret have its parts")
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
@@ -52,25 +52,25 @@ resource "gpucloud_endpoint" "e" {
 }
 `, d.Name("ci"), secret, version, d.Name("t")))
 		}
-		nothingKept := func(secret string) {
+		checkFiles := func(secret string) {
 			t.Helper()
 			if text := w.MustRun("state", "pull"); strings.Contains(text, secret) || !strings.Contains(text, "gpucloud_registry_auth") {
-				t.Errorf("the state holds the secret, or nothing: %s", text)
+				t.Errorf("the state has the secret, or no auth: %s", text)
 			}
-			if err := nowhere(w.Dir, secret); err != nil {
+			if err := findSecret(w.Dir, secret); err != nil {
 				t.Error(err)
 			}
 		}
 		config("planted-secret-1", 1)
 		w.MustRun("apply", "-auto-approve")
-		nothingKept("planted-secret-1")
-		// A new secret alone changes nothing: the version says that it is new.
+		checkFiles("planted-secret-1")
+		// A new secret is sent only with a new version.
 		config("planted-secret-2", 1)
 		w.MustRun("plan", "-detailed-exitcode")
 		config("planted-secret-2", 2)
 		expectOutput(t, w.MustRun("plan", "-out=saved"), "0 to add, 3 to change, 0 to destroy")
 		w.MustRun("apply", "saved")
-		nothingKept("planted-secret-2")
+		checkFiles("planted-secret-2")
 		auths, err := d.Client(t, api.V2).RegistryAuths.List(t.Context())
 		if err != nil || len(auths) != 1 {
 			t.Fatalf("there are the auths %v, %v", auths, err)
@@ -83,8 +83,8 @@ resource "gpucloud_endpoint" "e" {
 	})
 }
 
-// nowhere looks for a secret in what Terraform wrote, its configuration aside.
-func nowhere(dir, secret string) error {
+// findSecret returns an error if a file that Terraform wrote has the secret.
+func findSecret(dir, secret string) error {
 	return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() || strings.HasSuffix(path, ".tf") {
 			return err
@@ -97,8 +97,8 @@ func nowhere(dir, secret string) error {
 	})
 }
 
-// An import knows no credentials. A version is recorded, and the plan says that
-// nothing is sent; a password is sent, and the plan says that it takes a new auth.
+// An import returns no credentials. The version of password_wo is only recorded, and the plan says
+// so. A password is sent, and the plan says that the auth is created again.
 func TestRegistryAuthImport(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -110,18 +110,18 @@ func TestRegistryAuthImport(t *testing.T) {
 			"plain":      {map[string]any{"name": d.Name("plain"), "username": "robot", "password": "hunter2"}, "will be made again", 2},
 			"write-only": {map[string]any{"name": d.Name("write-only"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 7}, "The password is not sent", 0},
 		} {
-			born := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, c.config, "create")
-			state, diags := p.Import("gpucloud_registry_auth", born.Get("id").(string))
+			created := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, c.config, "create")
+			state, diags := p.Import("gpucloud_registry_auth", created.Get("id").(string))
 			if err := diags.Err(); err != nil {
 				t.Fatalf("%s: import: %s", name, err)
 			}
-			if said := p.Plan(state.Type, state, c.config).Diagnostics.Warnings(); !strings.Contains(said, c.warns) {
-				t.Errorf("%s: the plan says %q", name, said)
+			if warnings := p.Plan(state.Type, state, c.config).Diagnostics.Warnings(); !strings.Contains(warnings, c.warns) {
+				t.Errorf("%s: the plan says %q", name, warnings)
 			}
 			writes := d.Writes()
 			state = apply(t, p, "gpucloud_registry_auth", state, c.config, "update")
-			if sent := d.Writes() - writes; sent != c.sent || (state.Get("id") == born.Get("id")) != (c.sent == 0) {
-				t.Errorf("%s: %d requests changed something, and the id is %v after %v", name, sent, state.Get("id"), born.Get("id"))
+			if sent := d.Writes() - writes; sent != c.sent || (state.Get("id") == created.Get("id")) != (c.sent == 0) {
+				t.Errorf("%s: %d requests changed something, and the id is %v after %v", name, sent, state.Get("id"), created.Get("id"))
 			}
 			state = apply(t, p, "gpucloud_registry_auth", state, with(c.config, map[string]any{"username": "robot2"}), "update")
 			if err := p.Destroy(state).Err(); err != nil {
@@ -131,8 +131,8 @@ func TestRegistryAuthImport(t *testing.T) {
 	})
 }
 
-// The configuration that Terraform generates of an auth has its name alone, as no API
-// returns credentials.
+// The configuration that Terraform generates for an auth has only its name, because no API returns
+// credentials.
 func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -148,12 +148,12 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 		expectRefusal(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
 		recorded := apply(t, p, imported.Type, imported, map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}, "update")
 		if recorded.Get("id") != made.Get("id") {
-			t.Errorf("the auth was made again as %v", recorded.Get("id"))
+			t.Errorf("the auth was created again as %v", recorded.Get("id"))
 		}
 	})
 }
 
-// password_wo is needed where it is sent, and nowhere else.
+// password_wo is required only if it is sent.
 func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -170,8 +170,8 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	})
 }
 
-// A rotation of which every answer is lost leaves one auth, which the state has
-// with the old version: the next apply rotates again, and nothing is orphaned.
+// If all answers of a rotation are lost, one auth exists, and the state has it with the old
+// version. The next apply rotates again, and no auth is orphaned.
 func TestRotationWhoseAnswersAreLost(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
@@ -185,7 +185,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		w.lose.Store(0)
-		there := func() []api.RegistryAuth {
+		listAuths := func() []api.RegistryAuth {
 			t.Helper()
 			auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
 			if err != nil {
@@ -193,13 +193,13 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 			}
 			return auths
 		}
-		if auths := there(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("password_wo_version") != 1.0 {
-			t.Errorf("there is %v, and the state has %v with version %v", auths, state.Get("id"), state.Get("password_wo_version"))
+		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("password_wo_version") != 1.0 {
+			t.Errorf("the auths are %v, and the state has %v with version %v", auths, state.Get("id"), state.Get("password_wo_version"))
 		}
 		before := state.Get("id")
 		state = apply(t, p.Walk(), state.Type, state, rotated, "update")
-		if auths := there(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("id") == before {
-			t.Errorf("there is %v, and the state has %v after %v", auths, state.Get("id"), before)
+		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("id") == before {
+			t.Errorf("the auths are %v, and the state has %v after %v", auths, state.Get("id"), before)
 		}
 		if err := p.Destroy(state).Err(); err != nil {
 			t.Error(err)
@@ -242,8 +242,7 @@ func TestRegistryAuthRules(t *testing.T) {
 	}
 }
 
-// A rotation of an auth that a pod has would always be refused: the plan says so, and what
-// to do.
+// The API rejects the rotation of an auth that a pod uses, so the plan rejects it with advice.
 func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		store := keepSecrets(t, d)

@@ -20,17 +20,17 @@ func TestRegistryDelegation(t *testing.T) {
 	expectState(t, made, map[string]any{
 		"aws_region": "us-east-2", "repository": "team/app", "tag": "latest", "docker_registry_uri": "123456789012.dkr.ecr.us-east-2.amazonaws.com", "name": nil,
 	})
-	importedAs(t, p, made, config, false)
-	// The same repository in other words.
+	expectImport(t, p, made, config, false)
+	// Another spelling of the same repository.
 	state := apply(t, p, typeName, made, map[string]any{"resource": repository + ":latest"}, "update")
 	expectState(t, state, map[string]any{"id": made.Get("id")})
 	config["resource"] = repository + ":v1"
 	state = apply(t, p, typeName, state, config, "replace")
 	expectState(t, state, map[string]any{"tag": "v1"})
-	importedAs(t, p, state, config, false)
+	expectImport(t, p, state, config, false)
 	config["name"] = "app"
 	state = apply(t, p, typeName, state, config, "replace")
-	importedAs(t, p, state, config, false)
+	expectImport(t, p, state, config, false)
 	if diags := p.Destroy(state); diags.Err() != nil {
 		t.Error(diags)
 	}
@@ -47,7 +47,7 @@ func TestRegistryDelegationPlan(t *testing.T) {
 	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")
 	}
-	refusedOnV1(t, d, typeName, map[string]any{"resource": repository})
+	expectRefusalOnV1(t, d, typeName, map[string]any{"resource": repository})
 	if planned := p.Plan(typeName, tfdrive.State{}, map[string]any{"resource": tfdrive.Unknown}); planned.Action != "create" || planned.Diagnostics.Err() != nil {
 		t.Errorf("an ARN that is not known yet: %s, %s", planned.Action, planned.Diagnostics)
 	}

@@ -13,7 +13,7 @@ import (
 
 const secretType = "gpucloud_secret"
 
-// secretsOf lists the secrets of a deployment.
+// secretsOf returns the secrets of a deployment.
 func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	t.Helper()
 	all, err := d.Client(t, api.V2).Secrets.List(t.Context())
@@ -23,8 +23,8 @@ func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	return all
 }
 
-// A new version sends the value in place, a new value alone nothing, and a new name
-// replaces the secret.
+// A new version sends the value in place. A new value with the same version isn't sent. A new
+// name replaces the secret.
 func TestSecret(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -34,7 +34,7 @@ func TestSecret(t *testing.T) {
 	expectState(t, state, map[string]any{"name": "token", "description": nil, "value_wo": nil})
 
 	apply(t, p, secretType, state, with(config, map[string]any{"value_wo": "planted-2"}), "no-op")
-	config = with(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // a description needs no value
+	config = with(config, map[string]any{"value_wo": nil, "description": "of the registry"}) // changing the description needs no value
 	state = apply(t, p, secretType, state, config, "update")
 	expectState(t, state, map[string]any{"id": id, "description": "of the registry", "value_last_updated_at": updated})
 	config = with(config, map[string]any{"value_wo": "planted-3", "value_wo_version": 2, "description": nil})
@@ -70,14 +70,14 @@ func TestSecretIsChecked(t *testing.T) {
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"value_wo_version": 2}), "value_wo", "needs its value")
 	expectRefusal(t, d, p, state, secretType, with(without, map[string]any{"name": "other"}), "value_wo", "needs its value")
-	// The name is another one's, in another case: the plan warns, and the apply says what to do.
+	// Another secret has the same name in lower case, so the apply fails.
 	planned := p.Walk().Plan(secretType, tfdrive.State{}, with(config, map[string]any{"name": "TOKEN"}))
 	if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.String(), "TOKEN") || strings.Contains(diags.String(), "planted") {
 		t.Errorf("a name that is taken: %s", diags)
 	}
 }
 
-// After an import the first version is recorded, and nothing is sent.
+// After an import, the first version is only recorded.
 func TestSecretImport(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -90,7 +90,7 @@ func TestSecretImport(t *testing.T) {
 		t.Fatal(diags, state.Value)
 	}
 	config := map[string]any{"name": "token"}
-	state = apply(t, p, secretType, state, config, "no-op") // without a value it may stay as it is
+	state = apply(t, p, secretType, state, config, "no-op") // an imported secret needs no value
 	config = with(config, map[string]any{"value_wo": "planted-new", "value_wo_version": 7})
 	planned := p.Plan(secretType, state, config)
 	if !strings.Contains(planned.Diagnostics.Warnings(), "The value is not sent") {
@@ -107,8 +107,8 @@ func TestSecretImport(t *testing.T) {
 	}
 }
 
-// A create whose responses are all lost leaves one secret, in the state, and the next apply
-// sends the value: nothing else could tell whether it was stored.
+// If all responses of a create are lost, one secret exists and is in the state. The next apply sends
+// the value again, because no response shows whether it was stored.
 func TestSecretWhoseCreateIsLost(t *testing.T) {
 	for _, lost := range []int64{1, 100} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 	}
 }
 
-// No file that Terraform writes has the value, and an environment refers to it by name.
+// No file that Terraform writes has the value. An environment refers to the secret by name.
 func TestSecretWriteOnly(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSecret has it over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
@@ -163,7 +163,7 @@ resource "gpucloud_template" "t" {
 			if text := w.MustRun("state", "pull"); strings.Contains(text, value) || !strings.Contains(text, "{{ RUNPOD_SECRET_token }}") {
 				t.Errorf("the state has the value, or no placeholder: %s", text)
 			}
-			if err := nowhere(w.Dir, value); err != nil {
+			if err := findSecret(w.Dir, value); err != nil {
 				t.Error(err)
 			}
 			w.MustRun("plan", "-detailed-exitcode")

@@ -20,16 +20,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// sourceOf is what a test knows of a kind's data sources.
+// sourceOf describes a kind's data sources for tests.
 type sourceOf struct {
 	plural string
-	config map[string]any // of an object, with every attribute that both versions have
-	v2     map[string]any // of API v2 alone
+	config map[string]any // configuration of an object, with every attribute of both versions
+	v2     map[string]any // additional attributes of API v2
 	omits  []string       // attributes of the resource that no data source has
-	// differs are the attributes that a data source can't have as the resource has them.
+	// differs are the attributes whose values differ from those of the resource.
 	differs []string
-	filters map[string]any // a value of each, which the object has
-	misses  map[string]any // a value of each, which it has not
+	filters map[string]any // by filter, a value that matches the object
+	misses  map[string]any // by filter, a value that doesn't match
 }
 
 var sourcesOf = map[string]sourceOf{
@@ -78,7 +78,7 @@ var sourcesOf = map[string]sourceOf{
 			"from_template", "data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority",
 			"cpu_flavor_priority", "data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
 		},
-		differs: []string{"env", "cmd", "status", "runtime", "cost", "ssh"}, // as they are at the moment, and as digests
+		differs: []string{"env", "cmd", "status", "runtime", "cost", "ssh"}, // current values, and digests
 		filters: map[string]any{"cloud": "SECURE", "image": "builtin/echo"},
 		misses:  map[string]any{"cloud": "COMMUNITY", "image": "builtin"},
 	},
@@ -86,7 +86,7 @@ var sourcesOf = map[string]sourceOf{
 		plural:  "clusters",
 		v2:      map[string]any{"type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "env": map[string]any{"TOKEN": "a-planted-secret"}},
 		omits:   []string{"template_id", "image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
-		differs: []string{"pods", "network", "primary", "data_center_id"}, // as they are at the moment
+		differs: []string{"pods", "network", "primary", "data_center_id"}, // current values
 		filters: map[string]any{"type": "TRAINING"},
 		misses:  map[string]any{"type": "RAY"},
 	},
@@ -101,10 +101,10 @@ var sourcesOf = map[string]sourceOf{
 	},
 }
 
-// ofConfigurations are attributes of resources that say what the provider does.
+// ofConfigurations are attributes of resources for the provider's own behavior.
 var ofConfigurations = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
 
-// make makes an object of a kind, with what the version can express.
+// make creates an object of a kind, with the attributes that the version has.
 func (s sourceOf) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
 	t.Helper()
 	config := with(s.config, map[string]any{"name": name})
@@ -121,7 +121,7 @@ func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v a
 	t.Helper()
 	acctest.EachVersion(t, func(t *testing.T, _ *acctest.Deployment, v api.Version) {
 		for _, typeName := range slices.Sorted(maps.Keys(sourcesOf)) {
-			if v == api.V1 && sourcesOf[typeName].config == nil { // of API v2 alone
+			if v == api.V1 && sourcesOf[typeName].config == nil { // only API v2 has the kind
 				continue
 			}
 			t.Run(typeName, func(t *testing.T) { test(t, acctest.Deploy(t), v, typeName, sourcesOf[typeName]) })
@@ -129,8 +129,8 @@ func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v a
 	})
 }
 
-// A data source shows what the resource shows, by id, by name and in the list, less
-// what the API does not return.
+// A data source has the values of the resource, by id, by name and in the list, except values
+// that the API doesn't return.
 func TestSourceShowsTheResource(t *testing.T) {
 	only := oneVersion(t)
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
@@ -150,12 +150,12 @@ func TestSourceShowsTheResource(t *testing.T) {
 			listed := list[0].(map[string]any)
 			if slices.Contains(s.omits, a.Name) || slices.Contains(ofConfigurations, a.Name) {
 				if _, ok := listed[a.Name]; ok {
-					t.Errorf("%s is there", a.Name)
+					t.Errorf("the list has the attribute %s", a.Name)
 				}
 				continue
 			}
 			want, got := state.Get(a.Name), byID.Get(a.Name)
-			if got == nil && isBeyond(only[typeName], a.Name, v) { // the others are in TestOneVersionTellsNoLie
+			if got == nil && isUnsupported(only[typeName], a.Name, v) { // TestOneVersionTellsNoLie checks these
 				want = nil
 			}
 			if slices.Contains(s.differs, a.Name) {
@@ -192,7 +192,7 @@ func TestSourceMasksVariables(t *testing.T) {
 	}
 }
 
-// A filter chooses what equals it, and a list is ordered by name and id.
+// A filter selects equal values, and a list is ordered by name and id.
 func TestSourceFilters(t *testing.T) {
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
 		p := drive(t, d, v)
@@ -216,10 +216,10 @@ func TestSourceFilters(t *testing.T) {
 			t.Errorf("listed %v, expected %v", got, want)
 		}
 		if got := listed(map[string]any{"name": want[1]}); !slices.Equal(got, want[1:2]) {
-			t.Errorf("of a name: %v", got)
+			t.Errorf("filtered by name: %v", got)
 		}
 		if got := listed(map[string]any{"name": strings.ToUpper(want[1].(string))}); len(got) != 0 {
-			t.Errorf("of a name in capitals: %v", got)
+			t.Errorf("filtered by a name in capitals: %v", got)
 		}
 		for filter, value := range s.filters {
 			if filter == "type" && v == api.V1 {
@@ -237,8 +237,7 @@ func TestSourceFilters(t *testing.T) {
 	})
 }
 
-// What does not exist is an error that says what does, and what exists twice one that
-// lists both.
+// If no object matches, the error lists existing ones. If two match, it lists both.
 func TestSourceNotFound(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -275,13 +274,12 @@ func TestSourceNotFound(t *testing.T) {
 	})
 }
 
-// However many data sources there are, by id, by name and of all, each kind is listed
-// once in a run, and nothing is written.
+// A run lists each kind once for any number of data sources, and writes nothing.
 func TestSourcesShareAList(t *testing.T) {
 	const template = `{"name":"t","imageName":"i","isServerless":true}`
 	for _, kind := range []struct {
-		name, plural, path, body string // body has the name for %q
-		v1                       string // path on v1, "" for none
+		name, plural, path, body string // body has %q for the name
+		v1                       string // path on v1; "" if v1 lacks the kind
 		n                        int
 	}{
 		{"network_volume", "network_volumes", "/v2/network-volumes", `{"name":%q,"size":10,"dataCenter":"EU-RO-1"}`, "/v1/networkvolumes", 1000},
@@ -300,7 +298,7 @@ func TestSourcesShareAList(t *testing.T) {
 			if testing.Short() {
 				n = 20
 			}
-			if kind.name == "endpoint" { // on v1 it has a template
+			if kind.name == "endpoint" { // created with v1, which requires a template
 				create, body = kind.v1, fmt.Sprintf(`{"name":%%q,"templateId":%q}`, post(t, d, "/v1/templates", template))
 			}
 			ids := make([]string, n)
@@ -318,7 +316,7 @@ func TestSourcesShareAList(t *testing.T) {
 						t.Errorf("%d data sources listed %d times: %v", n+1, calls["GET "+path], calls)
 					}
 					delete(calls, "GET "+path)
-					delete(calls, "GET /"+string(v)+"/templates") // Configure's, and of the endpoints' template
+					delete(calls, "GET /"+string(v)+"/templates") // Configure lists them, and endpoints read their template
 					if len(calls) > 0 || d.Writes() != writes {
 						t.Errorf("%d data sources also made the calls %v", n+1, calls)
 					}
@@ -328,8 +326,8 @@ func TestSourcesShareAList(t *testing.T) {
 	}
 }
 
-// readAll reads the objects o0, o1 … of a kind at the same time, by id and by name by
-// turns, and all of them in a list.
+// readAll concurrently reads the objects o0, o1, … of a kind, alternately by id and by name, and
+// the list of all.
 func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []string) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -353,7 +351,7 @@ func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []strin
 	group.Wait()
 }
 
-// The status of a pod is a filter; API v1 tells two of them alone.
+// Pods can be filtered by status. API v1 returns only two statuses.
 func TestPodsByStatus(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -378,8 +376,8 @@ func TestPodsByStatus(t *testing.T) {
 	})
 }
 
-// Through Terraform: a data source of an object of the same configuration is read in
-// the apply, and the next plan is empty.
+// Terraform reads a data source of an object of the same configuration during the apply, and the
+// next plan is empty.
 func TestSourcesThroughTerraform(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSourceShowsTheResource has it over the protocol, and datasources.TestDataSourcesWithEachCLI runs Terraform")
 	t.Parallel()
@@ -475,7 +473,7 @@ func expectError(t *testing.T, diags tfdrive.Diagnostics, texts ...string) {
 	}
 }
 
-// post makes an object past the client, which lists before it creates.
+// post creates an object without the client, because the client lists before it creates.
 func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+path, strings.NewReader(body))
@@ -495,7 +493,7 @@ func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	return made.ID
 }
 
-// Public templates are those of the operator and those that a user shares.
+// Public templates belong to the operator or are shared by a user.
 func TestCatalogTemplates(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)

@@ -44,8 +44,8 @@ func TestSSHKeys(t *testing.T) {
 	keysAre(t, d, annesKey)
 	state = apply(t, p, typeName, state, config(annesKey, bensKey), "update")
 	keysAre(t, d, annesKey, bensKey)
-	addKey(t, d, othersKey) // what another added is planned away
-	state = restored(t, p, state, config(annesKey, bensKey))
+	addKey(t, d, othersKey) // the next apply removes a key that somebody else added
+	state = applyRestore(t, p, state, config(annesKey, bensKey))
 	keysAre(t, d, annesKey, bensKey)
 	state = apply(t, p, typeName, state, config(bensKey), "update")
 	keysAre(t, d, bensKey)
@@ -55,7 +55,7 @@ func TestSSHKeys(t *testing.T) {
 	keysAre(t, d)
 }
 
-// With keep_others the keys of others stay, from the create to the deletion.
+// With keep_others, no create, update or deletion removes the keys of others.
 func TestSSHKeysBesideOthers(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -68,19 +68,19 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	keysAre(t, d, othersKey, annesKey)
 	state = apply(t, p, typeName, state, beside(bensKey), "update")
 	keysAre(t, d, othersKey, bensKey)
-	addKey(t, d, annesKey) // by another
-	settled(t, p, state, beside(bensKey))
+	addKey(t, d, annesKey) // added by somebody else
+	expectEmptyPlan(t, p, state, beside(bensKey))
 	if _, err := d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}); err != nil {
 		t.Fatal(err)
 	}
 	if removed, diags := p.Walk().Read(state); diags.Err() != nil || len(removed.Get("keys").([]any)) != 0 {
-		t.Errorf("a key that another removed: %v, %v", removed.Get("keys"), diags)
+		t.Errorf("a key that somebody else removed: %v, %v", removed.Get("keys"), diags)
 	}
-	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // now the whole document
+	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // the resource now manages all keys
 	keysAre(t, d, bensKey)
 	addKey(t, d, othersKey)
 	state, _ = p.Walk().Read(state)
-	state = apply(t, p, typeName, state, beside(bensKey), "update") // and no longer
+	state = apply(t, p, typeName, state, beside(bensKey), "update") // the resource manages only its own keys again
 	keysAre(t, d, bensKey, othersKey)
 	if err := p.Destroy(state).Err(); err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	keysAre(t, d, othersKey)
 }
 
-// The plan of a create warns that it removes the keys of others. Text that is not a
-// public key is refused.
+// The plan of a create warns if it removes the keys of others. It rejects a text that isn't a
+// public key.
 func TestSSHKeysPlan(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -115,11 +115,11 @@ func TestSSHKeysPlan(t *testing.T) {
 	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
 	}
-	refusedOnV1(t, d, typeName, map[string]any{"keys": []any{annesKey}})
+	expectRefusalOnV1(t, d, typeName, map[string]any{"keys": []any{annesKey}})
 }
 
-// refusedOnV1 expects that API v1 has no such kind, which the plan says.
-func refusedOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
+// expectRefusalOnV1 expects a plan error because API v1 lacks the kind.
+func expectRefusalOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
 	t.Helper()
 	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
 	if err == nil || !strings.Contains(err.Error(), `in management API v2 only. Remove the resource, or set api_version = "v2"`) {

@@ -167,7 +167,7 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 	recordPlannedTemplate(ctx, p)
 }
 
-// immutableOf returns the planned changes that the version can't make in place, including those
+// immutableOf returns the planned changes that the version can't make in place, including changes
 // of attributes that only the other version has.
 func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
 	out := p.Unreachable(ctx, templateOnly)

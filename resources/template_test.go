@@ -19,9 +19,9 @@ func TestTemplate(t *testing.T) {
 		}
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, least, "create")
 		expectState(t, state, map[string]any{"disk": 50.0, "category": "NVIDIA", "serverless": false, "ports": nil})
-		importedAs(t, p, state, least, false)
+		expectImport(t, p, state, least, false)
 		state = apply(t, p, state.Type, state, most, "update")
-		importedAs(t, p, state, most, false)
+		expectImport(t, p, state, most, false)
 		apply(t, p, state.Type, state, with(most, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
 		have, err := client.Templates.Get(t.Context(), state.Get("id").(string))
 		want := have
@@ -32,14 +32,13 @@ func TestTemplate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expectState(t, restored(t, p, state, most), map[string]any{"image": "python:3.12"})
+		expectState(t, applyRestore(t, p, state, most), map[string]any{"image": "python:3.12"})
 	})
 }
 
 var least = map[string]any{"name": "t", "image": "img"}
 
-// Every attribute that the version can set is set, changed and removed, and
-// after each the next plan is empty.
+// Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestTemplateEveryAttribute(t *testing.T) {
 	both := []struct {
 		name string
@@ -101,11 +100,11 @@ func TestTemplateEveryAttribute(t *testing.T) {
 				if got, err := p.Import(state.Type, state.Get("id").(string)); err.Err() != nil {
 					t.Error(err)
 				} else {
-					apply(t, p, state.Type, got, with(config, map[string]any{c.name: c.b}), imports(c.name, v))
+					apply(t, p, state.Type, got, with(config, map[string]any{c.name: c.b}), actionAfterImport(c.name, v))
 				}
 				switch c.name {
 				case "name", "image": // required
-				case "category": // on v1 a template keeps it
+				case "category": // on v1, a template keeps its category
 					state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
 				case "public", "serverless", "start_ssh", "start_jupyter": // b is the default
 					apply(t, p, state.Type, state, config, "no-op")
@@ -126,16 +125,16 @@ func TestTemplateEveryAttribute(t *testing.T) {
 	})
 }
 
-// imports is what a plan does after an import, which sees one form of the start command:
-// it records the other one, and sends nothing.
-func imports(attribute string, v api.Version) string {
+// actionAfterImport returns the planned action after an import. An import reads only one form of
+// the start command, so an update records the other form. It sends nothing.
+func actionAfterImport(attribute string, v api.Version) string {
 	if attribute == "docker_entrypoint" || attribute == "cmd" && v == api.V1 {
 		return "update"
 	}
 	return "no-op"
 }
 
-// null, "" and [] are one, before and after.
+// null, "" and [] are equivalent in the state and in the configuration.
 func TestTemplateEmptyIsNull(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -200,13 +199,13 @@ func TestTemplateRules(t *testing.T) {
 		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
 			expectRefusal(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
 		}
-		// What says the same as leaving it out is no error.
+		// Values that are equivalent to an omission are valid on both versions.
 		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
 	})
 }
 
-// A change that can't be made in place replaces a template that nothing is
-// linked to, and is refused for one that an endpoint is linked to.
+// A change that can't be made in place replaces a template. It is rejected while an endpoint is
+// linked to the template.
 func TestTemplateInUse(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)

@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// Whatever both versions can express plans no change when api_version
-// switches, in either direction and back, whichever version made it.
+// If both versions can express a configuration, switching api_version in either direction plans
+// no change.
 func TestSwitchingVersions(t *testing.T) {
 	both := []struct {
 		typeName string
@@ -50,21 +50,21 @@ func TestSwitchingVersions(t *testing.T) {
 					config["template_id"] = template.Get("id")
 				}
 				state := apply(t, by[v], c.typeName, tfdrive.State{}, config, "create")
-				state = settled(t, by[other[v]], state, config)
-				state = settled(t, by[v], state, config)
-				// What the other version then changes, this one reads back.
+				state = expectEmptyPlan(t, by[other[v]], state, config)
+				state = expectEmptyPlan(t, by[v], state, config)
+				// This version reads what the other one then changes.
 				if c.typeName != "gpucloud_registry_auth" {
 					config["name"] = d.Name("renamed by " + string(other[v]))
 					state = apply(t, by[other[v]], c.typeName, state, config, "update")
-					settled(t, by[v], state, config)
+					expectEmptyPlan(t, by[v], state, config)
 				}
 			}
 		})
 	}
 }
 
-// An endpoint that scales on requests has the documented idle timeout, although API v2
-// neither takes nor returns it.
+// An endpoint that scales on requests has the documented idle timeout, although API v2 neither
+// accepts nor returns it.
 func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	d := acctest.Deploy(t)
 	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
@@ -99,9 +99,9 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 		if got := stored(state); got != 10 || state.Get("workers.idle_timeout") != c.recorded {
 			t.Errorf("%s: the deployment has %d s, the state %v", c.name, got, state.Get("workers.idle_timeout"))
 		}
-		settled(t, v2, settled(t, v1, state, requests), requests)
+		expectEmptyPlan(t, v2, expectEmptyPlan(t, v1, state, requests), requests)
 	}
-	// Drift is seen where the version returns it.
+	// A version detects drift if it returns the attribute.
 	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, requests, "create")
 	c := d.Client(t, api.V1)
 	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
@@ -120,14 +120,14 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	}
 }
 
-// everywhere are all data centers, which v1 does not tell from none chosen.
+// everywhere has all data centers. API v1 returns the same for an endpoint that selects none.
 var everywhere = []any{
 	"AP-JP-1", "CA-MTL-1", "CA-MTL-2", "CA-MTL-3", "EU-CZ-1", "EU-FR-1", "EU-NL-1", "EU-RO-1", "EU-SE-1", "EUR-IS-1", "EUR-IS-2", "EUR-IS-3", "EUR-NO-1",
 	"OC-AU-1", "US-CA-2", "US-DE-1", "US-GA-1", "US-GA-2", "US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
 }
 
-// A template that another configuration manages may have what one version
-// alone returns: the endpoint that follows it is the same on both.
+// A template of another configuration may have settings that only one version returns. Its
+// endpoint has the same plan on both versions.
 func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
 	for made, special := range map[api.Version]map[string]any{
 		api.V1: {"docker_entrypoint": []any{"/init"}},
@@ -139,14 +139,14 @@ func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
 		for _, v := range acctest.Versions {
 			state := apply(t, drive(t, d, v), "gpucloud_endpoint", tfdrive.State{}, config, "create")
 			for _, w := range []api.Version{api.V1, api.V2, api.V1} {
-				state = settled(t, drive(t, d, w), state, config)
+				state = expectEmptyPlan(t, drive(t, d, w), state, config)
 			}
 		}
 	}
 }
 
-// The same through Terraform, with a volume, an auth, a template and an
-// endpoint in one configuration.
+// Terraform finds no change either, for a configuration with a volume, an auth, a template and an
+// endpoint.
 func TestSwitchingVersionsThroughTerraform(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSwitchingVersions has it over the protocol")
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {

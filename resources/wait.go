@@ -299,8 +299,8 @@ func reasonOf(w api.Worker) string {
 	return "worker " + w.ID + ": " + *w.Reason
 }
 
-// lastOfWorkers quotes the log of the shown worker. If it is gone, it quotes another one's,
-// with its reason.
+// lastOfWorkers quotes the log of the shown worker. If that worker is gone, it quotes the log of
+// another one, with its reason.
 func lastOfWorkers(ctx context.Context, c *api.Client, id string, shown api.Worker) string {
 	if c.Version == api.V1 {
 		return ""

@@ -44,7 +44,7 @@ func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m
 func TestWaitOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
-	var until atomic.Int64 // of the outage, in ns
+	var until atomic.Int64 // the end of the outage, in ns
 	_, err := createWaiting(t, d, "builtin/echo", "2m", func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/workers") && until.Load() == 0 {
 			until.Store(time.Now().Add(3 * time.Second).UnixNano())
@@ -59,7 +59,7 @@ func TestWaitOutlastsAnOutage(t *testing.T) {
 	}
 }
 
-// An endpoint that somebody deletes during a wait does not exist: nothing is to be untainted.
+// If an endpoint is deleted elsewhere during a wait, the error doesn't suggest to untaint it.
 func TestWaitForWhatWasDeleted(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -76,7 +76,7 @@ func TestWaitForWhatWasDeleted(t *testing.T) {
 	}
 }
 
-// The reason and the log of an error are of the same worker, and its advice fits them.
+// The reason and the log in an error belong to the same worker, and the advice fits the reason.
 func TestWaitShowsOneWorker(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -90,8 +90,8 @@ func TestWaitShowsOneWorker(t *testing.T) {
 	const worker = `{"id":"%s","status":"%s","reason":%s,"isStale":false,"gpuCount":0}`
 	slow, throttled, failed := fmt.Sprintf(worker, "slow", "INITIALIZING", `null`), fmt.Sprintf(worker, "waits", "THROTTLED", `"no GPU is free"`), fmt.Sprintf(worker, "fails", "UNHEALTHY", `"exit status 3"`)
 	for name, c := range map[string]struct {
-		first, then string // what the first look and the later ones find
-		gone        string // worker without a log
+		first, then string // the workers of the first poll and of later polls
+		gone        string // a worker without a log
 		want        []string
 	}{
 		"one fails":          {failed + "," + throttled + "," + slow, failed + "," + throttled + "," + slow, "", []string{"worker fails: exit status 3", "Look at why it fails", "The last lines of worker fails"}},

@@ -25,7 +25,7 @@ func waits(what map[string]any, timeout string) map[string]any {
 	return map[string]any{"wait_for": what, "timeouts": map[string]any{"create": timeout, "update": timeout}}
 }
 
-// An apply of a pod ends when it runs, on either version.
+// The apply of a pod returns when the pod runs.
 func TestPodWaitsUntilItRuns(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
@@ -41,8 +41,8 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 	})
 }
 
-// A wait that is in vain is an error that says why, with the pod's last lines, and
-// without the values of its environment. The object is in the state.
+// If a wait fails, the error has the reason and the last lines of the pod's log, without the values
+// of its environment. The pod is in the state.
 func TestPodWaitsInVain(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -61,7 +61,7 @@ func TestPodWaitsInVain(t *testing.T) {
 			[]string{"port 8000", "not reached within 300ms"},
 		},
 	} {
-		// A pod that ends may have run for a moment when it is looked at first.
+		// The first poll may find the pod running shortly before it ends.
 		for range 20 {
 			state, diags := p.Walk().Apply(p.Plan(podType, tfdrive.State{}, c.config))
 			if !state.Exists() {
@@ -76,18 +76,18 @@ func TestPodWaitsInVain(t *testing.T) {
 			if err == nil && name == "it ends" {
 				continue
 			}
-			// On a busy machine the deployment may say later what is missing.
+			// On a busy machine, the deployment may report the reason later.
 			if name == "no GPU is there" && !strings.Contains(err.Error(), "it is PROVISIONING: ") {
 				continue
 			}
-			waitedInVain(t, name, err, c.text)
+			expectWaitError(t, name, err, c.text)
 			break
 		}
 	}
 }
 
-// waitedInVain expects an error that has the texts, says what to do, and has no secret.
-func waitedInVain(t *testing.T, name string, err error, texts []string) {
+// expectWaitError expects an error with the texts, with advice and without secrets.
+func expectWaitError(t *testing.T, name string, err error, texts []string) {
 	t.Helper()
 	for _, text := range append(texts, "untaint") {
 		if err == nil || !strings.Contains(err.Error(), text) {
@@ -112,8 +112,8 @@ func TestWaitPlan(t *testing.T) {
 	expectRefusal(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waits(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
 }
 
-// An endpoint's apply ends with a worker that is ready, and with the rollout of its
-// newest release; where no worker comes, the error says how they are.
+// The apply of an endpoint waits for a ready worker and for the rollout of the newest release. If
+// no worker becomes ready, the apply fails.
 func TestEndpointWaits(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
@@ -144,13 +144,13 @@ func TestEndpointWaits(t *testing.T) {
 	}
 }
 
-// A volume and an endpoint are protected as pods are.
+// deletion_protection also works for volumes and endpoints.
 func TestProtection(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	protected(t, d, p, "gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, map[string]any{"data_center": "US-TX-3"})
-	protected(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
+	expectProtection(t, d, p, "gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, map[string]any{"data_center": "US-TX-3"})
+	expectProtection(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
 }
 
 // A port is open when something accepts connections there.
@@ -161,31 +161,31 @@ func TestPodWaitsForItsPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	d := publishing(t, listener.Addr().(*net.TCPAddr).Port)
+	d := deployPublishing(t, listener.Addr().(*net.TCPAddr).Port)
 	p := drive(t, d, api.V2)
 	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waits(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
 	if state.Get("status") != "RUNNING" {
 		t.Errorf("it is %v", state.Get("status"))
 	}
 	listener.Close()
-	// It runs when it is looked at first.
+	// The pod already runs, but its port is closed.
 	_, diags := p.Walk().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))
 	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "does not accept connections") {
 		t.Errorf("closed: %v", err)
 	}
 }
 
-// publishing is a deployment that publishes the ports of its pods: those that are built
-// into the jobrunner listen at none.
-func publishing(t *testing.T, port int) *acctest.Deployment {
+// deployPublishing returns a deployment that publishes the ports of its pods, because the built-in
+// images of the jobrunner listen at none.
+func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 	t.Helper()
-	return rewriting(t, acctest.Deploy(t), func(_, body string) string {
+	return rewriteAnswers(t, acctest.Deploy(t), func(_, body string) string {
 		return strings.ReplaceAll(body, `"public":null,"type":"tcp","ip":null`, fmt.Sprintf(`"public":%d,"type":"tcp","ip":"127.0.0.1"`, port))
 	})
 }
 
-// rewriting is a deployment whose JSON answers are rewritten.
-func rewriting(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
+// rewriteAnswers puts a proxy in front of the deployment that rewrites JSON answers.
+func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
 	t.Helper()
 	target, err := url.Parse(d.URL)
 	if err != nil {
@@ -194,7 +194,7 @@ func rewriting(t *testing.T, d *acctest.Deployment, rewrite func(path, body stri
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Header.Get("Content-Type") != "application/json" { // a log goes on
+		if r.Header.Get("Content-Type") != "application/json" { // the answer may be a log stream, which doesn't end
 			return nil
 		}
 		body, err := io.ReadAll(r.Body)
@@ -212,8 +212,8 @@ func rewriting(t *testing.T, d *acctest.Deployment, rewrite func(path, body stri
 	return d
 }
 
-// withGPUs is a deployment on whose simulated GPUs the pods of clusters run.
-func withGPUs(t *testing.T) *acctest.Deployment {
+// deployWithGPUs returns a deployment with simulated GPUs, on which the pods of clusters run.
+func deployWithGPUs(t *testing.T) *acctest.Deployment {
 	t.Helper()
 	inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -223,10 +223,10 @@ func withGPUs(t *testing.T) *acctest.Deployment {
 	return acctest.DeployWith(t, func(c *jobrunner.Config) { c.GPUs = inventory })
 }
 
-// An apply of a cluster ends when all its pods run.
+// The apply of a cluster returns when all its pods run.
 func TestClusterWaits(t *testing.T) {
 	t.Parallel()
-	d := withGPUs(t)
+	d := deployWithGPUs(t)
 	p := drive(t, d, api.V2)
 	config := clusterConfig(waits(map[string]any{"running": true}, "5m"))
 	state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
@@ -238,12 +238,12 @@ func TestClusterWaits(t *testing.T) {
 	}
 }
 
-// A cluster whose pods do not all run is an error that says how many do and what keeps
-// one, with that one's last lines and without the values of its environment. The cluster
-// is in the state.
+// If a pod of a cluster doesn't run, the error has the number of running pods, and the reason and
+// the last log lines of one other pod, without the values of its environment. The cluster is in
+// the state.
 func TestClusterWaitsInVain(t *testing.T) {
 	t.Parallel()
-	d := withGPUs(t)
+	d := deployWithGPUs(t)
 	p := drive(t, d, api.V2)
 	for name, c := range map[string]struct {
 		changes map[string]any
@@ -258,7 +258,7 @@ func TestClusterWaitsInVain(t *testing.T) {
 			[]string{"more time would not help: ", "it is ERROR", "The last lines of pod ", "the model is not there", "[redacted]"},
 		},
 	} {
-		for range 20 { // pods that end may all have run for a moment when they are looked at first
+		for range 20 { // the first poll may find all pods running shortly before they end
 			state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(c.changes)))
 			if !state.Exists() {
 				t.Fatalf("%s: the cluster is not in the state: %s", name, diags)
@@ -270,16 +270,16 @@ func TestClusterWaitsInVain(t *testing.T) {
 			if err == nil && name == "its pods end" {
 				continue
 			}
-			waitedInVain(t, name, err, c.text)
+			expectWaitError(t, name, err, c.text)
 			break
 		}
 	}
 }
 
-// One pod that does not run is enough to wait on: all others run.
+// The apply of a cluster waits for a single pod that doesn't run.
 func TestClusterWaitsForEveryPod(t *testing.T) {
 	t.Parallel()
-	d := rewriting(t, withGPUs(t), func(path, body string) string {
+	d := rewriteAnswers(t, deployWithGPUs(t), func(path, body string) string {
 		last := strings.LastIndex(body, `"status":"RUNNING"`)
 		if !strings.HasPrefix(path, "/v2/clusters/") || !strings.HasSuffix(path, "/pods") || last < 0 {
 			return body

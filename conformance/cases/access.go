@@ -98,8 +98,9 @@ func keyInQuery(keys string) suite.Option {
 	}
 }
 
-// expectUnauthorized expects 401. It also accepts a redirect, and the answer at a path that
-// the deployment doesn't serve; withKey repeats the request with the key to find out.
+// expectUnauthorized expects 401. It also accepts a redirect, and any answer at a path that the
+// deployment doesn't serve. withKey repeats the request with the key to find out whether the path
+// is served.
 func expectUnauthorized(_ *suite.C, a *suite.Answer, withKey func() *suite.Answer) {
 	if a.Code == 301 || a.Code == 308 || isMissing(a) && isMissing(withKey()) {
 		return
@@ -184,8 +185,8 @@ func onePerKind(list []contractOperation) (selected []contractOperation) {
 }
 
 // judgeForeignAccess sends requests about the objects with a valid key without access to
-// them. A list may show the key's own objects. If the list is refused, creations must be,
-// too.
+// them. A list may show the key's own objects. If the list is refused, creations must be
+// refused, too.
 func judgeForeignAccess(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)

@@ -148,13 +148,13 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 // judgeSimultaneous is for requests that can't be held open. It sends n requests at the
 // same moment. Requests that change a job wait behind large submissions that are being
 // written. The deployment must accept as many as the limit allows, and answer the others
-// 429. It may accept more if it answers some before it admits others, so judgeSimultaneous
-// tries again. Only if the least number of accepted requests occurs several times, that
-// many were concurrent.
+// 429. It may accept more if it answers some requests before it admits others, so
+// judgeSimultaneous tries again. If the smallest number of accepted requests occurs several times,
+// it counts as the number of concurrent requests.
 func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id string) string) {
 	const (
 		tries = 26
-		sure  = 8 // occurrences of the least number
+		sure  = 8 // sufficient occurrences of the smallest number
 	)
 	large := submissionOfSize(9_000_000)
 	times, least := 0, n+1
@@ -211,8 +211,8 @@ func countHeld(all []*suite.Pending) (open int, succeeded bool) {
 	return open, false
 }
 
-// openToLimit sends more requests than the limit, and returns those in flight. Unless they are
-// as many as the limit allows, it skips the case.
+// openToLimit sends more requests than the limit, and returns the requests in flight. If their
+// number isn't the limit, it skips the case.
 func openToLimit(c *suite.C, clause string, limit int, method, path string, body any) (open []*suite.Pending) {
 	for range limit + 20 {
 		open = append(open, c.Start(method, path, body, suite.Quiet()))

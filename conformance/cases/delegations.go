@@ -75,7 +75,8 @@ func judgeDelegationAccess(credentials func(*suite.C) []credential) func(*suite.
 }
 
 // judgeForeignDelegation sends requests with a valid key without access to the delegation.
-// The list may show the key's own delegations. If it is refused, a creation must be, too.
+// The list may show the key's own delegations. If the list is refused, a creation must be refused,
+// too.
 func judgeForeignDelegation(c *suite.C) {
 	id, word, other := newDelegation(c), c.Nonce(), suite.As(c.OtherKey())
 	operation := func(method, path string) contractOperation {

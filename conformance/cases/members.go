@@ -16,15 +16,15 @@ var membersTable string
 // kind is a kind of management object, such as template, in one version of the API.
 type kind struct {
 	name, version  string
-	path           string // after the version
+	path           string // the path after the version
 	list           string // the list's key in an answer of version 2
 	creationClause string // the clause about creations
 	needs          suite.Needs
-	// The operations (of updates only the first) whose answers the description has. A wrong value
-	// fails only in these.
+	// The operations whose answers the description has; of updates, only the first counts. A wrong
+	// value fails only in these answers.
 	answered, read, listed, changed, deleted bool
-	// allow is required for a creation, in addition to suite.Create. Without the operations nothing
-	// is judged.
+	// allow is required for a creation, in addition to suite.Create. If the target doesn't serve
+	// the operations, nothing is judged.
 	allow      suite.Allow
 	operations []string
 	// updates are the update operations; the first is preferred.

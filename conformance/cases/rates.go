@@ -81,8 +81,8 @@ var rateCases = []suite.Case{
 	{ID: "RAT-21", Level: suite.Must, Source: "Limits, Dynamic limit",
 		Statement: "The limit is the higher of the base limit and a limit that grows with the number of running workers.",
 		Needs:     suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
-			// The description doesn't say how many requests a worker adds to the limit. If it is at
-			// least one, 120 workers add more than the base of 100, and half of them half as much.
+			// The description doesn't say how many requests a worker adds to the limit. If it adds
+			// at least one, 120 workers add more than the base of 100, and 60 workers half as much.
 			const workerCount, base, maxRequests = 120, 100, 1000
 			c.Endpoint = c.NewEndpoint(workerCount)
 			var jobs []*suite.Job

@@ -129,8 +129,8 @@ func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 	return g.ids[kind]
 }
 
-// pools returns a GPU type of each pool, that of the largest pool first, and the number of
-// types in each pool.
+// pools returns a GPU type of each pool, starting with the largest pool, and the number of types in
+// each pool.
 func (g *placeholders) pools() (gpus []suite.M, types []int) {
 	if g.types == nil && g.c.Serves("v2") {
 		g.types = []suite.M{}

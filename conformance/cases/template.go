@@ -172,8 +172,8 @@ func expectStored(c *suite.C, field string, value any) {
 	answerWith(c, c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success(), field).Equal(field, value)
 }
 
-// answerWith returns the answer to a creation if it has the field, or else that to a read.
-// It skips the case if neither has it.
+// answerWith returns the answer to a creation if it has the field, or else the answer to a read. It
+// skips the case if neither answer has the field.
 func answerWith(c *suite.C, created *suite.Answer, field string) *suite.Answer {
 	if _, ok := created.Find(field); ok {
 		return created

@@ -117,8 +117,8 @@ func describes(a *suite.Answer, path string) bool {
 }
 
 // pathCase returns the case about the path of a resource in version 2. If the description
-// has the list's key, the answer has it. If the path differs from that of version 1, version
-// 2 has nothing at the latter.
+// has the list's key, the answer has it. If version 1 has another path, version 2
+// has nothing at that path.
 func pathCase(id, resource, path, key, pathV1 string) suite.Case {
 	c := suite.Case{
 		ID: id, Level: suite.Must, Source: "Versioning, 3, " + resource, Needs: suite.V2, Operations: []string{"GET /v2/" + path},

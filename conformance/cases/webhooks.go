@@ -258,7 +258,7 @@ const hookGap = 10 * time.Second // between two calls of a webhook (Events, 1)
 // callPatience is how long, in real time, an immediate webhook call takes.
 const callPatience = 300 * time.Millisecond
 
-// calledBox runs a job with a webhook, and returns the receiver after its first call. It
+// calledBox runs a job with a webhook, and returns the receiver after its first call. The receiver
 // answers with the status codes in turn, or with 200.
 func calledBox(c *suite.C, answers ...int) *env.Box {
 	box := c.Box(answers...)

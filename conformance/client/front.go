@@ -54,8 +54,8 @@ const (
 	volumeBody   = `{"name":"conformance-volume","dataCenter":"EU-RO-1","size":100}`
 )
 
-// maxBody is the size of a request, in bytes, from which on it is cut: a little more than
-// the contract allows for /runsync.
+// maxBody is the size in bytes to which a request is cut: a little more than the contract allows
+// for /runsync.
 const maxBody = 24 << 20
 
 // webhookPath is the path at which the jobrunner calls webhooks. The query is the client's

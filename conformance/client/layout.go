@@ -61,7 +61,7 @@ func linkParents(root, dir, top string) (to string, err error) {
 // copier copies a directory breadth first, so that files near its top are copied first.
 type copier struct {
 	from, to string
-	device   uint64 // the file system of from; others are linked, and never read
+	device   uint64 // the file system of from; entries of others are linked and never read
 	dataName string // the name of Terraform's data directories
 	isData   bool   // whether from is a data directory
 	files    int

@@ -259,7 +259,7 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 	}
 }
 
-// A relative program is that of the copy, if the copy has it.
+// A relative program path refers to the copy, if the copy has the file.
 func TestProgram(t *testing.T) {
 	user := makeFiles(t, map[string]string{"client.sh": "x"})
 	w := copyWorkspace(t, user)

@@ -55,7 +55,7 @@ func TestProvider(t *testing.T) {
 		if got := clausesWith(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
 			t.Errorf("exit %d, and %v pass, not %v:\n%s", r.Exit, got, want, terminalText(r))
 		}
-		if len(r.Notes) != 1 { // only that of the command: nothing fails in the scenario works
+		if len(r.Notes) != 1 { // only the note about the command: nothing fails in the scenario works
 			t.Errorf("notes: %q", r.Notes)
 		}
 		if got, want := clausesWith(r, report.Skip), []string{"CLI-03", "CLI-09", "CLI-10"}; !slices.Equal(got, want) {

@@ -13,9 +13,9 @@ import (
 // Thresholds for waits between retries.
 const (
 	noWait     = 50 * time.Millisecond // shorter waits don't count
-	growth     = 1.5                   // ratio of the last to the first wait, from which on waits grow in spite of jitter
-	constant   = 1.25                  // ratio of the longest to the shortest wait, up to which waits are constant on a busy machine
-	clockError = 10 * time.Millisecond // of a clock in a second
+	growth     = 1.5                   // minimum ratio of the last to the first wait if waits grow, despite jitter
+	constant   = 1.25                  // maximum ratio of the longest to the shortest wait if waits are constant, on a busy machine
+	clockError = 10 * time.Millisecond // the error of a clock per second
 )
 
 // judgeBackoff judges CLI-02.

@@ -13,9 +13,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// CleanUp deletes the objects in the ledger, except those for which keep returns true, and
-// returns the remaining ones. A deletion counts once no list of any version shows the
-// object. Objects that others depend on are deleted again after these.
+// CleanUp deletes the objects in the ledger, except the objects for which keep returns true. It
+// returns the objects that remain. A deletion counts once no list of any version shows the object.
+// If other objects depend on an object, its deletion is tried again after theirs.
 func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Object) {
 	for wait := time.Second; ; wait *= 2 {
 		_ = e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(""), keep)) // remaining objects are returned
@@ -95,8 +95,8 @@ func (e *Env) ask(ctx context.Context, method, address string) *wire.Exchange {
 	return e.Do(ctx, wire.Request{Method: method, URL: address, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}}})
 }
 
-// restoreShown returns to the ledger the objects that a list still shows although their
-// deletion succeeded.
+// restoreShown adds an object to the ledger again if a list still shows it after a successful
+// deletion.
 func (e *Env) restoreShown(ctx context.Context) {
 	lists := map[string]map[string]bool{} // ids by the address of their list
 	for _, m := range e.Ledger.takeDeleted() {

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// A deletion counts once no version shows the object, whatever the DELETE returned. An
-// object that another one uses is deleted after that one.
+// A deletion counts once no version shows the object, whatever the DELETE returned. If an object
+// is in use, its user is deleted first.
 func TestCleanUp(t *testing.T) {
 	const template, endpoint = "template", "endpoint"
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 // Clock is the target's clock. Cases use no other time.
 type Clock interface {
 	Now() time.Time
-	// Latest is Now or, while the clock is being advanced, the time to which it is
-	// advanced. What the target does in between happens between the two.
+	// Latest is Now or, during an advance, the time to which the clock is advanced. Effects
+	// during an advance happen between Now and Latest.
 	Latest() time.Time
 	// Until waits until a time of the clock. Other cases run meanwhile.
 	Until(ctx context.Context, t time.Time) error
@@ -110,7 +110,7 @@ func (r *Real) Until(ctx context.Context, t time.Time) error {
 type Shared struct {
 	// advance advances the target's clock by at least d and returns its new time.
 	advance func(ctx context.Context, d time.Duration) (time.Time, error)
-	limit   int // of concurrent cases
+	limit   int // the maximum number of concurrent cases
 
 	stopped bool // only advance moves the target's clock
 
@@ -119,10 +119,10 @@ type Shared struct {
 	readAt    time.Time // the real time of that report
 	expected  int       // cases that have not begun
 	running   int
-	ready     []chan struct{} // by cases that wait for a turn
+	ready     []chan struct{} // the queue of cases that wait for a turn
 	sleepers  map[*sleeper]bool
 	advancing bool
-	step      time.Duration // by which the clock is currently advanced
+	step      time.Duration // the length of the current advance
 	broken    error         // why the last advance failed
 	steps     int
 }

@@ -25,7 +25,7 @@ type Env struct {
 	OnExchange func(*wire.Exchange)
 
 	client *http.Client
-	// neverStarts says that the last job for which StartPatience was spent did not start.
+	// neverStarts says that the last job didn't start within StartPatience.
 	neverStarts atomic.Bool
 
 	silence silence

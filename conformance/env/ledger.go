@@ -170,8 +170,8 @@ func (l *Ledger) write(m Object) error {
 	return nil
 }
 
-// Remaining returns the objects of a case that must still be deleted, newest first, or
-// those of all cases for "".
+// Remaining returns the objects of a case that must still be deleted, newest first. "" selects
+// all cases.
 func (l *Ledger) Remaining(caseID string) []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // silent.
 const maxTimeouts = 3
 
-// silence has the consecutive timeouts of each section and of each API, as the sections of
-// the timed-out requests.
+// silence records consecutive timeouts: for each section and each API, the sections of the
+// requests that timed out.
 type silence struct {
 	mu       sync.Mutex
 	timeouts map[string][]string

@@ -17,8 +17,8 @@ type Target struct {
 	// BaseURL is the address of version 2 of the management API, without /v2. If it is
 	// empty, only the job API is judged.
 	BaseURL string
-	// BaseURLV1 is the address of version 1, without /v1, and QueueURL that of the job API,
-	// without /v2/{endpoint}. The default is BaseURL.
+	// BaseURLV1 is the address of version 1, without /v1. QueueURL is the address of the job
+	// API, without /v2/{endpoint}. The default is BaseURL.
 	BaseURLV1, QueueURL string
 	// Key is a key with access to everything.
 	Key string
@@ -30,8 +30,8 @@ type Target struct {
 	// Image is the image of endpoints that the suite creates. The default is
 	// builtin/conformance.
 	Image string
-	// EndpointBody has the members that the target requires in the body that creates an
-	// endpoint, such as gpu, beyond those that the suite sends.
+	// EndpointBody has additional members, such as gpu, that the target requires to create an
+	// endpoint.
 	EndpointBody map[string]json.RawMessage
 	// Live selects the dialect of the public SDKs.
 	Live bool

@@ -41,7 +41,7 @@ type Change struct {
 // Diff has the differences between two reports.
 type Diff struct {
 	Before, After *Report
-	Changes       []Change // worse ones first, of these broken clauses first
+	Changes       []Change // worse changes first, and among these broken clauses first
 	Same          int      // number of unchanged clauses
 }
 

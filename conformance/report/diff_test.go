@@ -96,7 +96,7 @@ func TestFailedClientIsWorse(t *testing.T) {
 	}
 }
 
-// The text has broken clauses before those that they block, and other differences.
+// The text has broken clauses before the clauses that they block, and other differences.
 func TestDiffText(t *testing.T) {
 	before, after := sample(), sample()
 	after.Dialect = "live"

@@ -71,8 +71,8 @@ type Report struct {
 	// Preflight is the reason why nothing could be judged, or "".
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
-	// Failed are failures that belong to no clause, such as those of a client without
-	// faults.
+	// Failed are failures that belong to no clause, such as a client's failures in the scenario
+	// without faults.
 	Failed []string `json:"failed,omitempty"`
 	// Leaked are objects that the suite created, but couldn't delete.
 	Leaked  []string `json:"leaked,omitempty"`
@@ -139,7 +139,7 @@ type Result struct {
 	// Repeats is how many runs of the case failed, such as "3/3", or "" without reruns.
 	Repeats  string   `json:"repeats,omitempty"`
 	Duration Duration `json:"took_ms"`
-	// Requests is the number of requests without those for fixtures.
+	// Requests is the number of requests, except requests for fixtures.
 	Requests int        `json:"requests,omitempty"`
 	Trace    []Exchange `json:"trace,omitempty"` // empty for PASS and SKIP
 }

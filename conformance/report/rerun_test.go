@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Every form shows the usage of reruns separately from that of the run.
+// Every form shows the usage of reruns separately from the usage of the run.
 func TestRerunsAreSeparate(t *testing.T) {
 	r := sample()
 	var terminal strings.Builder

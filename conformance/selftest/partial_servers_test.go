@@ -15,8 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// serveOperations passes requests of the management API to the jobrunner, those of the
-// given operations of the job API to their handlers, and all others to rest.
+// serveOperations passes requests of the management API to the jobrunner, requests for the given
+// operations of the job API to their handlers, and all others to rest.
 func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) func(http.Handler) http.Handler {
 	return func(jobrunner http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func serveOperations(operations map[string]http.HandlerFunc, rest http.Handler) 
 
 // A run against a server that serves few operations ends soon, even with everything allowed
 // and with reruns: no case waits for an effect that can't occur. Virtual time passes only
-// while all goroutines sleep, so the duration is that of waits.
+// while all goroutines sleep, so the duration is the sum of the waits.
 func TestRunAgainstPartialServerEndsSoon(t *testing.T) {
 	acctest.LeaveToCI(t, "TestRunAgainstHangingServerEnds has the slowest server")
 	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)

@@ -54,15 +54,15 @@ func (a *Answer) Expect(ok bool, accepted string) *Answer {
 	return a
 }
 
-// Before sets a deadline for the following expectations. If an answer that arrived later
-// fails one, the case is inconclusive.
+// Before sets a deadline for the following expectations. If the answer arrived later and fails an
+// expectation, the case is inconclusive.
 func (a *Answer) Before(t time.Time) *Answer {
 	a.deadline = t
 	return a
 }
 
-// Is expects one of the status codes. 200 stands for every 2xx, because the description
-// rarely names one. If it does, use Exactly.
+// Is expects one of the status codes. 200 stands for every 2xx, because the description rarely
+// names the exact code. If it does, use Exactly.
 func (a *Answer) Is(codes ...int) *Answer {
 	if slices.Contains(codes, http.StatusOK) && a.Code/100 == 2 {
 		return a

@@ -22,7 +22,7 @@ type Attempt struct {
 	Leaks    []string
 	// Script returns a shell script with the requests of the case, up to an exchange.
 	Script func(last *wire.Exchange) string
-	// Requests is the number of requests without those for fixtures.
+	// Requests is the number of requests, except requests for fixtures.
 	Requests int
 }
 

@@ -32,7 +32,7 @@ type Dialect struct {
 // Case judges a clause. Run is a short function that sends requests through C, whose
 // helpers end the case if the clause doesn't accept an answer.
 //
-// The case whose ID is that of the clause declares the clause: Level, Source, Statement,
+// The case with the same ID as the clause declares the clause: Level, Source, Statement,
 // Note and Live. Further cases of the clause follow it without these fields.
 type Case struct {
 	// ID is the clause's ID. Further cases append a word: SUB-20-above.
@@ -44,8 +44,8 @@ type Case struct {
 	Live      Dialect // if the dialect of the public SDKs differs
 	// Clauses are further clauses that get the same verdict.
 	Clauses []string
-	// GivenClauses are clauses that the case judges by Given. If one is violated, it fails,
-	// and the case is blocked by it.
+	// GivenClauses are clauses that the case judges by Given. If such a clause is violated,
+	// the clause fails and blocks the case.
 	GivenClauses []string
 	Needs        Needs
 	Allow        Allow

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// IDs returns the ids in a list of the catalog. The description doesn't show its shape: a
-// list, or an object of lists, of ids or of objects with ids.
+// IDs returns the ids in a list of the catalog. The description doesn't define its shape, so IDs
+// accepts a list or an object of lists. Their elements are ids or objects with ids.
 func (a *Answer) IDs() []string { return idsIn(a.JSON()) }
 
 func idsIn(v any) (ids []string) {
@@ -70,7 +70,7 @@ func (c *C) Catalog(kind string) []string {
 	return a.IDs()
 }
 
-// GPUs returns n GPU types of the target, starting with those of EndpointBody.
+// GPUs returns n GPU types of the target, starting with the types of EndpointBody.
 func (c *C) GPUs(n int) []any {
 	ids := c.Catalog("gpus")
 	if given := c.env.Target.EndpointBody["gpuTypeIds"]; given != nil {
@@ -89,7 +89,7 @@ func (c *C) GPUs(n int) []any {
 	return list
 }
 
-// GPU returns the member gpu of an endpoint of version 2: that of EndpointBody, or else the
+// GPU returns the member gpu for an endpoint of version 2: the gpu of EndpointBody, or else the
 // first pool of the catalog.
 func (c *C) GPU() (gpu any) {
 	if given := c.env.Target.EndpointBody["gpu"]; given != nil {

@@ -20,7 +20,7 @@ func (c *C) Image() string {
 	return DefaultImage
 }
 
-// NoteObject records an object in the ledger. The end of the case deletes it with DELETE
+// NoteObject records an object in the ledger. At the end of the case, it is deleted with DELETE
 // {path}/{id} of the version, "v1" or "v2".
 func (c *C) NoteObject(kind, version, path, id string) {
 	base := map[string]string{"v1": c.env.Target.V1() + "/v1", "v2": c.env.Target.V2() + "/v2"}
@@ -58,8 +58,8 @@ func (c *C) addToLedger(m env.Object) {
 	}
 }
 
-// NoteJob records a job in the ledger if other cases use the endpoint. The end of the case
-// cancels it.
+// NoteJob records a job in the ledger if other cases use the endpoint. At the end of the case, the
+// job is cancelled.
 func (c *C) NoteJob(endpoint, id string) {
 	c.env.CountJob()
 	if endpoint == c.env.Target.Endpoint {
@@ -68,7 +68,7 @@ func (c *C) NoteJob(endpoint, id string) {
 }
 
 // Create creates an object with a POST and records it in the ledger, even if the request
-// should have been refused. version is "v1" or "v2", path that of the kind, such as
+// should have been refused. version is "v1" or "v2", and path is the path of the kind, such as
 // /templates.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	var a *Answer
@@ -146,7 +146,7 @@ func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 	return a
 }
 
-// DataCenters returns the ids of the target's data centers, of which there must be one.
+// DataCenters returns the ids of the target's data centers. The target must have at least one.
 func (c *C) DataCenters() (ids []string) {
 	if !c.env.Target.HasV2() {
 		return []string{"EU-RO-1"}

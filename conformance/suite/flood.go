@@ -23,9 +23,9 @@ func parallelRequests(n int) int {
 	return 48
 }
 
-// Flood sends as many requests as the limit allows, none of which may be answered 429, and
-// then one more, which must be. If time passes meanwhile, a token bucket has refilled, and
-// may accept as many more. The requests are those of Post and Get.
+// Flood sends as many requests as the limit allows and expects no 429. Then it expects a 429 to
+// the next request, or after as many more requests as a token bucket has refilled meanwhile. It
+// sends requests like Post and Get.
 func (c *C) Flood(limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Given("RAT-09", func() { c.Burst(limit, method, path, body) })
@@ -125,11 +125,11 @@ func (c *C) Burst(n int, method, path string, body any) {
 }
 
 // SendSimultaneously sends requests to the paths at the same moment, and counts those that
-// aren't answered 429. overlapped says that all had been sent for minimumOverlap before the
-// first of these was answered.
+// aren't answered 429. overlapped says that the last request was sent at least minimumOverlap
+// before the first accepted request was answered.
 func (c *C) SendSimultaneously(method string, paths []string) (accepted int, overlapped bool) {
 	var mu sync.Mutex
-	var lastSent, firstAnswered time.Time // firstAnswered is about accepted requests
+	var lastSent, firstAnswered time.Time // firstAnswered excludes requests answered 429
 	// All connections are open before a request is sent, because opening one may take longer than
 	// an answer.
 	var connecting, group sync.WaitGroup

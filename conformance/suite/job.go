@@ -19,8 +19,8 @@ func Sleep(d time.Duration, more ...M) M {
 	return handlerInput("sleep", more, M{"ms": d.Milliseconds()})
 }
 
-// Fail is the input of a job that fails, with the text message, or a text of the length
-// bytes. With times, it fails that often and then returns its input.
+// Fail is the input of a job that fails. more may have message, the text of the error, or bytes,
+// the length of its text. With times, the job fails that often and then returns its input.
 func Fail(more ...M) M { return handlerInput("fail", more) }
 
 // Crash is the input of a job that terminates its worker. With times, it does so that often

@@ -13,8 +13,8 @@ import (
 
 // Journal records what a deferred case has seen. The case resumes hours later, in another
 // process, by running again from its start. Up to the point where it stopped, times, random
-// words and answers are replayed from the journal. So a case that waits for half an hour
-// needs no code for it.
+// words and answers are replayed from the journal. So a case that waits for half an hour needs no
+// code to resume.
 //
 // The journal records answers, but no requests, so it contains no key.
 type Journal struct {

@@ -153,7 +153,7 @@ func (c *C) Inconclusive(reason string, args ...any) {
 }
 
 // Observe records what the target does if the description leaves it open. The text must
-// have no ids and times, so that it can be compared with that of another target.
+// have no ids and times, so that it can be compared with the text of another target.
 func (c *C) Observe(format string, args ...any) {
 	if c.observed != "" {
 		c.observed += "; "

@@ -164,9 +164,8 @@ func excerpt(s string, from int) string {
 	return s[:end] + "…"
 }
 
-// sameNumber compares two JSON numbers exactly: 2^53 and 2^53+1 differ. The different texts
-// that programs print for one double are the same: its shortest form, 17 digits, or all
-// digits.
+// sameNumber compares two JSON numbers exactly: 2^53 and 2^53+1 differ. The different texts that
+// programs print for the same double are equal: its shortest form, 17 digits, or all digits.
 func sameNumber(a, b string) bool {
 	x, y := decimalOf(a), decimalOf(b)
 	if x == y {

@@ -91,8 +91,8 @@ type Refusal struct {
 	Detail string `json:"detail"` // placeholders as in Edit.Header
 }
 
-// apply lets the deployment refuse the request for a missing key, and replaces the status
-// and the texts. So the answer has the deployment's form.
+// apply makes the deployment refuse the request because of a missing key, and replaces the status
+// and the texts of the answer. So the answer has the deployment's form.
 func (r Refusal) apply(f *Fault) {
 	f.Refuse = nil
 	f.Request.Header = map[string]string{"Authorization": ""}

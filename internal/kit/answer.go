@@ -53,7 +53,7 @@ func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id st
 		check.Warn(differences[0].attribute, summary, "%s The object exists. The next plan shows what the deployment stored, and the next apply sends the planned values again.", detail)
 		return
 	}
-	check.Error(differences[0].attribute, summary, "%s It has not applied the change, or stores something else. The state has its answer. Apply again; if the answer stays the same, ask the deployment's operator.", detail)
+	check.Error(differences[0].attribute, summary, "%s It didn't apply the change, or it stored other values. The state has the answered values. Apply again; if the answer stays the same, ask the deployment's operator.", detail)
 }
 
 // difference is an attribute (a dotted path) whose value in the answer isn't the planned one.

@@ -20,7 +20,7 @@ import (
 // attributes that a configuration sets. Result is a struct of the attributes that Read
 // returns. The tfsdk tags of their fields name the attributes.
 type DataSource[Config, Result any] struct {
-	Name    string      // of the type, without the provider's prefix
+	Name    string      // name of the type, without the provider's prefix
 	Title   string      // in messages: "GPU types"
 	Version api.Version // the only version that has it; "" if both have it
 	Schema  schema.Schema

@@ -18,9 +18,9 @@ type Lookup struct{ Title, Plural string } // in messages: "network volume", "ne
 func (l Lookup) Validate(c diagnostics.Check, id, name types.String) {
 	switch {
 	case id.IsNull() && name.IsNull():
-		c.Error("id", "Missing id or name", "Set id or name: one of them says which %s to look up.", l.Title)
+		c.Error("id", "Missing id or name", "Set id or name to select the %s.", l.Title)
 	case !id.IsNull() && !name.IsNull():
-		c.Error("name", "Both id and name", "Set id or name, not both: either says which %s to look up.", l.Title)
+		c.Error("name", "Both id and name", "Set either id or name to select the %s, not both.", l.Title)
 	}
 	NotEmpty(c, "id", id)
 	NotEmpty(c, "name", name)

@@ -25,7 +25,7 @@ import (
 // Its functions change the model in place; the result becomes the state. Read reports a missing
 // object with an error for which api.IsNotFound is true.
 type Kind[M any] struct {
-	Name     string // of the type, without the provider's prefix
+	Name     string // name of the type, without the provider's prefix
 	Title    string // in messages: "network volume"
 	Schema   schema.Schema
 	ID       func(*M) *types.String
@@ -38,7 +38,7 @@ type Kind[M any] struct {
 	// ExistingMatches returns existing objects that equal a planned one or have its unique
 	// name. The plan warns about them.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
-	// Objects lists the kind by id and name: for list blocks, and imports by name.
+	// Objects lists the ids and names of the kind, for list blocks and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.Named, error)
 	// Volatile are the computed attributes, as dotted paths, that the server may change with any
 	// update. They are unknown in a plan that changes anything else.
@@ -48,7 +48,7 @@ type Kind[M any] struct {
 	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means
 	// none.
 	Loss func(state *M) string
-	// Moved reads, from another provider's state, the values that no API returns: for moved
+	// Moved reads the values that no API returns from another provider's state, for moved
 	// blocks.
 	Moved migrate.Table[M]
 	// Private returns a pointer to the object's part of the private state: a struct that JSON

@@ -38,12 +38,12 @@ var notedKind = &Kind[noted]{
 	Private: func(m *noted) any { return &m.Private },
 }
 
-// A private state is read in the form of every release, and never dropped silently.
+// The private state of every release can be read. If a part is dropped, a diagnostic says so.
 func TestPrivateState(t *testing.T) {
 	const bare = `{"Digests":{"A":"digest:1"},"Linked":true}`
 	for text, want := range map[string]string{
-		``:                                   "empty", // of an import
-		bare:                                 "read",  // of the first releases, which wrote no version
+		``:                                   "empty", // after an import
+		bare:                                 "read",  // written by the first releases, without a version
 		`{"version":1,"notes":` + bare + `}`: "read",
 		`{"version":1,"notes":{"Digests":{"A":"digest:1"},"Linked":true,"Gone":{}}}`: "read",
 		`{"version":2,"notes":` + bare + `}`:                                         "error: it has version 2, and this release reads 0 to 1",
@@ -73,7 +73,7 @@ func TestPrivateState(t *testing.T) {
 			t.Errorf("%s: got %s, expected %s", text, got, want)
 		}
 		if want != "read" && (m.Private.Digests != nil || m.Private.Linked) {
-			t.Errorf("%s: half of it is kept: %+v", text, m.Private)
+			t.Errorf("%s: a part of the private state is kept: %+v", text, m.Private)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestPrivateStateIsWrittenWithItsVersion(t *testing.T) {
 	}
 }
 
-// Each upgrade makes the form of the next version.
+// Each upgrade converts a private state to the next version.
 func TestPrivateUpgrades(t *testing.T) {
 	defer func(upgrades []func(string, json.RawMessage) (json.RawMessage, error), version int) {
 		privateUpgrades, privateVersion = upgrades, version

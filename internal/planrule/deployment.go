@@ -29,7 +29,7 @@ func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics)
 
 // WarnOfUnreadable warns that a part of the private state is dropped.
 func WarnOfUnreadable(diags *diag.Diagnostics, what string, err error) {
-	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("What the private part of the state has about %s can't be read: %s. It is dropped, as if the object were imported. "+
+	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("The private state about %s can't be read: %s. The provider drops it, as if the object were imported. "+
 		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", what, err))
 }
 
@@ -43,17 +43,17 @@ func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag
 	return p.SetKey(ctx, deploymentKey, address)
 }
 
-// WarnOfAnotherDeployment warns about a missing object that was last seen at another address:
-// with the variables of the wrong deployment, the state would silently forget it.
+// WarnOfAnotherDeployment warns about a missing object that was last seen at another address.
+// Otherwise environment variables of a wrong deployment would silently empty the state.
 func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
 	text := GetKey(ctx, p, deploymentKey, &diags)
 	var address string
 	if err := json.Unmarshal(text, &address); text != nil && err != nil {
-		WarnOfUnreadable(&diags, "where "+id+" was seen last", err)
+		WarnOfUnreadable(&diags, "the deployment of "+id, err)
 	}
 	if address != "" && !api.SameDeployment(address, c.BaseURL()) {
-		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where it does not exist: it is taken for deleted, and the state forgets it. "+
-			"If that is not meant, apply nothing, and set base_url or GPUCLOUD_BASE_URL to the former address, or service to the former service.", title, id, address, c.BaseURL()))
+		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where the object doesn't exist. The refresh treats it as deleted and removes it from the state. "+
+			"If this is a mistake, don't apply. Set base_url or GPUCLOUD_BASE_URL to the former address, or service to the former service.", title, id, address, c.BaseURL()))
 	}
 	return diags
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
-// OneVersion marks an attribute that only one API version has. With any other version, a configured
-// value is an error, unless it is one of Except: values that have the same meaning as an
-// omitted attribute. There, a change replaces the object, and a data source shows null.
+// OneVersion marks an attribute that only one API version has. On the other version, a configured
+// value is an error, unless it is in Except, which has the values that are equivalent to an
+// omission. A change there replaces the object, and a data source shows null.
 type OneVersion struct {
 	Version   api.Version
 	Attribute string // dotted: "gpu.pools"
@@ -81,8 +81,8 @@ func (p *Plan[M]) Unreachable(ctx context.Context, only []OneVersion) (attribute
 	return attributes
 }
 
-// ReplaceUnreachable makes such a change replace the object and warns about it, unless the plan
-// has errors. loss describes the data that a deletion destroys; it may be nil.
+// ReplaceUnreachable makes a change of an unreachable attribute replace the object and warns about
+// it, unless the plan has errors. loss describes the data that a deletion destroys; it may be nil.
 func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []OneVersion, title string, id func(*M) *types.String, loss func(*M) string) {
 	if p.Diagnostics.HasError() {
 		return
@@ -93,7 +93,7 @@ func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []OneVersion, tit
 			lost = strings.TrimRight(" "+loss(p.State), " ")
 		}
 		p.Replace(attribute)
-		p.Warn(attribute, fmt.Sprintf("The %s will be replaced", title), "API %s can't reach %s of %[3]s %[4]s, which has one, so that only a new %[3]s is without.%[5]s "+
+		p.Warn(attribute, fmt.Sprintf("The %s will be replaced", title), "API %s can't change %s of %[3]s %[4]s, so only a replacement applies this change.%[5]s "+
 			"To keep the %[3]s, apply this change once with api_version = %[6]q.", p.Version, attribute, title, id(p.State).ValueString(), lost, string(version))
 	}
 }

@@ -55,7 +55,7 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 		made, _ := req.Private.GetKey(ctx, MadeKey)
 		p.Created = made != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
-			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and says little more than its id, so that this plan would replace it. "+
+			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and has little more than the id, so this plan would replace the object. "+
 				"Plan with a refresh: without -refresh=false.")
 		}
 	}
@@ -185,9 +185,9 @@ func Omitted[M any, V attr.Value](p *Plan[M], of func(*M) *V) {
 	}
 }
 
-// SettleUnknowns decides which values an update leaves unknown, after all rules: the volatile
-// attributes, which the server may change with any update, or none if nothing else changes. The
-// framework decides this before the rules.
+// SettleUnknowns makes the volatile attributes, which the server may change with any update,
+// unknown if the plan changes another attribute. Otherwise they keep the values of the state. It
+// must run after all rules, because the framework decides about unknown values before them.
 func (p *Plan[M]) SettleUnknowns(volatile []string) {
 	if p.State == nil || p.Diagnostics.HasError() {
 		return
