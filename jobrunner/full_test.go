@@ -68,7 +68,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 func (o *outage) resultOnAFullDisk(image string, end func()) {
 	t := o.t
 	t.Helper()
-	waits, endpoint := o.endpoint("nobody/runs-this", 1), o.endpoint(image, 1)
+	waits, endpoint := o.endpoint("unknown/image", 1), o.endpoint(image, 1)
 	o.newest = endpoint
 	output, ms := `"`+strings.Repeat("x", 1<<20)+`"`, 300_000
 	if image == "sdk/worker" {

@@ -195,7 +195,7 @@ func TestTemplateChangesReachEndpoints(t *testing.T) { onEach(t, testTemplateCha
 func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	v1, v2 := d.client(api.V1), d.client(api.V2)
-	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "nobody/runs-this", Disk: 5, Category: "CPU", Serverless: true})
+	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "unknown/image", Disk: 5, Category: "CPU", Serverless: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
 	e := echo("waits")
-	e.Container.Image = new("nobody/runs-this")
+	e.Container.Image = new("unknown/image")
 	id := nodes[0].create(e)
 	job, err := nodes[1].client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)})
 	if err != nil {
@@ -102,7 +102,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 			})
 		}
 	}
-	until(func(reason string) bool { return strings.Contains(reason, "nobody/runs-this") })
+	until(func(reason string) bool { return strings.Contains(reason, "unknown/image") })
 	if status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+id, `{"image":"builtin/echo"}`); status != 200 {
 		t.Fatalf("%d %s", status, body)
 	}

@@ -123,9 +123,9 @@ func (f command) expand(followed bool) (c api.Command) {
 	return c
 }
 
-// flatten copies an answer into the model: all parts if own is true, otherwise only those that the
-// model sets. The model keeps its form of the command. If it has no form, it gets lists if the
-// answer has an entrypoint or args in the JSON form.
+// flatten copies an answer into the model. If own is false, it copies only the parts that the model
+// sets. The model keeps its form of the command. A model without a form gets lists if the answer
+// has an entrypoint or args in the JSON form.
 func (f command) flatten(got api.Command, own bool) {
 	if got.Args == nil || got.Entrypoint == nil || got.Cmd == nil {
 		return

@@ -119,8 +119,8 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if prior := value.Strings(m.DataCenterIDs); len(got.DataCenterIDs) == 0 && api.AllDataCenters(prior) {
 		got.DataCenterIDs = prior
 	}
-	// A queue's URLs follow from queue_url, so that they are equal on both versions. Only the API
-	// knows those of a load balancer.
+	// A queue's URLs are derived from queue_url, so both versions show the same URLs. A load
+	// balancer's URLs come from the API.
 	if got.Type == queue {
 		got.RequestURLs = c.Jobs.URLs(got.ID)
 	}

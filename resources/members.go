@@ -213,7 +213,7 @@ func (m members) only() (out []planrule.OneVersion) {
 	return out
 }
 
-// ruled returns attributes of one version that the kind itself handles on the other one.
+// ruled marks attributes of one version. On the other version the kind itself handles them.
 func ruled(version api.Version, except []string, attributes ...string) (out []planrule.OneVersion) {
 	for _, a := range attributes {
 		out = append(out, planrule.OneVersion{Version: version, Attribute: a, Except: except, Ruled: true})

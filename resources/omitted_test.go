@@ -48,8 +48,8 @@ var unreadable = []string{
 	"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "registry", // for endpoints, which have a template in this test
 }
 
-// An omitted attribute never replaces an imported or moved object, whose value somebody else or
-// the server has chosen. If no update can clear the attribute, the plan is empty.
+// If an attribute is omitted, an imported or moved object keeps its value and isn't replaced. If no
+// update can clear the attribute, the plan is empty.
 func TestOmittedAttributeReplacesNothing(t *testing.T) {
 	all := drive(t, acctest.Deploy(t), api.V2)
 	for _, typeName := range all.Types() {

@@ -84,7 +84,7 @@ var podSchema = schema.Schema{
 			"proxy":  sshEndpointAttribute("Through the deployment's proxy; null without one. API v2 only."),
 			"direct": sshEndpointAttribute("Where `22/tcp` is published; null where it is not."),
 		}),
-		"runtime": computedObject("The pod as it runs; null of one that does not.", attributes{
+		"runtime": computedObject("The running pod; null if the pod does not run.", attributes{
 			"ports": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "The ports of the pod, and where they are published.",

@@ -81,7 +81,7 @@ func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribut
 	}
 	switch _, err := of.Get(ctx, id.ValueString()); {
 	case api.IsNotFound(err):
-		p.Error(attribute, "The "+title+" does not exist", "%s names the %s %s, which does not exist, or not any more. Name one that exists, or leave it out. %s", attribute, title, id.ValueString(), err)
+		p.Error(attribute, "The "+title+" does not exist", "%s names the %s %s, which does not exist. Name one that exists, or leave it out. %s", attribute, title, id.ValueString(), err)
 	case err != nil:
 		p.Fail(attribute, "Could not read the "+title, err)
 	}

@@ -238,9 +238,8 @@ func TestClusterWaits(t *testing.T) {
 	}
 }
 
-// If a pod of a cluster doesn't run, the error has the number of running pods, and the reason and
-// the last log lines of one other pod, without the values of its environment. The cluster is in
-// the state.
+// If a pod of a cluster doesn't run, the error has the number of running pods, and one failed pod's
+// reason and last log lines, without the values of its environment. The state has the cluster.
 func TestClusterWaitsInVain(t *testing.T) {
 	t.Parallel()
 	d := deployWithGPUs(t)

@@ -88,7 +88,7 @@ func TestNoDescriptors(t *testing.T) {
 func testFlood(t *testing.T, p *process) {
 	t.Helper()
 	c := p.client("k")
-	id := p.endpoint("nobody/runs-this")
+	id := p.endpoint("unknown/image")
 	address := strings.TrimPrefix(p.url, "http://")
 	flood := func(text string, n int) (all []net.Conn) {
 		for range n {

@@ -254,7 +254,8 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python
 	}
 }
 
-// applyChange makes the changed file a new release of the endpoint, and reports whether the endpoint uses it.
+// applyChange creates a release of the endpoint with the changed file, and reports whether the
+// endpoint uses it.
 func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {

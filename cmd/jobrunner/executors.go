@@ -15,8 +15,8 @@ import (
 // configFile is the default configuration file in the data folder.
 const configFile = "jobrunner.yaml"
 
-// openExecutor opens the executor of images other than builtin/… images. It ends processes and containers
-// that a killed jobrunner left, as recorded in the data folder.
+// openExecutor opens the executor of all images except builtin/…. It ends the processes and
+// containers that a killed jobrunner recorded in the data folder.
 func (s *serve) openExecutor(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
 	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.Open, Logger: log}
 	if s.Ephemeral {

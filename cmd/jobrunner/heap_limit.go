@@ -15,9 +15,9 @@ const (
 	gcPercent = 400
 )
 
-// limitHeap sets the garbage collector's limit to the budget of bodies in flight, and to at most
-// three quarters of the memory of the machine or container that is left beside the state in
-// memory. GOGC and GOMEMLIMIT take precedence.
+// limitHeap sets the garbage collector's limit to baseHeap and the budget of bodies in flight, but
+// at most to three quarters of the machine's or container's memory without the in-memory state.
+// GOGC and GOMEMLIMIT take precedence.
 func limitHeap(bodies, state int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

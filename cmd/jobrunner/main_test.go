@@ -385,6 +385,17 @@ func TestSurvivesKills(t *testing.T) {
 	}
 }
 
+// Only with --fsync=normal does a jobrunner use a server that may lose acknowledged commits.
+func TestServerThatMayLoseCommits(t *testing.T) {
+	t.Parallel()
+	engine := "--engine=" + pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	if said := mustFail(t, env, "serve", "--listen=127.0.0.1:0", engine); !strings.Contains(said, "synchronous_commit is off") || !strings.Contains(said, "--fsync=normal") {
+		t.Errorf("with --fsync=full: %s", said)
+	}
+	serve(t, env, engine, "--fsync=normal").interrupt()
+}
+
 // On PostgreSQL, running jobs wait until the dead process is noticed.
 func TestSurvivesKillsOnPostgres(t *testing.T) {
 	t.Parallel()

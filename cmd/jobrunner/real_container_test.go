@@ -20,8 +20,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
-// containerDeployment is a deployment whose workers are containers of a real engine. Their handler records its
-// jobs on a network volume.
+// containerDeployment is a deployment whose workers are containers of a real engine. Their
+// handler records its jobs on a network volume.
 type containerDeployment struct {
 	*handlers
 	engine *containers.Engine
@@ -62,8 +62,8 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
 }
 
-// newContainerDeployment starts a deployment with a network volume and without an endpoint. Its jobrunner.yaml
-// has the settings for containers.
+// newContainerDeployment starts a deployment with a network volume and without an endpoint.
+// Its jobrunner.yaml has the settings for containers.
 func newContainerDeployment(t *testing.T, e *containers.Engine, settings string, args ...string) *containerDeployment {
 	t.Helper()
 	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}

@@ -16,7 +16,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
-	waits, runs := p.endpoint("nobody/runs-this"), p.endpoint("builtin/conformance")
+	waits, runs := p.endpoint("unknown/image"), p.endpoint("builtin/conformance")
 	type answer struct {
 		status int
 		body   string

@@ -41,8 +41,8 @@ func concurrencyCase(c suite.Case, operation string, limit int, run func(c *suit
 	return c
 }
 
-// judgeOpenLists judges the limit of concurrent requests of /requests. If nobody reads the
-// response, the request stays open, since the list exceeds the connection's buffers.
+// judgeOpenLists judges the limit of concurrent requests of /requests. The suite doesn't read the
+// responses. They exceed the connection's buffers, so the requests stay open.
 func judgeOpenLists(c *suite.C) {
 	var last *suite.Job
 	for range 16 {

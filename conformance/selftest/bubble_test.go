@@ -40,7 +40,8 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 	})
 }
 
-// If target and suite share a bubble of virtual time, the suite only sleeps and doesn't advance the target's clock.
+// If target and suite share a bubble of virtual time, the suite only sleeps and doesn't
+// advance the target's clock.
 func TestInVirtualTime(t *testing.T) {
 	acctest.LeaveToCI(t, "TestJobrunnerConformsInProcess judges the same cases with a stopped clock")
 	inBubble(t, func(t *testing.T, target conformance.Target) {

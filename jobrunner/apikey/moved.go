@@ -19,7 +19,7 @@ const movedText = "The keys in keys.json are in the deployment's PostgreSQL data
 func (f *File) CheckMoved() error {
 	moved, err := exists(f.marker())
 	if moved {
-		err = fmt.Errorf("the API keys of %s are in the deployment's database: name it with --engine-file, --engine or GPUCLOUD_ENGINE; or remove %s to use the keys in the file again, with those that were removed since", filepath.Dir(f.path), f.marker())
+		err = fmt.Errorf("the API keys of %s are in the deployment's database: name the database with --engine-file, --engine or GPUCLOUD_ENGINE. To use the keys in the file again, also keys that the database no longer has, remove %s", filepath.Dir(f.path), f.marker())
 	}
 	return err
 }

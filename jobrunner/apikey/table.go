@@ -187,9 +187,8 @@ func (t *Table) Remove(name string) error {
 	return err
 }
 
-// TakeOver adds the keys of a file that the table never had, and writes a marker file: the keys'
-// file is no longer used. It returns the names of keys that it can't add because other keys have
-// these names.
+// TakeOver adds a file's keys to the table, except keys that the table once had. A marker file
+// then disables the file. conflicts are the names that other keys in the table already use.
 func (t *Table) TakeOver(f *File) (added int, conflicts []string, err error) {
 	keys, err := f.List()
 	if err != nil {

@@ -16,10 +16,10 @@ const (
 )
 
 // Advance moves the time once everything that the last timer woke has reacted. Counting work
-// explicitly (Clock.Work, timers, goroutines) can't detect that: while a request over a
-// connection is in the kernel, none of our code counts it, and each hand-over between
-// goroutines would need its own count. With these counts alone, TestAdvance fails in two of
-// ten runs, and TestAdvanceWaitsForTheNetwork in all of them. So atRest asks Go's scheduler.
+// explicitly (Clock.Work, timers, goroutines) can't detect that: our code can't count a request
+// while its bytes are in the kernel, and each hand-over between goroutines would need its own
+// count. With such counts alone, TestAdvance fails in two of ten runs, and
+// TestAdvanceWaitsForTheNetwork in every run. So atRest asks Go's scheduler.
 //
 // A goroutine that neither runs nor can run, and isn't in a system call, waits for another
 // goroutine, a connection or a timer. If all goroutines wait, nothing happens until a

@@ -33,8 +33,8 @@ func totalMemory() int64 {
 	return 0
 }
 
-// cgroupMemory returns the lowest limit of the process's control group and its ancestors, or 0 if
-// there is no limit. It supports control groups of versions 1 and 2.
+// cgroupMemory returns the lowest memory limit, in bytes, of the process's control group and its
+// ancestors, or 0 if they are unlimited. It reads cgroup v1 and v2.
 func cgroupMemory() (least int64) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

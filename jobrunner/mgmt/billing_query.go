@@ -67,7 +67,7 @@ type billedByOwner struct {
 	costs  map[string][]billing.Cost // by owner, one per bucket
 }
 
-// ownerHandler shows the cost of a kind's owners, or of the one that a parameter names.
+// ownerHandler shows the cost of a kind by owner. The parameter selects one owner.
 func ownerHandler[W any](kind billing.Kind, parameter string, show func(billedByOwner) W) handler {
 	read := func(q *query) (b billedByOwner) {
 		b.filter = nilIfEmpty(q.text(parameter))

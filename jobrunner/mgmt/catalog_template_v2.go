@@ -15,8 +15,9 @@ func readTemplateSource(q *query) string {
 	return q.enumValue("source", "official", "verified", "community")
 }
 
-// listCatalogTemplates lists the official templates, which this program ships, or the public templates
-// of users. None is verified. The list omits each template's registry auth, which only its owner may see.
+// listCatalogTemplates lists this program's official templates or the users' public templates. The
+// list of verified templates is empty. Only a template's owner may see its registry auth, so the
+// list omits it.
 func (c *call) listCatalogTemplates(source string) (templatesV2, error) {
 	var all []store.Template
 	var err error

@@ -225,8 +225,8 @@ func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.
 // endpointIncludes are the flags of lists and reads of endpoints.
 var endpointIncludes = flags{"includeTemplate", "includeWorkers"}
 
-// includedTemplate reads the template that an answer includes. It returns nil if the object has none, or
-// if the template was deleted meanwhile.
+// includedTemplate reads the template that an answer includes. It returns nil if the object has
+// no template, or if the template was deleted meanwhile.
 func (c *call) includedTemplate(id string) (*templateV1, error) {
 	if id == "" {
 		return nil, nil

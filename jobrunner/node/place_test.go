@@ -12,7 +12,7 @@ import (
 func TestPlan(t *testing.T) {
 	own, other := engine.Leader{Lead: engine.Lead{Process: "this"}, Own: true}, engine.Leader{Lead: engine.Lead{Process: "other"}}
 	for name, c := range map[string]struct {
-		leaders    string // of endpoints a, b, …: o this node, x another, . nobody
+		leaders    string // a letter per endpoint a, b, …: o is led by this node, x by another, . by none
 		nodes      int
 		before     string // endpoints without a leader in the last round
 		claim      string

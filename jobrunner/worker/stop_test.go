@@ -36,8 +36,8 @@ type stopping struct {
 	ended  <-chan struct{} // closed when its process has exited
 }
 
-// withStopping runs a test whose worker has taken a job. Reports take pause to be recorded. observe,
-// unless it is nil, is called with each event of the engine.
+// withStopping runs a test whose worker has taken a job. The engine records a
+// report after pause. observe, if it isn't nil, is called with each event of the engine.
 func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, engine.Event), test func(s *stopping)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

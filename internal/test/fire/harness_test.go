@@ -13,7 +13,7 @@ import (
 // defect is a deliberate defect of the provider, the deployment or the user, which the tests must
 // notice.
 type defect struct {
-	fault         func() *wirefault.Fault // returns a new fault, because faults have state; nil: none
+	fault         func() *wirefault.Fault // creates a fault for one run, because a fault counts its uses; may be nil
 	repeats       string                  // prefix of operations that are repeated if the response is lost
 	forgets       bool                    // an object disappears from the state
 	ignoresAdvice bool                    // the user ignores import commands

@@ -89,15 +89,16 @@ func RemoveBuilt() {
 	}
 }
 
-// Workspace creates an empty folder for this provider, whose settings come from the environment.
+// Workspace creates an empty folder. Environment variables configure this provider for the
+// deployment and the API version.
 func (d *Deployment) Workspace(t testing.TB, cli tfcli.CLI, v api.Version) *Workspace {
 	t.Helper()
 	return NewWorkspace(t, cli, providerName,
 		"GPUCLOUD_BASE_URL="+d.URL, "GPUCLOUD_API_KEY="+d.Key, "GPUCLOUD_API_VERSION="+string(v))
 }
 
-// NewWorkspace creates an empty folder for the provider gpucloud/NAME: this provider, or another
-// one that the test binary serves if IsProviderProcess.
+// NewWorkspace creates an empty folder for the provider gpucloud/NAME. If the name isn't this
+// provider's, the test binary serves the provider when IsProviderProcess is true.
 func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Workspace {
 	t.Helper()
 	w := &Workspace{CLI: cli, Dir: t.TempDir(), t: t, bin: t.TempDir()}

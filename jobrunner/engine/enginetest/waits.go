@@ -75,7 +75,8 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	}
 	takers.Wait()
 
-	// A taker that is woken while it stops waiting wakes the next one: no job stays queued while a taker waits.
+	// If a taker is woken while it stops waiting, it wakes the next taker: no job stays queued
+	// while a taker waits.
 	const rounds = 25
 	for i := range rounds {
 		ctx, cancel := context.WithCancel(t.ctx)
