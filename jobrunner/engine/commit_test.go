@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -23,7 +22,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		}
 	}
 	for round := range 5 {
-		id := n.submit()
+		id := n.submit(engine.NewJob{})
 		proxy.LoseCommit()
 		_, err := n.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
 		unknown("a take", err)
@@ -56,7 +55,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		if err := n.Delivered(t.Context(), job.Ref); err != nil {
 			t.Error(err)
 		}
-		if job := n.expectState(id, engine.Completed); string(job.Output) != `"output"` {
+		if job := n.is(id, engine.Completed); string(job.Output) != `"output"` {
 			t.Errorf("output %s", job.Output)
 		}
 		proxy.LoseCommit()
@@ -76,33 +75,17 @@ func TestLostReplyToACommit(t *testing.T) {
 // the database.
 func TestResultIsInTime(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
-	db := openPostgres(t, sqldb.Config{URL: through, NoHints: true})
 	now := new(clock.Clock)
-	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: now, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: never, Spool: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		e.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e := newTester(t, sqldb.Config{URL: through, NoHints: true}, func(c *engine.Config) { c.Clock, c.Spool = now, t.TempDir() })
 	for round := range 6 {
-		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		jobs, err := e.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-		if err != nil || len(jobs) != 1 {
-			t.Fatal(jobs, err)
-		}
+		e.submit(engine.NewJob{})
+		job := e.take(engine.Take{})
 		late := round%2 == 1
 		if late {
 			now.Advance(engine.DefaultTimeout)
 		}
 		proxy.Cut()
-		if got, err := e.Report(t.Context(), jobs[0].Ref, engine.Done([]byte("1"))); err != nil || got != engine.Spooled && !late {
+		if got, err := e.Report(t.Context(), job.Ref, engine.Done([]byte("1"))); err != nil || got != engine.Spooled && !late {
 			t.Errorf("the report returned %v, %v", got, err)
 		}
 		now.Advance(2 * engine.DefaultTimeout)

@@ -2,58 +2,209 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine/enginetest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 func TestMemory(t *testing.T) {
-	enginetest.Run(t, onSQLite(func(*testing.T) sqldb.Config { return sqldb.Config{} }))
+	runSuite(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
 }
 
 func TestFile(t *testing.T) {
-	enginetest.Run(t, onSQLite(func(t *testing.T) sqldb.Config { return sqldb.Config{Dir: t.TempDir()} }))
+	runSuite(t, func(t *testing.T) sqldb.Config { return sqldb.Config{Dir: t.TempDir(), NoSync: true} })
 }
 
-// onSQLite runs each test in a synctest bubble.
-func onSQLite(config func(*testing.T) sqldb.Config) enginetest.Harness {
-	return func(t *testing.T, test func(*testing.T, *enginetest.Env)) {
-		synctest.Test(t, func(t *testing.T) {
-			db, err := sqldb.Open(context.Background(), config(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			env := &enginetest.Env{
-				Engine:  openEngine(t, db),
-				Advance: func(d time.Duration) { time.Sleep(d); synctest.Wait() },
-				Settle:  synctest.Wait,
-			}
-			env.Restart = func() {
-				env.Close()
-				env.Engine = openEngine(t, db)
-			}
-			defer func() {
-				env.Close()
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			test(t, env)
-		})
+// The suite in virtual time, which doesn't advance during a statement. A listening connection
+// would stop it forever, and seven days have too many polls, so other tests cover both in
+// real time.
+func TestPostgres(t *testing.T) {
+	fewerRandomRuns(t)
+	runSuite(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
+}
+
+// fewerRandomRuns saves time, because differences of the dialects show in short random
+// histories.
+func fewerRandomRuns(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	if err := checks.Value.Set("15"); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = checks.Value.Set(before) })
 }
 
-func openEngine(t *testing.T, db *sqldb.DB) *engine.Engine {
+// harness runs a test in virtual time, on an engine with an empty database.
+type harness func(t *testing.T, test func(t *tester))
+
+// runSuite runs the tests that an engine must pass on every database.
+func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
+	h := func(t *testing.T, test func(t *tester)) {
+		c := config(t)
+		synctest.Test(t, func(t *testing.T) { test(newTester(t, c, nil)) })
+	}
+	for name, test := range map[string]func(t *tester){
+		"bytes are kept as they are": testBytes,
+		"waiting takers":             testWaitingTakers,
+		"watching":                   testWatch,
+		"purge against takers":       testPurgeAgainstTakers,
+		"stream":                     testStream,
+		"large stream":               testLargeStream,
+		"newest jobs":                testRecent,
+		"newest jobs of all":         testLatest,
+		"newest jobs of both kinds":  testNewestOfBothKinds,
+		"webhook calls":              testCalls,
+		"queues of webhook calls":    testCallQueues,
+		"deleted endpoint":           testDrop,
+		"many at once":               testMany,
+		"limits of batches":          testBatchLimits,
+	} {
+		t.Run(name, func(t *testing.T) { h(t, test) })
+	}
+	t.Run("model", func(t *testing.T) { testModel(t, h) })
+	t.Run("model of batches", func(t *testing.T) { testBatchModel(t, h) })
+}
+
+// tester is an engine with short helpers for tests.
+type tester struct {
+	testing.TB
+	*engine.Engine
+	ctx  context.Context
+	db   *sqldb.DB
+	set  func(*engine.Config) // changes the engine's configuration at each start, or nil
+	once sync.Once
+}
+
+// never is an interval of polls that no test reaches.
+const never = 1000 * 24 * time.Hour
+
+// newTester opens a database and an engine until the end of the test.
+func newTester(t *testing.T, c sqldb.Config, set func(*engine.Config)) *tester {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	db, err := sqldb.Open(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	s := &tester{TB: t, ctx: t.Context(), db: db, set: set}
+	t.Cleanup(s.stop)
+	s.start()
+	return s
+}
+
+func (t *tester) start() {
+	t.Helper()
+	c := engine.Config{DB: t.db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: never}
+	if t.set != nil {
+		t.set(&c)
+	}
+	e, err := engine.Open(t.ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Engine = e
+}
+
+func (t *tester) stop() {
+	t.once.Do(func() {
+		if t.Engine != nil {
+			t.Engine.Close()
+		}
+		if err := t.db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// restart restarts the engine on the same database.
+func (t *tester) restart() {
+	t.Helper()
+	t.Engine.Close()
+	t.start()
+}
+
+// advance advances the time and waits until everything due has happened.
+func (t *tester) advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (t *tester) submit(n engine.NewJob) string {
+	t.Helper()
+	if n.Endpoint == "" {
+		n.Endpoint = "ep"
+	}
+	if n.Input == nil {
+		n.Input = []byte(`{}`)
+	}
+	job, err := t.Submit(t.ctx, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job.ID
+}
+
+// take takes a job, and fails the test if the queue is empty.
+func (t *tester) take(k engine.Take) engine.Taken {
+	t.Helper()
+	if k.Endpoint == "" {
+		k.Endpoint = "ep"
+	}
+	if k.Worker == "" {
+		k.Worker = "w"
+	}
+	k.Max = 1
+	jobs, err := t.Take(t.ctx, k)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("took %d jobs, %v; want 1", len(jobs), err)
+	}
+	return jobs[0]
+}
+
+func (t *tester) report(ref engine.Ref, r engine.Report, want engine.Directive) {
+	t.Helper()
+	if got, err := t.Report(t.ctx, ref, r); err != nil || got != want {
+		t.Errorf("the report returned %v, %v; want %v", got, err, want)
+	}
+}
+
+func (t *tester) get(id string) engine.Job {
+	t.Helper()
+	job, err := t.Get(t.ctx, "ep", id)
+	if err != nil {
+		t.Fatalf("job %s: %v", id, err)
+	}
+	return job
+}
+
+// is checks a job's state and returns the job; "" means that the job doesn't exist.
+func (t *tester) is(id string, want engine.State) engine.Job {
+	t.Helper()
+	job, err := t.Get(t.ctx, "ep", id)
+	if want == "" {
+		if !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("job %s is %s, %v; want none", id, job.State, err)
+		}
+		return engine.Job{}
+	}
+	if err != nil || job.State != want || job.Delay < 0 || job.Execution < 0 {
+		t.Errorf("job %s is %+v, %v; want %s", id, job, err, want)
+	}
+	return job
+}
+
+func (t *tester) counts(want engine.Counts) {
+	t.Helper()
+	got := t.Counts("ep")
+	if got.InQueue != want.InQueue || got.InProgress != want.InProgress || got.Completed != want.Completed || got.Failed != want.Failed || got.Retried != want.Retried {
+		t.Errorf("counts are %+v, want %+v", got, want)
+	}
 }

@@ -101,24 +101,16 @@ var sequential = porcupine.Model{
 // Every history of concurrent clients and workers is linearizable.
 func TestHistories(t *testing.T) {
 	for _, config := range []sqldb.Config{{}, {Dir: t.TempDir()}} {
-		db, err := sqldb.Open(context.Background(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := openEngine(t, db)
+		e := newTester(t, config, nil)
 		for round := range 60 {
 			endpoint := fmt.Sprint("ep", round)
-			history := record(t, e, endpoint)
+			history := record(t, e.Engine, endpoint)
 			if result := porcupine.CheckOperationsTimeout(sequential, history, 20*time.Second); result == porcupine.Illegal {
 				for _, op := range history {
 					t.Logf("%d %d..%d %+v", op.ClientId, op.Call, op.Return, op.Output)
 				}
 				t.Fatal("the history isn't linearizable")
 			}
-		}
-		e.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -11,19 +11,19 @@ import (
 
 // takeBy takes a job under a lead, which may be outdated.
 func (n *node) takeBy(l engine.Lead) (got bool) {
-	n.t.Helper()
-	jobs, err := n.Take(n.t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
+	n.Helper()
+	jobs, err := n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return len(jobs) > 0
 }
 
 func (n *node) claim() (l engine.Lead, ok bool) {
-	n.t.Helper()
-	leads, err := n.Claim(n.t.Context(), "ep")
+	n.Helper()
+	leads, err := n.Claim(n.ctx, "ep")
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	l, ok = leads["ep"]
 	return l, ok
@@ -49,7 +49,7 @@ func TestLead(t *testing.T) {
 	if l, ok := a.claim(); ok {
 		t.Errorf("two processes lead at once: %+v", l)
 	}
-	a.submit()
+	a.submit(engine.NewJob{})
 	if !b.takeBy(first) {
 		t.Error("the leader took no job")
 	}
@@ -70,7 +70,7 @@ func TestLead(t *testing.T) {
 			t.Fatal("the new leader may not scale")
 		}
 	}
-	a.submit()
+	a.submit(engine.NewJob{})
 	if b.takeBy(first) {
 		t.Error("the former leader took a job")
 	}
@@ -83,7 +83,7 @@ func TestLead(t *testing.T) {
 	if err := a.Release(t.Context(), "ep", second); err != nil {
 		t.Fatal(err)
 	}
-	a.submit()
+	a.submit(engine.NewJob{})
 	if a.takeBy(second) {
 		t.Error("a released lead took a job")
 	}
@@ -106,7 +106,7 @@ func TestRemovedProcessJoinsAgain(t *testing.T) {
 	if !ok {
 		t.Fatal("no claim")
 	}
-	id := n.submit()
+	id := n.submit(engine.NewJob{})
 	if !n.takeBy(lead) {
 		t.Fatal("no job")
 	}

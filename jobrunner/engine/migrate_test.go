@@ -23,11 +23,7 @@ func TestDataOfVersion9(t *testing.T) {
 	unpack(t, "testdata/version9.db.gz", filepath.Join(dir, "jobrunner.db"))
 	synctest.Test(t, func(t *testing.T) {
 		for start := range 2 {
-			db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := openEngine(t, db)
+			e := newTester(t, sqldb.Config{Dir: dir}, nil)
 			is := func(id, want string) engine.Job {
 				t.Helper()
 				j, err := e.Get(t.Context(), ep, id)
@@ -43,14 +39,11 @@ func TestDataOfVersion9(t *testing.T) {
 			is("01a20dd3-5e5f-7e03-9c89-2cf85bfca001-q1", `COMPLETED w-recorded ["chunk 0"] ""`)
 			is("01a20dd3-5e93-7632-9aee-b6979d3af20f-q1", `FAILED w-recorded  "job timed out after 1 retries: the jobrunner that ran it was killed"`)
 			if start == 0 {
-				checkFirstStart(t, e, ep)
+				checkFirstStart(t, e.Engine, ep)
 			} else if c := e.Counts(ep); c.InQueue != 2 || c.InProgress != 0 || c.Completed != 5 || c.Failed != 2 || c.Retried != 2 {
 				t.Errorf("counts at the second start: %+v", c)
 			}
-			e.Close()
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			e.stop()
 		}
 	})
 }

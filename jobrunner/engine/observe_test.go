@@ -7,9 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"log/slog"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -18,52 +15,19 @@ import (
 // and heartbeats aren't observed.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
 		var got []engine.Event
-		e, err := engine.Open(t.Context(), engine.Config{
-			DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler), Observe: func(ev engine.Event) { got = append(got, ev) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		submit := func() engine.Job {
-			t.Helper()
-			job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return job
-		}
-		take := func() engine.Ref {
-			t.Helper()
-			jobs, err := e.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
-			if err != nil || len(jobs) != 1 {
-				t.Fatal(jobs, err)
-			}
-			return jobs[0].Ref
-		}
-		report := func(ref engine.Ref, r engine.Report) {
-			t.Helper()
-			if _, err := e.Report(t.Context(), ref, r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		first := submit()
+		e := newTester(t, sqldb.Config{}, func(c *engine.Config) { c.Observe = func(ev engine.Event) { got = append(got, ev) } })
+		first := e.submit(engine.NewJob{})
 		time.Sleep(2 * time.Second)
-		report(take(), engine.Lost())
+		e.report(e.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 		time.Sleep(time.Second)
-		ref := take()
-		report(ref, engine.Chunk([]byte(`1`), nil))
+		ref := e.take(engine.Take{}).Ref
+		e.report(ref, engine.Chunk([]byte(`1`), nil), engine.Accepted)
 		time.Sleep(3 * time.Second)
-		report(ref, engine.Done(nil))
-		report(ref, engine.Done(nil)) // once more
-		second := submit()
-		if _, err := e.Cancel(t.Context(), "ep", second.ID); err != nil {
+		e.report(ref, engine.Done(nil), engine.Accepted)
+		e.report(ref, engine.Done(nil), engine.Stale)
+		second := e.submit(engine.NewJob{})
+		if _, err := e.Cancel(t.Context(), "ep", second); err != nil {
 			t.Fatal(err)
 		}
 		want := []engine.Event{
@@ -76,9 +40,9 @@ func TestObserve(t *testing.T) {
 			{From: engine.InQueue, To: engine.Cancelled, Counts: engine.Counts{Completed: 1, Retried: 1}},
 		}
 		for i := range want {
-			want[i].Endpoint, want[i].Job = "ep", first.ID
+			want[i].Endpoint, want[i].Job = "ep", first
 			if i >= 5 {
-				want[i].Job = second.ID
+				want[i].Job = second
 			}
 		}
 		// Compare the printed events, because waiting isn't exported.

@@ -3,156 +3,45 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine/enginetest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-// The suite in virtual time, which doesn't advance during a statement. A listening connection
-// would stop it for good, and seven days have too many polls, so other tests cover both in
-// real time.
-func TestPostgres(t *testing.T) {
-	fewerRandomRuns(t)
-	enginetest.Run(t, func(t *testing.T, test func(*testing.T, *enginetest.Env)) {
-		address := pgtest.Start(t)
-		synctest.Test(t, func(t *testing.T) {
-			db := openPostgres(t, sqldb.Config{URL: address, NoHints: true})
-			env := &enginetest.Env{
-				Engine:  openShared(t, db, never),
-				Advance: func(d time.Duration) { time.Sleep(d); synctest.Wait() },
-				Settle:  synctest.Wait,
-			}
-			env.Restart = func() {
-				env.Close()
-				env.Engine = openShared(t, db, never)
-			}
-			defer func() {
-				env.Close()
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			test(t, env)
-		})
-	})
-}
-
-// fewerRandomRuns saves time, because differences of the dialects show in short random
-// histories.
-func fewerRandomRuns(t *testing.T) {
-	checks := flag.Lookup("rapid.checks")
-	before := checks.Value.String()
-	if err := checks.Value.Set("15"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = checks.Value.Set(before) })
-}
-
-const never = 1000 * 24 * time.Hour
-
-func openPostgres(t *testing.T, c sqldb.Config) *sqldb.DB {
-	t.Helper()
-	db, err := sqldb.Open(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
-func openShared(t *testing.T, db *sqldb.DB, poll time.Duration) *engine.Engine {
-	t.Helper()
-	return openSharedAt(t, db, poll, new(clock.Clock))
-}
-
-func openSharedAt(t *testing.T, db *sqldb.DB, poll time.Duration, c *clock.Clock) *engine.Engine {
-	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: poll})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // node is a process that shares a database.
-type node struct {
-	*engine.Engine
-	t    *testing.T
-	db   *sqldb.DB
-	once sync.Once
-}
+type node struct{ *tester }
 
 func startNode(t *testing.T, c sqldb.Config, poll time.Duration) *node {
 	t.Helper()
-	db := openPostgres(t, c)
-	n := &node{Engine: openShared(t, db, poll), t: t, db: db}
-	t.Cleanup(n.stop)
-	return n
-}
-
-func (n *node) stop() {
-	n.once.Do(func() {
-		n.Close()
-		if err := n.db.Close(); err != nil {
-			n.t.Error(err)
-		}
-	})
-}
-
-func (n *node) submit() string {
-	n.t.Helper()
-	job, err := n.Submit(n.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return job.ID
+	return &node{newTester(t, c, func(c *engine.Config) { c.Poll = poll })}
 }
 
 // take waits for a job.
 func (n *node) take(lease time.Duration) engine.Taken {
-	n.t.Helper()
-	jobs, err := n.TakeOrWait(n.t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lease: lease})
+	n.Helper()
+	jobs, err := n.TakeOrWait(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lease: lease})
 	if err != nil || len(jobs) != 1 {
-		n.t.Fatal(jobs, err)
+		n.Fatal(jobs, err)
 	}
 	return jobs[0]
 }
 
-func (n *node) expectReport(ref engine.Ref, want engine.Directive) {
-	n.t.Helper()
-	if got, err := n.Report(n.t.Context(), ref, engine.Done(nil)); err != nil || got != want {
-		n.t.Errorf("the report returned %v, %v; want %v", got, err, want)
-	}
-}
-
-func (n *node) expectState(id string, want engine.State) engine.Job {
-	n.t.Helper()
-	job, err := n.Get(n.t.Context(), "ep", id)
-	if err != nil || job.State != want {
-		n.t.Errorf("job %s is %s, %v; want %s", id, job.State, err, want)
-	}
-	return job
-}
-
 // awaitCompleted waits until a job is COMPLETED.
 func (n *node) awaitCompleted(id string) {
-	n.t.Helper()
+	n.Helper()
 	watch := n.Watch("ep", id)
 	defer watch.Stop()
 	for {
-		job, err := n.Get(n.t.Context(), "ep", id)
+		job, err := n.Get(n.ctx, "ep", id)
 		if err != nil {
-			n.t.Error(err)
+			n.Error(err)
 			return
 		}
 		if job.State == engine.Completed {
@@ -168,7 +57,7 @@ func (n *node) work(ctx context.Context, k engine.Take, done func(engine.Taken))
 		taken, err := n.TakeOrWait(ctx, k)
 		if err != nil {
 			if !errors.Is(err, context.Canceled) {
-				n.t.Error(err)
+				n.Error(err)
 			}
 			return
 		}
@@ -196,13 +85,13 @@ func TestSharedQueue(t *testing.T) {
 					mu.Lock()
 					takes[job.ID]++
 					mu.Unlock()
-					nodes[w%2].expectReport(job.Ref, engine.Accepted)
+					nodes[w%2].report(job.Ref, engine.Done(nil), engine.Accepted)
 				})
 			})
 		}
 		submitting.Go(func() {
 			for j := range jobs / 2 {
-				id, other := n.submit(), nodes[1-i]
+				id, other := n.submit(engine.NewJob{}), nodes[1-i]
 				other.awaitCompleted(id)
 				if got := other.Counts("ep"); got.Completed <= j {
 					t.Errorf("counts are %+v after %d jobs", got, j+1)
@@ -238,12 +127,12 @@ func TestHintsBetweenProcesses(t *testing.T) {
 	ctx, done := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() {
-		b.work(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}, func(job engine.Taken) { b.expectReport(job.Ref, engine.Accepted) })
+		b.work(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1}, func(job engine.Taken) { b.report(job.Ref, engine.Done(nil), engine.Accepted) })
 	})
 	var roundTrips []time.Duration
 	for range 20 {
 		start := time.Now()
-		a.awaitCompleted(a.submit())
+		a.awaitCompleted(a.submit(engine.NewJob{}))
 		roundTrips = append(roundTrips, time.Since(start))
 	}
 	slices.Sort(roundTrips)
@@ -279,14 +168,14 @@ func TestPolls(t *testing.T) {
 		for w := range 3 {
 			working.Go(func() {
 				b.work(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(w), Max: 1}, func(job engine.Taken) {
-					b.expectReport(job.Ref, engine.Accepted)
+					b.report(job.Ref, engine.Done(nil), engine.Accepted)
 				})
 			})
 		}
 		for range 5 {
 			synctest.Wait()
 			start := time.Now()
-			ids := []string{a.submit(), a.submit(), a.submit()}
+			ids := []string{a.submit(engine.NewJob{}), a.submit(engine.NewJob{}), a.submit(engine.NewJob{})}
 			for _, id := range ids {
 				a.awaitCompleted(id)
 			}
@@ -325,7 +214,7 @@ func TestSharedStops(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, sqldb.Config{URL: through, NoHints: true}, 0)
-		ofA, ofB, leased := a.submit(), a.submit(), a.submit()
+		ofA, ofB, leased := a.submit(engine.NewJob{}), a.submit(engine.NewJob{}), a.submit(engine.NewJob{})
 		a.take(0)
 		jobB, jobLeased := b.take(0), b.take(time.Hour)
 		if jobB.ID != ofB || jobLeased.ID != leased {
@@ -334,13 +223,13 @@ func TestSharedStops(t *testing.T) {
 		third := startNode(t, c, 0)
 		all := func(wantB engine.State) {
 			t.Helper()
-			third.expectState(ofA, engine.InProgress)
-			third.expectState(leased, engine.InProgress) // its worker can report to any process
+			third.is(ofA, engine.InProgress)
+			third.is(leased, engine.InProgress) // its worker can report to any process
 			want := 0
 			if wantB == engine.InQueue {
 				want = 1
 			}
-			if job := third.expectState(ofB, wantB); job.Retries != want {
+			if job := third.is(ofB, wantB); job.Retries != want {
 				t.Errorf("%d retries were used up, want %d", job.Retries, want)
 			}
 		}
@@ -357,16 +246,16 @@ func TestSharedStops(t *testing.T) {
 
 		// The process was alive, and learns that another one has its job.
 		proxy.Mend(t)
-		b.expectReport(jobB.Ref, engine.Stale)
-		a.expectReport(jobLeased.Ref, engine.Accepted)
-		third.expectState(ofB, engine.InProgress)
+		b.report(jobB.Ref, engine.Done(nil), engine.Stale)
+		a.report(jobLeased.Ref, engine.Done(nil), engine.Accepted)
+		third.is(ofB, engine.InProgress)
 
 		a.stop()
-		if job := third.expectState(ofA, engine.InQueue); job.Retries != 0 {
+		if job := third.is(ofA, engine.InQueue); job.Retries != 0 {
 			t.Errorf("a process that stopped used up %d retries", job.Retries)
 		}
 		third.stop()
-		b.expectState(ofB, engine.InQueue)
+		b.is(ofB, engine.InQueue)
 	})
 }
 
@@ -376,7 +265,7 @@ func TestSharedOutage(t *testing.T) {
 	c := sqldb.Config{URL: through, NoHints: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
-		id := a.submit()
+		id := a.submit(engine.NewJob{})
 		job := a.take(0)
 		for range 3 {
 			time.Sleep(3 * time.Second)
@@ -388,7 +277,7 @@ func TestSharedOutage(t *testing.T) {
 			proxy.Mend(t)
 		}
 		time.Sleep(10 * time.Second)
-		b.expectState(id, engine.InProgress)
-		b.expectReport(job.Ref, engine.Accepted)
+		b.is(id, engine.InProgress)
+		b.report(job.Ref, engine.Done(nil), engine.Accepted)
 	})
 }

@@ -19,10 +19,7 @@ func TestPurgeBetweenClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const skew = 50 * time.Millisecond
 		start := func(wall func() time.Time) *node {
-			db := openPostgres(t, sqldb.Config{URL: address, NoHints: true})
-			n := &node{Engine: openSharedAt(t, db, never, clock.New(wall)), t: t, db: db}
-			t.Cleanup(n.stop)
-			return n
+			return &node{newTester(t, sqldb.Config{URL: address, NoHints: true}, func(c *engine.Config) { c.Clock = clock.New(wall) })}
 		}
 		behind := start(time.Now)
 		ahead := start(func() time.Time { return time.Now().Add(skew) })
@@ -30,12 +27,12 @@ func TestPurgeBetweenClocks(t *testing.T) {
 			name            string
 			queued, purging *node
 		}{{"purged by the one behind", ahead, behind}, {"purged by the one ahead", behind, ahead}} {
-			failed := c.queued.submit()
+			failed := c.queued.submit(engine.NewJob{})
 			job := c.queued.take(0)
 			if d, err := c.queued.Report(t.Context(), job.Ref, engine.Fail("failed", nil)); err != nil || d != engine.Accepted {
 				t.Fatal(d, err)
 			}
-			waiting := []string{c.queued.submit(), c.queued.submit(), failed}
+			waiting := []string{c.queued.submit(engine.NewJob{}), c.queued.submit(engine.NewJob{}), failed}
 			if _, err := c.queued.Retry(t.Context(), "ep", failed); err != nil {
 				t.Fatal(err)
 			}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// outageEnd is an outage is over after this long without a failed call. While a server
-// starts or a disk is nearly full, some calls succeed between failing ones.
+// outageEnd is the time without a failed call after which an outage has ended. While a server
+// starts or a disk is nearly full, some calls succeed between failed ones.
 const outageEnd = time.Second
 
 // outages logs one line at the start and one at the end of an outage. Callers of the

@@ -1,160 +1,56 @@
-package enginetest
+package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-func (t tester) retry(id string) {
-	t.Helper()
-	if job, err := t.Retry(t.ctx, "ep", id); err != nil || job.ID != id || job.State != engine.InQueue {
-		t.Fatalf("the retry returned %+v, %v", job, err)
-	}
-}
-
-func (t tester) noRetry(id string, state engine.State) {
-	t.Helper()
-	before := t.is(id, state)
-	_, err := t.Retry(t.ctx, "ep", id)
-	var refused *engine.NotRetryable
-	if !errors.As(err, &refused) || refused.State != state {
-		t.Errorf("the retry of a job in state %s returned %v", state, err)
-	}
-	if after := t.is(id, state); fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
-		t.Errorf("a rejected retry changed %+v to %+v", before, after)
-	}
-}
-
-func testRetry(tt *testing.T, env *Env) {
-	t := with(tt, env)
-	input := []byte(`{"n":  1}`)
-	id := t.submit(engine.NewJob{Input: input, Rest: []byte(`{"policy":{}}`)})
-	t.noRetry(id, engine.InQueue)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	t.Advance(time.Second)
+func testBytes(t *tester) {
+	input := []byte("{ \"a\" :\t1.0e7,\n\"ü\":\"\\u00fc\", \"a\": 12345678901234567890 }")
+	rest := []byte(`{ "s3Config" : {"accessId":"x"} }`)
+	id := t.submit(engine.NewJob{Input: input, Rest: rest})
 	job := t.take(engine.Take{})
-	t.noRetry(id, engine.InProgress)
-	t.report(job.Ref, engine.Chunk([]byte(`"old"`), nil), engine.Accepted)
-	t.report(job.Ref, engine.Fail("no luck", []byte(`"old"`)), engine.Accepted)
-
-	other := t.submit(engine.NewJob{}) // precedes the retried job in the queue
-	t.Advance(30*time.Minute - ms)
-	t.retry(id)
-	if got := t.is(id, engine.InQueue); got.Output != nil || got.Error != "" || got.Retries != 0 || got.Delay != 0 || got.Worker != "" {
-		t.Errorf("after the retry: %+v", got)
+	if string(job.Input) != string(input) || string(job.Rest) != string(rest) {
+		t.Errorf("taken: %s %s", job.Input, job.Rest)
 	}
-	if _, chunks, _, err := t.Drain(t.ctx, "ep", id); err != nil || len(chunks) > 0 {
-		t.Errorf("after the retry its stream has %s, %v", chunks, err)
+	t.report(job.Ref, engine.Done(input), engine.Accepted)
+	if got := t.get(id); string(got.Output) != string(input) {
+		t.Errorf("output: %s", got.Output)
 	}
-	t.noRetry(id, engine.InQueue)
-	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
-	t.Restart()
-	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
-
-	t.Advance(3 * time.Second)
-	if got := t.take(engine.Take{}); got.ID != other {
-		t.Error("the retried job went to the head of the queue")
+	large := []byte(`"` + strings.Repeat("x", 20<<20) + `"`)
+	id = t.submit(engine.NewJob{Input: large})
+	job = t.take(engine.Take{})
+	t.report(job.Ref, engine.Done(job.Input), engine.Accepted)
+	if got := t.get(id); string(got.Output) != string(large) {
+		t.Errorf("20 MB came back as %d bytes", len(got.Output))
 	}
-	again := t.take(engine.Take{})
-	if again.ID != id || string(again.Input) != string(input) || string(again.Rest) != `{"policy":{}}` || again.Retries != 0 || again.Delay != 3*time.Second {
-		t.Errorf("the second take: %+v", again)
+	// Several at a time, around the size at which each is read separately.
+	inputs := map[string]string{}
+	for _, n := range []int{2, 65_536, 65_537, 65_535, 100_000} {
+		input := fmt.Sprintf("%*d", n, n)
+		inputs[t.submit(engine.NewJob{Input: []byte(input)})] = input
 	}
-	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
-	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
-	again = t.take(engine.Take{})
-	t.report(again.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
-	if got := t.is(id, engine.Completed); string(got.Output) != `"new"` || got.Retries != 1 {
-		t.Errorf("done: %+v", got)
+	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 9})
+	if err != nil || len(jobs) != len(inputs) {
+		t.Fatal(len(jobs), err)
 	}
-	t.noRetry(id, engine.Completed)
-	t.Advance(30*time.Minute - ms) // the retention starts again
-	t.is(id, engine.Completed)
-	t.Advance(ms)
-	t.is(id, "")
-
-	// An overdue job counts as TIMED_OUT, the ttl counts from the submission, and an expired job
-	// can't be retried.
-	id = t.submit(engine.NewJob{Timeout: 5 * time.Second, TTL: time.Minute})
-	t.take(engine.Take{})
-	t.Advance(5 * time.Second)
-	t.retry(id)
-	t.take(engine.Take{})
-	t.Advance(5 * time.Second)
-	t.is(id, engine.TimedOut)
-	t.retry(id)
-	t.Advance(50*time.Second - ms)
-	t.is(id, engine.InQueue)
-	t.Advance(ms)
-	if _, err := t.Retry(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("retry after the ttl: %v", err)
-	}
-	id = t.submit(engine.NewJob{})
-	if _, err := t.Retry(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a retry through another endpoint: %v", err)
-	}
-	if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
-		t.Fatal(err)
-	}
-	t.noRetry(id, engine.Cancelled)
-	id = t.submit(engine.NewJob{})
-	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
-	t.Advance(30 * time.Minute)
-	if _, err := t.Retry(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("retry after the retention: %v", err)
-	}
-}
-
-func testPurge(tt *testing.T, env *Env) {
-	t := with(tt, env)
-	purge := func(want int) {
-		t.Helper()
-		if n, err := t.Purge(t.ctx, "ep"); err != nil || n != want {
-			t.Errorf("purged %d, %v; want %d", n, err, want)
+	for _, job := range jobs {
+		if string(job.Input) != inputs[job.ID] {
+			t.Errorf("%d bytes came as %d", len(inputs[job.ID]), len(job.Input))
 		}
 	}
-	purge(0)
-	done, running, failed, again := t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{})
-	other := t.submit(engine.NewJob{Endpoint: "other"})
-	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
-	job := t.take(engine.Take{})
-	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	const many = 1300 // more than one transaction purges
-	ids := []string{again}
-	for i := range many {
-		ids = append(ids, t.submit(engine.NewJob{Low: i%2 == 0}))
-	}
-	t.submit(engine.NewJob{TTL: 10 * time.Second})
-	t.Advance(10 * time.Second) // this job has expired
-	purge(many + 1)
-	for _, id := range ids {
-		t.is(id, "")
-	}
-	t.takeNone()
-	t.counts(engine.Counts{InProgress: 1, Completed: 1, Failed: 1, Retried: 1})
-	t.is(done, engine.Completed)
-	t.is(running, engine.InProgress)
-	t.is(failed, engine.Failed)
-	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Accepted)
-	if job, err := t.Get(t.ctx, "other", other); err != nil || job.State != engine.InQueue {
-		t.Errorf("the other endpoint's job is %s, %v", job.State, err)
-	}
-	purge(0)
-	t.submit(engine.NewJob{})
-	purge(1)
 }
 
 // Each queued job is either purged or taken, and jobs submitted after the purge stay.
-func testPurgeAgainstTakers(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testPurgeAgainstTakers(t *tester) {
 	const many = 1500
 	for range many {
 		t.submit(engine.NewJob{})
@@ -193,8 +89,7 @@ func testPurgeAgainstTakers(tt *testing.T, env *Env) {
 	t.counts(engine.Counts{InProgress: ran})
 }
 
-func testStream(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testStream(t *tester) {
 	drain := func(id string, state engine.State, want ...string) {
 		t.Helper()
 		job, chunks, more, err := t.Drain(t.ctx, "ep", id)
@@ -261,13 +156,13 @@ func testStream(tt *testing.T, env *Env) {
 	t.report(job.Ref, engine.Chunk([]byte(`2`), nil), engine.Accepted)
 	drain(id, engine.InProgress, `{"output":2}`)
 	t.report(job.Ref, engine.Chunk([]byte(`3`), nil), engine.Accepted)
-	t.Restart()
+	t.restart()
 	drain(id, engine.InQueue)
 
 	if _, _, _, err := t.Drain(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("draining through another endpoint: %v", err)
 	}
-	t.Advance(24 * time.Hour)
+	t.advance(24 * time.Hour)
 	if _, _, _, err := t.Drain(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("draining a deleted job: %v", err)
 	}
@@ -275,8 +170,7 @@ func testStream(tt *testing.T, env *Env) {
 
 // A chunk of 20 MB is split into several, which need more than one read. Only the last read
 // reports the end.
-func testLargeStream(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testLargeStream(t *tester) {
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{})
 	text := strings.Repeat("0123456789abcdef ü", 20<<20/19)
@@ -310,8 +204,7 @@ func testLargeStream(tt *testing.T, env *Env) {
 	}
 }
 
-func testRecent(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testRecent(t *tester) {
 	recent := func(want ...string) []engine.Job {
 		t.Helper()
 		jobs, err := t.Recent(t.ctx, "ep")
@@ -333,16 +226,15 @@ func testRecent(tt *testing.T, env *Env) {
 			t.Errorf("listed as %+v, read as %+v", job, want)
 		}
 	}
-	t.Advance(5 * time.Second)
+	t.advance(5 * time.Second)
 	if jobs := recent(b, a); jobs[0].State != engine.TimedOut || jobs[0].Execution != 5*time.Second {
 		t.Errorf("the expired job: %+v", jobs[0])
 	}
-	t.Advance(30*time.Minute - 5*time.Second)
+	t.advance(30*time.Minute - 5*time.Second)
 	recent(b)
 }
 
-func testLatest(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testLatest(t *tester) {
 	latest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
 		t.Helper()
 		jobs, err := t.Latest(t.ctx, endpoint, n)
@@ -370,23 +262,22 @@ func testLatest(tt *testing.T, env *Env) {
 	if got, want := jobs[1], t.get(a); got.Error != strings.Repeat("é", 200) || got.Output != nil || got.State != want.State || got.Queued != want.Queued || got.Worker != want.Worker {
 		t.Errorf("listed as %+v, read as %+v", got, want)
 	}
-	t.Advance(5 * time.Second)
+	t.advance(5 * time.Second)
 	if got := latest("", 1, "ep "+c)[0]; got.State != engine.TimedOut || got.Execution != 5*time.Second {
 		t.Errorf("the expired job: %+v", got)
 	}
-	t.Advance(30 * time.Minute)
+	t.advance(30 * time.Minute)
 	latest("", 5, "other "+b)
 }
 
 // The newest jobs include synchronous and asynchronous ones, in the order of their
 // submission.
-func testNewestOfBothKinds(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testNewestOfBothKinds(t *tester) {
 	var want []string // the newest first
 	for i := range 7 {
 		want = slices.Insert(want, 0, t.submit(engine.NewJob{Sync: i%2 == 1 || i == 2}))
 		t.submit(engine.NewJob{Endpoint: "other"})
-		t.Advance(ms)
+		t.advance(ms)
 	}
 	for n := range len(want) + 2 {
 		jobs, err := t.Latest(t.ctx, "ep", n)
@@ -405,4 +296,36 @@ func jobIDs(jobs []engine.Job) (ids []string) {
 		ids = append(ids, job.ID)
 	}
 	return ids
+}
+
+func testDrop(t *tester) {
+	waiting, running := t.submit(engine.NewJob{}), ""
+	job := t.take(engine.Take{})
+	running, waiting = waiting, t.submit(engine.NewJob{})
+	for range 600 { // needs more than one transaction
+		t.submit(engine.NewJob{Endpoint: "ep"})
+	}
+	other := t.submit(engine.NewJob{Endpoint: "other"})
+	w := t.Watch("ep", running)
+	defer w.Stop()
+	if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
+		t.Fatal(err)
+	}
+	t.is(waiting, "")
+	t.is(running, "")
+	t.counts(engine.Counts{})
+	select {
+	case <-w.C:
+	default:
+		t.Error("the watch of a running job was not woken")
+	}
+	t.report(job.Ref, engine.Beat(0), engine.Stale)
+	if _, err := t.Get(context.Background(), "other", other); err != nil {
+		t.Errorf("the other endpoint's job: %v", err)
+	}
+	if ids := t.Endpoints(); len(ids) != 1 || ids[0] != "other" {
+		t.Errorf("endpoints are %v", ids)
+	}
+	t.restart()
+	t.counts(engine.Counts{})
 }

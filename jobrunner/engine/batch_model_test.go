@@ -1,9 +1,12 @@
-package enginetest
+package engine_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -13,15 +16,15 @@ import (
 
 // testBatchModel applies random operations to batches and to a model of them, and compares
 // the two.
-func testBatchModel(t *testing.T, h Harness) {
+func testBatchModel(t *testing.T, h harness) {
 	rapid.Check(t, func(r *rapid.T) {
 		var failure any
-		h(t, func(t *testing.T, env *Env) {
+		h(t, func(env *tester) {
 			defer func() { failure = recover() }() // rapid needs the panic outside the bubble
-			m := &batchModel{env: env, ctx: t.Context(), now: time.Now()}
+			m := &batchModel{env: env, ctx: env.ctx, now: time.Now()}
 			r.Repeat(map[string]func(*rapid.T){
 				"create": m.create, "add": m.add, "remove": m.remove, "finalize": m.finalize, "cancel": m.cancel,
-				"take": m.take, "report": m.report, "advance": m.advance, "restart": m.restart, "": m.compare,
+				"take": m.take, "report": m.report, "advance": m.advance, "restart": m.restart, "drop": m.drop, "": m.compare,
 			})
 		})
 		if failure != nil {
@@ -32,7 +35,7 @@ func testBatchModel(t *testing.T, h Harness) {
 
 // batchModel has the batches of the endpoint ep.
 type batchModel struct {
-	env     *Env
+	env     *tester
 	ctx     context.Context
 	now     time.Time
 	batches []*modelBatch
@@ -48,8 +51,10 @@ type modelBatch struct {
 }
 
 type modelRequest struct {
-	id    string
-	state engine.State
+	id     string
+	state  engine.State
+	result string // output and error
+	lost   bool   // its worker died once
 }
 
 func (b *modelBatch) count(states ...engine.State) (n int) {
@@ -124,7 +129,7 @@ func (m *batchModel) add(r *rapid.T) {
 	_, ids, err := m.env.AddRequests(m.ctx, "ep", b.id, inputs(n))
 	expect(r, err, !b.final && b.verdict == "")
 	for _, id := range ids {
-		b.requests = append(b.requests, &modelRequest{id, engine.InQueue})
+		b.requests = append(b.requests, &modelRequest{id: id, state: engine.InQueue})
 	}
 }
 
@@ -134,11 +139,19 @@ func (m *batchModel) remove(r *rapid.T) {
 		r.Skip("no request")
 	}
 	i := rapid.IntRange(0, len(b.requests)-1).Draw(r, "request")
-	_, err := m.env.RemoveRequest(m.ctx, "ep", b.id, b.requests[i].id)
-	expect(r, err, !b.final && b.verdict == "")
-	if err == nil {
-		b.requests = append(b.requests[:i], b.requests[i+1:]...)
+	remove := func() error {
+		_, err := m.env.RemoveRequest(m.ctx, "ep", b.id, b.requests[i].id)
+		return err
 	}
+	err := remove()
+	expect(r, err, !b.final && b.verdict == "")
+	if err != nil {
+		return
+	}
+	if err := remove(); !errors.Is(err, engine.ErrNoRequest) {
+		r.Fatalf("removing a request twice: %v", err)
+	}
+	b.requests = slices.Delete(b.requests, i, i+1)
 }
 
 func (m *batchModel) finalize(r *rapid.T) {
@@ -198,13 +211,21 @@ func (m *batchModel) report(r *rapid.T) {
 	}
 	job := m.running[0]
 	m.running = m.running[1:]
-	report, state := engine.Done([]byte(`1`)), engine.Completed
-	if rapid.Bool().Draw(r, "fails") {
-		report, state = engine.Fail("no", nil), engine.Failed
-	}
+	kind := rapid.SampledFrom([]string{"done", "fail", "lost"}).Draw(r, "kind")
+	report := map[string]engine.Report{"done": engine.Done([]byte(`1`)), "fail": engine.Fail("no", nil), "lost": engine.Lost()}[kind]
 	want := engine.Stale
 	if _, q := m.request(job.ID); q != nil && q.state == engine.InProgress {
-		q.state, want = state, engine.Accepted
+		want = engine.Accepted
+		switch {
+		case kind == "done":
+			q.state, q.result = engine.Completed, "1"
+		case kind == "fail":
+			q.state, q.result = engine.Failed, "no"
+		case q.lost:
+			q.state, q.result = engine.Failed, "job timed out after 1 retries: its worker died"
+		default:
+			q.state, q.lost = engine.InQueue, true
+		}
 	}
 	if got, err := m.env.Report(m.ctx, job.Ref, report); err != nil || got != want {
 		r.Fatalf("report: %v, %v; want %v", got, err, want)
@@ -213,7 +234,7 @@ func (m *batchModel) report(r *rapid.T) {
 
 func (m *batchModel) advance(r *rapid.T) {
 	d := rapid.SampledFrom([]time.Duration{time.Second, 24 * time.Hour, 3 * 24 * time.Hour}).Draw(r, "time")
-	m.env.Advance(d)
+	m.env.advance(d)
 	m.now = m.now.Add(d)
 	var left []*modelBatch
 	for _, b := range m.batches {
@@ -239,9 +260,9 @@ func (m *batchModel) advance(r *rapid.T) {
 
 // restart restarts the engine, which requeues the requests that ran.
 func (m *batchModel) restart(*rapid.T) {
-	m.env.Settle()
-	m.env.Restart()
-	m.env.Settle()
+	synctest.Wait()
+	m.env.restart()
+	synctest.Wait()
 	for _, job := range m.running {
 		if _, q := m.request(job.ID); q != nil && q.state == engine.InProgress {
 			q.state = engine.InQueue
@@ -250,16 +271,126 @@ func (m *batchModel) restart(*rapid.T) {
 	m.running = nil
 }
 
+func (m *batchModel) drop(r *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(r, "really") > 0 {
+		r.SkipNow()
+	}
+	if err := m.env.DropEndpoint(m.ctx, "ep"); err != nil {
+		r.Fatal(err)
+	}
+	for _, b := range m.batches {
+		if _, err := m.env.Batch(m.ctx, "ep", b.id); !errors.Is(err, engine.ErrNoBatch) {
+			r.Fatalf("a batch of a deleted endpoint: %v", err)
+		}
+	}
+	m.batches = nil
+}
+
 func (m *batchModel) compare(r *rapid.T) {
 	all, total, err := m.env.Batches(m.ctx, "ep", 0, 1000)
 	if err != nil || total != len(m.batches) || len(all) != total {
 		r.Fatalf("%d of %d batches, %v; want %d", len(all), total, err, len(m.batches))
 	}
+	queued, running := 0, 0
 	for i, want := range m.batches {
 		got := all[len(all)-1-i]
 		if got.ID != want.id || got.State != want.state() || got.Total != len(want.requests) || got.InProgress != want.count(engine.InProgress) ||
 			got.Completed != want.count(engine.Completed) || got.Failed != want.count(engine.Failed, engine.TimedOut) {
 			r.Fatalf("batch %d is %+v, want %s %+v", i, got, want.state(), want)
 		}
+		if want.final {
+			queued += want.count(engine.InQueue)
+		}
+		running += want.count(engine.InProgress)
+		requests, total, err := m.env.Requests(m.ctx, "ep", want.id, 0, 1000, 1<<20)
+		if err != nil || total != len(want.requests) || len(requests) != total {
+			r.Fatalf("%d of %d requests, %v; want %d", len(requests), total, err, len(want.requests))
+		}
+		for i, q := range requests {
+			if w := want.requests[i]; q.ID != w.id || q.State != w.state || string(q.Output)+q.Error != w.result {
+				r.Fatalf("request %d is %+v, want %+v", i, q, w)
+			}
+		}
+	}
+	if c := m.env.Counts("ep-batch"); c.InQueue != queued || c.InProgress != running {
+		r.Fatalf("the queue counts %+v, want %d and %d", c, queued, running)
+	}
+	if c := m.env.Counts("ep"); c != (engine.Counts{}) {
+		r.Fatalf("the endpoint counts %+v", c)
+	}
+}
+
+// batchIs checks a batch's state and its numbers of requests: total, running, completed and
+// failed.
+func (t *tester) batchIs(id, want string) {
+	t.Helper()
+	b, err := t.Batch(t.ctx, "ep", id)
+	if got := fmt.Sprintf("%s %d %d %d %d", b.State, b.Total, b.InProgress, b.Completed, b.Failed); err != nil || got != want {
+		t.Errorf("the batch is %s, %v; want %s", got, err, want)
+	}
+}
+
+func inputs(n int) (all [][]byte) {
+	for i := range n {
+		all = append(all, fmt.Appendf(nil, `{"n":%d}`, i))
+	}
+	return all
+}
+
+var ofBatch = engine.Take{Endpoint: "ep-batch"}
+
+func testBatchLimits(t *tester) {
+	var refused *engine.BatchRefused
+	if _, err := t.CreateBatch(t.ctx, "ep", inputs(engine.MaxBatchRequests+1)); !errors.As(err, &refused) || refused.Active {
+		t.Errorf("too many requests: %v", err)
+	}
+	var ids []string
+	for range engine.MaxActiveBatches {
+		b, err := t.CreateBatch(t.ctx, "ep", inputs(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, b.ID)
+	}
+	full := func() {
+		t.Helper()
+		if _, err := t.CreateBatch(t.ctx, "ep", nil); !errors.As(err, &refused) || !refused.Active {
+			t.Errorf("a batch above the limit: %v", err)
+		}
+	}
+	full()
+	if _, err := t.CreateBatch(t.ctx, "other", nil); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
+		t.Errorf("too many requests: %v", err)
+	}
+	t.batchIs(ids[0], "DRAFT 1 0 0 0") // nothing was added
+	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1)); err != nil {
+		t.Error(err)
+	}
+	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
+	if _, err := t.FinalizeBatch(t.ctx, "ep", ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	full()
+	t.report(t.take(ofBatch).Ref, engine.Fail("no", nil), engine.Accepted)
+	if _, err := t.CreateBatch(t.ctx, "ep", nil); err != nil {
+		t.Error(err)
+	}
+	full()
+	if _, err := t.CancelBatch(t.ctx, "ep", ids[2]); err != nil {
+		t.Fatal(err)
+	}
+	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
+	if err != nil || total != 11 || len(batches) != 2 || batches[0].ID != ids[9] || batches[1].ID != ids[8] {
+		t.Errorf("got %+v of %d, %v", batches, total, err)
+	}
+	t.advance(7 * 24 * time.Hour) // the retention of drafts
+	if batches, total, err := t.Batches(t.ctx, "ep", 0, 20); err != nil || total != 1 || batches[0].ID != ids[1] {
+		t.Errorf("got %+v of %d, %v", batches, total, err)
+	}
+	if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 0 {
+		t.Errorf("the queue counts %+v", c)
 	}
 }

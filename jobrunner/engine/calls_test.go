@@ -1,17 +1,15 @@
-package enginetest
+package engine_test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-func testCalls(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testCalls(t *tester) {
 	const claim = 15 * time.Second
 	next := func(busy ...string) (*engine.Call, time.Time) {
 		t.Helper()
@@ -64,7 +62,7 @@ func testCalls(tt *testing.T, env *Env) {
 	default:
 		t.Error("Calls doesn't signal the call")
 	}
-	t.Advance(ms)
+	t.advance(ms)
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 
 	call := expect(b, 0, "a.example:8080")
@@ -77,16 +75,16 @@ func testCalls(tt *testing.T, env *Env) {
 	none(0, "a.example:8080")
 	note(call, time.Now().Add(10*time.Second))
 	none(10 * time.Second)
-	t.Advance(10 * time.Second)
+	t.advance(10 * time.Second)
 	call = expect(a, 1)
-	t.Advance(claim) // without an outcome
+	t.advance(claim) // without an outcome
 	expect(a, 1)
 	note(call, time.Time{}) // after the claim has expired
 	none(claim)
-	t.Advance(time.Minute) // the job has expired, but the call is still due
+	t.advance(time.Minute) // the job has expired, but the call is still due
 	t.is(a, "")
 	again := expect(a, 1)
-	t.Restart()
+	t.restart()
 	none(claim)
 	note(again, time.Time{})
 	none(0)
@@ -95,7 +93,9 @@ func testCalls(tt *testing.T, env *Env) {
 	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 	call = expect(c, 0)
-	t.retry(c)
+	if _, err := t.Retry(t.ctx, "ep", c); err != nil {
+		t.Fatal(err)
+	}
 	none(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
@@ -113,8 +113,7 @@ func testCalls(tt *testing.T, env *Env) {
 
 // Each owner and endpoint has a queue of calls. A host that is busy for one owner isn't busy
 // for others.
-func testCallQueues(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testCallQueues(t *tester) {
 	const claim = 15 * time.Second
 	end := func(owner, endpoint, host string) (id string) {
 		t.Helper()
@@ -124,7 +123,7 @@ func testCallQueues(tt *testing.T, env *Env) {
 			t.Fatal(jobs, err)
 		}
 		t.report(jobs[0].Ref, engine.Done(nil), engine.Accepted)
-		t.Advance(ms)
+		t.advance(ms)
 		return id
 	}
 	start := time.Now()

@@ -1,11 +1,14 @@
-package enginetest
+package engine_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -15,12 +18,12 @@ import (
 
 // testModel applies random operations to an engine and to a model of it, which implements the
 // table of states and transitions in plain Go, and compares the two.
-func testModel(t *testing.T, h Harness) {
+func testModel(t *testing.T, h harness) {
 	rapid.Check(t, func(r *rapid.T) {
 		var failure any
-		h(t, func(t *testing.T, env *Env) {
+		h(t, func(env *tester) {
 			defer func() { failure = recover() }() // rapid needs the panic outside the bubble
-			m := &model{env: env, ctx: t.Context(), now: time.Now(), totals: map[string]*engine.Counts{}}
+			m := &model{env: env, ctx: env.ctx, now: time.Now(), totals: map[string]*engine.Counts{}}
 			r.Repeat(map[string]func(*rapid.T){
 				"submit":  m.submit,
 				"take":    m.take,
@@ -42,16 +45,23 @@ func testModel(t *testing.T, h Harness) {
 	})
 }
 
+const ms = time.Millisecond
+
 var (
 	endpoints = []string{"ep", "ep2"}
-	steps     = []time.Duration{ms, 999 * ms, 5 * time.Second, 10 * time.Second, 59 * time.Second, time.Minute, 30 * time.Minute, 24 * time.Hour}
-	timeouts  = []time.Duration{0, 5 * time.Second, 30 * time.Second}
-	ttls      = []time.Duration{0, 10 * time.Second, time.Minute}
-	leases    = []time.Duration{0, 5 * time.Second, 7 * time.Second}
+	// A step of 0 ends at the next time at which a job expires or times out, one of -ms just
+	// before it.
+	steps    = []time.Duration{0, -ms, 0, -ms, ms, 999 * ms, 10 * time.Second, 20 * time.Minute, 24 * time.Hour}
+	timeouts = []time.Duration{0, 5 * time.Second, 30 * time.Second, time.Hour}
+	ttls     = []time.Duration{0, 10 * time.Second, time.Minute, 7 * 24 * time.Hour}
+	waits    = []time.Duration{0, time.Second, 2 * time.Minute, 5 * time.Minute}
+	leases   = []time.Duration{0, 5 * time.Second, 7 * time.Second}
 )
 
+var idForm = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9a-z]+$`)
+
 type model struct {
-	env    *Env
+	env    *tester
 	ctx    context.Context
 	now    time.Time
 	jobs   []*modelJob
@@ -85,15 +95,19 @@ func (m *model) total(endpoint string) *engine.Counts {
 func (m *model) submit(r *rapid.T) {
 	n := engine.NewJob{
 		Endpoint: rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
-		Input:    []byte(`{}`),
+		Input:    fmt.Appendf(nil, `{"n":  %d}`, len(m.jobs)),
 		Low:      rapid.Bool().Draw(r, "low"),
 		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
 		TTL:      rapid.SampledFrom(ttls).Draw(r, "ttl"),
 		Sync:     rapid.Bool().Draw(r, "sync"),
+		Wait:     rapid.SampledFrom(waits).Draw(r, "wait"),
+	}
+	if rapid.Bool().Draw(r, "rest") {
+		n.Rest = fmt.Appendf(nil, `{"policy": {"n": %d}}`, len(m.jobs))
 	}
 	job, err := m.env.Submit(m.ctx, n)
-	if err != nil {
-		r.Fatal(err)
+	if err != nil || !idForm.MatchString(job.ID) || strings.HasPrefix(job.ID, "sync-") != n.Sync {
+		r.Fatalf("submitted %s, %v", job.ID, err)
 	}
 	ttl := n.TTL
 	if ttl == 0 {
@@ -106,7 +120,7 @@ func (m *model) submit(r *rapid.T) {
 func (j *modelJob) end() time.Time {
 	keep := 30 * time.Minute
 	if j.Sync {
-		keep = time.Minute
+		keep = max(time.Minute, j.Wait)
 	}
 	return j.finished.Add(keep)
 }
@@ -193,6 +207,9 @@ func (m *model) take(r *rapid.T) {
 		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
 			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
 		}
+		if got[i].Low != j.Low || string(got[i].Input) != string(j.Input) || string(got[i].Rest) != string(j.Rest) || (got[i].Rest == nil) != (j.Rest == nil) {
+			r.Fatalf("took %s %s, want %+v", got[i].Input, got[i].Rest, j.NewJob)
+		}
 		m.refs = append(m.refs, ref)
 	}
 }
@@ -204,7 +221,20 @@ func (m *model) report(r *rapid.T) {
 	ref := rapid.SampledFrom(m.refs).Draw(r, "take")
 	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "chunk", "chunk", "beat", "lost", "lost"}).Draw(r, "kind")
 	lease := rapid.SampledFrom(leases).Draw(r, "lease")
-	output := []byte(fmt.Sprintf("%d", rapid.IntRange(0, 9).Draw(r, "output")))
+	switch rapid.IntRange(0, 19).Draw(r, "wrong part") {
+	case 0:
+		ref.Endpoint = "other"
+	case 1:
+		ref.ID = "unknown"
+	case 2:
+		ref.Worker = "other"
+	case 3:
+		ref.Attempt++
+	}
+	output := fmt.Appendf(nil, "%d", rapid.IntRange(0, 9).Draw(r, "output"))
+	if string(output) == "0" && (kind == "done" || kind == "fail") {
+		output = nil
+	}
 	report := map[string]engine.Report{
 		"done": engine.Done(output), "fail": engine.Fail("bad", output), "progress": engine.Progress(output),
 		"chunk": engine.Chunk(output, nil), "beat": engine.Beat(lease), "lost": engine.Lost(),
@@ -213,14 +243,16 @@ func (m *model) report(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	i := slices.IndexFunc(m.jobs, func(j *modelJob) bool { return j.id() == ref.ID })
-	j := m.jobs[i]
-	if j.gone || j.State != engine.InProgress || j.Worker != ref.Worker || j.attempt != ref.Attempt {
+	i := slices.IndexFunc(m.jobs, func(j *modelJob) bool {
+		return !j.gone && j.State == engine.InProgress && engine.Ref{Endpoint: j.endpoint(), ID: j.id(), Worker: j.Worker, Attempt: j.attempt} == ref
+	})
+	if i < 0 {
 		if got != engine.Stale {
-			r.Fatalf("%s on %s of %+v was accepted", kind, j.State, ref)
+			r.Fatalf("%s on %+v was accepted", kind, ref)
 		}
 		return
 	}
+	j := m.jobs[i]
 	if got != engine.Accepted {
 		r.Fatalf("%s on %+v was refused", kind, ref)
 	}
@@ -244,12 +276,17 @@ func (m *model) report(r *rapid.T) {
 	}
 }
 
-// any draws any job, including deleted ones.
+// any draws any job, including deleted ones, or a job with the same id of another endpoint,
+// which doesn't exist.
 func (m *model) any(r *rapid.T) *modelJob {
 	if len(m.jobs) == 0 {
 		r.SkipNow()
 	}
-	return rapid.SampledFrom(m.jobs).Draw(r, "job")
+	j := rapid.SampledFrom(m.jobs).Draw(r, "job")
+	if rapid.IntRange(0, 9).Draw(r, "other endpoint") == 9 {
+		j = &modelJob{Job: engine.Job{Endpoint: "other", ID: j.id()}, gone: true}
+	}
+	return j
 }
 
 func (m *model) cancel(r *rapid.T) {
@@ -318,27 +355,33 @@ func (m *model) setTTL(r *rapid.T) {
 		r.Fatal(err)
 	}
 	j.expires = j.submitted.Add(ttl)
-	m.env.Settle()
 	m.due()
+	got, err := m.env.Get(m.ctx, j.endpoint(), j.id())
+	m.same(r, j, got, err)
+	synctest.Wait()
 }
 
 func (m *model) advance(r *rapid.T) {
 	d := rapid.SampledFrom(steps).Draw(r, "step")
-	m.env.Advance(d)
 	to := m.now.Add(d)
-	for {
-		next := to
-		for _, j := range m.jobs {
-			if at := j.next(); at.After(m.now) && at.Before(next) {
-				next = at
-			}
-		}
-		m.now = next
+	if d <= 0 {
+		to = m.nextDue(m.now.Add(7 * 24 * time.Hour)).Add(d)
+	}
+	m.env.advance(to.Sub(m.now))
+	for m.now.Before(to) {
+		m.now = m.nextDue(to)
 		m.due()
-		if next.Equal(to) {
-			return
+	}
+}
+
+// nextDue returns when a job next expires or times out, or a limit if that is earlier.
+func (m *model) nextDue(limit time.Time) time.Time {
+	for _, j := range m.jobs {
+		if at := j.next(); at.After(m.now) && at.Before(limit) {
+			limit = at
 		}
 	}
+	return limit
 }
 
 // next returns when a job next expires or times out.
@@ -379,7 +422,7 @@ func (m *model) due() {
 }
 
 func (m *model) restart(*rapid.T) {
-	m.env.Restart()
+	m.env.restart()
 	for _, j := range m.jobs {
 		if !j.gone && j.State == engine.InProgress {
 			j.requeue(m.now)

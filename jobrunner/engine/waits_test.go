@@ -1,18 +1,17 @@
-package enginetest
+package engine_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-func testWaitingTakers(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testWaitingTakers(t *tester) {
 	type taken struct {
 		worker int
 		jobs   []engine.Taken
@@ -25,11 +24,11 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 			jobs, err := t.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(worker), Max: 1})
 			got <- taken{worker, jobs, err}
 		})
-		t.Settle()
+		synctest.Wait()
 	}
 	nobody := func() {
 		t.Helper()
-		t.Settle()
+		synctest.Wait()
 		select {
 		case one := <-got:
 			t.Errorf("worker %d got %v, %v", one.worker, one.jobs, one.err)
@@ -40,7 +39,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	wait(first, 0)
 	wait(t.ctx, 1)
 	wait(t.ctx, 2)
-	t.Advance(time.Hour)
+	t.advance(time.Hour)
 	nobody()
 	t.submit(engine.NewJob{Endpoint: "other"})
 	nobody()
@@ -63,7 +62,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	job := t.take(engine.Take{Lease: time.Second})
 	wait(t.ctx, 3)
 	nobody()
-	t.Advance(time.Second)
+	t.advance(time.Second)
 	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id || one.jobs[0].Attempt != job.Attempt+1 {
 		t.Errorf("got %+v, want the lost job", one)
 	}
@@ -84,7 +83,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 		wait(t.ctx, 6)
 		takers.Go(cancel)
 		id := t.submit(engine.NewJob{})
-		t.Settle()
+		synctest.Wait()
 		var jobs []engine.Taken
 		for range 2 {
 			select {
@@ -97,7 +96,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 			t.Fatalf("round %d: took %+v", i, jobs)
 		}
 		t.submit(engine.NewJob{}) // for the taker that still waits, if any
-		t.Settle()
+		synctest.Wait()
 		select {
 		case <-got:
 		default:
@@ -108,8 +107,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 	}
 }
 
-func testWatch(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testWatch(t *tester) {
 	id := t.submit(engine.NewJob{TTL: time.Hour})
 	w, other := t.Watch("ep", id), t.Watch("ep", "another")
 	defer other.Stop()
@@ -128,13 +126,13 @@ func testWatch(tt *testing.T, env *Env) {
 	told("nothing", false)
 	t.take(engine.Take{Lease: time.Minute})
 	told("taken", true)
-	t.Advance(time.Minute)
+	t.advance(time.Minute)
 	told("lost", true)
 	job := t.take(engine.Take{})
 	told("taken again", true)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	told("done", true)
-	t.Advance(time.Hour)
+	t.advance(time.Hour)
 	told("gone", true)
 	w.Stop()
 	w.Stop()
@@ -146,8 +144,7 @@ func testWatch(tt *testing.T, env *Env) {
 }
 
 // With many concurrent clients and workers each job ends exactly once.
-func testMany(tt *testing.T, env *Env) {
-	t := with(tt, env)
+func testMany(t *tester) {
 	const jobs, workers = 200, 8
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -208,7 +205,7 @@ func testMany(tt *testing.T, env *Env) {
 		})
 	}
 	submitters.Wait()
-	t.Settle()
+	synctest.Wait()
 	stop()
 	all.Wait()
 
