@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -288,6 +285,7 @@ type devEndpoint struct {
 	url, key     string
 	displayedKey string // printed instead of the key
 	name, id     string
+	current      api.Endpoint // as last read
 	version      int
 }
 
@@ -305,69 +303,34 @@ func (d *dev) environment() (map[string]string, error) {
 	return env, nil
 }
 
-func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string) error {
-	body := map[string]any{
-		"name": e.name, "image": e.image(), "env": env,
-		"workers": map[string]any{"min": 1, "max": d.Workers},
-		"scaling": map[string]any{"type": "QUEUE_DELAY", "queueDelay": 0.5},
+func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string) (err error) {
+	want := api.Endpoint{
+		Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image()), Env: env},
+		Workers: api.Workers{Min: 1, Max: int64(d.Workers)}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 0.5},
 	}
 	if d.GPUs > 0 {
-		body["gpu"] = map[string]any{"pools": allPools(), "count": d.GPUs}
+		want.GPU = &api.GPU{Pools: allPools(), Count: int64(d.GPUs)}
 	} else {
-		body["cpu"] = []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}}
+		want.CPU = []api.CPU{{ID: "cpu3c", VCPUCount: 2}}
 	}
-	var created struct {
-		ID string `json:"id"`
-	}
-	if err := e.call(ctx, http.MethodPost, "/v2/serverless", body, &created); err != nil {
+	if e.current, err = e.client.Endpoints.Create(ctx, want); err != nil {
 		return fmt.Errorf("creating the endpoint: %w", err)
 	}
-	e.id = created.ID
+	e.id = e.current.ID
 	return nil
 }
 
-func (e *devEndpoint) release(ctx context.Context) error {
+func (e *devEndpoint) release(ctx context.Context) (err error) {
 	e.version++
-	if err := e.call(ctx, http.MethodPatch, "/v2/serverless/"+e.id, map[string]any{"image": e.image()}, nil); err != nil {
+	want, container := e.current, *e.current.Container
+	container.Image, want.Container = new(e.image()), &container
+	if e.current, err = e.client.Endpoints.Update(ctx, e.current, want); err != nil {
 		return fmt.Errorf("replacing the worker: %w", err)
 	}
 	return nil
 }
 
 func (e *devEndpoint) image() string { return fmt.Sprintf("%s:%d", devImage, e.version) }
-
-func (e *devEndpoint) call(ctx context.Context, method, path string, body, answer any) error {
-	var content io.Reader = http.NoBody
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		content = bytes.NewReader(text)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, e.url+path, content)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Authorization", "Bearer "+e.key)
-	r.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s: %s", response.Status, text)
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(text, answer)
-}
 
 func allPools() (ids []string) {
 	for _, p := range contract.Pools {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -70,8 +69,8 @@ func (j *finishedJobs) show(ctx context.Context, e *devEndpoint, out *terminal) 
 			if j.isOwn(event.Job) {
 				continue
 			}
-			var job api.Job
-			if err := e.call(ctx, http.MethodGet, "/v2/"+e.id+"/status/"+event.Job, nil, &job); err != nil {
+			job, err := e.client.Jobs.Status(ctx, e.id, event.Job)
+			if err != nil {
 				continue // the job has expired, or the program ends
 			}
 			job.Output, job.Error = nil, logline.Headline(job.Error)

@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // The exit statuses of dev --once.
@@ -77,28 +78,39 @@ func kindOfJSON(text []byte) string {
 
 // submit sends a job.
 func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, err error) {
-	body, err := submissionOf(input)
+	text, err := submissionOf(input)
 	if err != nil {
-		return job, &exitError{exitNotStarted, err.Error()}
+		return job, rejected(err)
 	}
-	if err := e.call(ctx, http.MethodPost, "/v2/"+e.id+"/run", json.RawMessage(body), &job); err != nil {
-		return job, &exitError{exitNotStarted, "the job was refused: " + err.Error()}
+	s, err := decodeSubmission(text)
+	if err != nil {
+		return job, rejected(err)
+	}
+	if job, err = e.client.Jobs.Run(ctx, e.id, s); err != nil {
+		return job, rejected(fmt.Errorf("the job was refused: %w", err))
 	}
 	return job, nil
 }
 
-// patience is the time in seconds after which await explains why a job still waits.
-const patience = 10
+// await polls a job at this interval. After a number of polls it explains why a job still waits.
+const (
+	pollInterval = 100 * time.Millisecond
+	patience     = 100
+)
 
 // await waits for the end of a job and shows its progress. With once it returns an error if no
 // worker can start.
 func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
 	shown, waits := "", 0
 	for !job.Finished() {
-		// Waits are short, to notice a worker that can't start.
-		if err := e.call(ctx, http.MethodPost, "/live/v2/"+e.id+"/status-sync/"+job.ID+"?wait=1000", struct{}{}, &job); err != nil {
+		if err := httpclient.Sleep(ctx, pollInterval); err != nil {
 			return job, err
 		}
+		now, err := e.client.Jobs.Status(ctx, e.id, job.ID)
+		if err != nil {
+			return job, err
+		}
+		job = now
 		if update := progressUpdate(job); update != "" && update != shown {
 			out.show("JOB", "", "progress: "+update)
 			shown = update
@@ -117,26 +129,13 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 
 // awaitRollout waits until all workers of older versions have ended.
 func (e *devEndpoint) awaitRollout(ctx context.Context) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
 	for {
-		var list struct {
-			Workers []struct{ IsStale bool }
-		}
-		if err := e.call(ctx, http.MethodGet, "/v2/serverless/"+e.id+"/workers", nil, &list); err != nil {
+		list, err := e.client.EndpointWorkers(ctx, e.id)
+		if err != nil || !slices.ContainsFunc(list.Workers, func(w api.Worker) bool { return w.IsStale }) {
 			return err
 		}
-		stale := false
-		for _, w := range list.Workers {
-			stale = stale || w.IsStale
-		}
-		if !stale {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := httpclient.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -177,7 +176,7 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		case jobCtx.Err() != nil && job.ID != "":
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(jobCtx), 5*time.Second)
 			defer cancel()
-			if err := s.e.call(ctx, http.MethodPost, "/v2/"+s.e.id+"/cancel/"+job.ID, struct{}{}, nil); err == nil { // fails if it has ended
+			if _, err := s.e.client.Jobs.Cancel(ctx, s.e.id, job.ID); err == nil { // fails if it has ended
 				s.out.show("JOB", "", "cancelled, because the file changed (job "+job.ID+")")
 			}
 		case jobCtx.Err() != nil:

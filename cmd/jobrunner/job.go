@@ -152,11 +152,8 @@ func (r *runJob) submission() (s api.Submission, err error) {
 	if err != nil {
 		return s, err
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return s, fmt.Errorf("invalid --input: %w", err)
-	}
-	if unknown := unknownMembers(text); len(unknown) > 0 {
-		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request: unknown members aren't sent: %s\n", strings.Join(unknown, ", "))
+	if s, err = decodeSubmission(text); err != nil {
+		return s, err
 	}
 	if r.Webhook != "" {
 		s.Webhook = r.Webhook
@@ -176,14 +173,20 @@ func (r *runJob) submission() (s api.Submission, err error) {
 	return s, nil
 }
 
-// unknownMembers returns the members of a submission that the API doesn't have.
-func unknownMembers(submission []byte) []string {
+// decodeSubmission decodes a submission, and warns about members that the API doesn't have.
+func decodeSubmission(text []byte) (s api.Submission, err error) {
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("invalid --input: %w", err)
+	}
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(submission, &members) // valid, because submissionOf checked it
+	_ = json.Unmarshal(text, &members) // valid, because submissionOf checked it
 	for _, known := range []string{"input", "webhook", "policy", "s3Config"} {
 		delete(members, known)
 	}
-	return slices.Sorted(maps.Keys(members))
+	if len(members) > 0 {
+		fmt.Fprintf(stderr, "--input has the member input, so it is the whole request: unknown members aren't sent: %s\n", strings.Join(slices.Sorted(maps.Keys(members)), ", "))
+	}
+	return s, nil
 }
 
 // input reads the job's input or whole submission.

@@ -26,18 +26,6 @@ type buildV2 struct {
 	Error         *string    `json:"error"`
 }
 
-func newBuildV2(b catalog.Build) buildV2 {
-	return buildV2{
-		ID: b.ID, Status: b.Status, CommitHash: nilIfEmpty(b.CommitHash), CommitMessage: nilIfEmpty(b.CommitMessage), Branch: nilIfEmpty(b.Branch),
-		CommitDate: b.CommitDate, ImageName: nilIfEmpty(b.ImageName), StartedAt: b.StartedAt, CompletedAt: b.CompletedAt, Error: nilIfEmpty(b.Error),
-	}
-}
-
-type buildsV2 struct {
-	Builds     []buildV2    `json:"builds"`
-	Pagination paginationV2 `json:"pagination"`
-}
-
 func readBuildsQuery(q *query) pageQuery { return q.page("", maxBuildPage) }
 
 // builds lists the builds of the path's endpoint, the newest first.
@@ -47,17 +35,17 @@ func (c *call) builds() ([]catalog.Build, error) {
 }
 
 // listBuildsV2 shows a page of builds. A build's position counts from the oldest one, which is 1.
-func (c *call) listBuildsV2(p pageQuery) (buildsV2, error) {
+func (c *call) listBuildsV2(p pageQuery) (part []buildV2, next int64, err error) {
 	all, err := c.builds()
 	first := 0
 	if int64(len(all)) >= p.Before {
 		first = len(all) - int(p.Before) + 1
 	}
-	part, next := all[first:], int64(0)
-	if len(part) > p.Limit {
-		part, next = part[:p.Limit], int64(len(all)-first-p.Limit+1)
+	last := len(all)
+	if last-first > p.Limit {
+		last, next = first+p.Limit, int64(last-first-p.Limit+1)
 	}
-	return buildsV2{convertAll(part, newBuildV2), p.pagination(next)}, err
+	return convertAll(all[first:last], copied[catalog.Build, buildV2]), next, err
 }
 
 func (c *call) getBuildV2() (out buildV2, err error) {
@@ -67,7 +55,7 @@ func (c *call) getBuildV2() (out buildV2, err error) {
 	}
 	for _, b := range all {
 		if b.ID == c.subID {
-			return newBuildV2(b), nil
+			return copied[catalog.Build, buildV2](b), nil
 		}
 	}
 	return out, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no build %q", c.id, c.subID)

@@ -7,10 +7,6 @@ import (
 // maxCatalogTemplates limits the list, which has no pages.
 const maxCatalogTemplates = 100
 
-type templatesV2 struct {
-	Templates []templateV2 `json:"templates"`
-}
-
 func readTemplateSource(q *query) string {
 	return q.enumValue("source", "official", "verified", "community")
 }
@@ -18,7 +14,7 @@ func readTemplateSource(q *query) string {
 // listCatalogTemplates lists this program's official templates or the users' public templates. The
 // list of verified templates is empty. Only a template's owner may see its registry auth, so the
 // list omits it.
-func (c *call) listCatalogTemplates(source string) (templatesV2, error) {
+func (c *call) listCatalogTemplates(source string) ([]templateV2, error) {
 	var all []store.Template
 	var err error
 	switch source {
@@ -27,11 +23,11 @@ func (c *call) listCatalogTemplates(source string) (templatesV2, error) {
 	case "community":
 		all, err = c.store.Templates(c.ctx())
 	}
-	out := templatesV2{[]templateV2{}}
+	out := []templateV2{}
 	for _, t := range all {
-		if t.Public && len(out.Templates) < maxCatalogTemplates {
+		if t.Public && len(out) < maxCatalogTemplates {
 			t.Registry = ""
-			out.Templates = append(out.Templates, newTemplateV2(t))
+			out = append(out, newTemplateV2(t))
 		}
 	}
 	return out, err

@@ -74,26 +74,14 @@ type cpuPriceV2 struct {
 }
 
 type dataCenterV2 struct {
-	ID                 string           `json:"id"`
-	Name               string           `json:"name"`
-	Region             string           `json:"region"`
-	GlobalNetwork      bool             `json:"globalNetwork"`
-	NetworkVolumeTypes []string         `json:"networkVolumeTypes"`
-	Compliance         []string         `json:"compliance"`
-	GPUAvailability    []availabilityV2 `json:"gpuAvailability,omitempty"`
-	CPUAvailability    []availabilityV2 `json:"cpuAvailability,omitempty"`
-}
-
-type gpuTypesV2 struct {
-	GPUs []gpuTypeV2 `json:"gpus"`
-}
-
-type cpuTypesV2 struct {
-	CPUs []cpuTypeV2 `json:"cpus"`
-}
-
-type dataCentersV2 struct {
-	DataCenters []dataCenterV2 `json:"dataCenters"`
+	ID              string           `json:"id"`
+	Name            string           `json:"name"`
+	Region          string           `json:"region"`
+	GlobalNetwork   bool             `json:"globalNetwork"`
+	VolumeTypes     []string         `json:"networkVolumeTypes"`
+	Compliance      []string         `json:"compliance"`
+	GPUAvailability []availabilityV2 `json:"gpuAvailability,omitempty"`
+	CPUAvailability []availabilityV2 `json:"cpuAvailability,omitempty"`
 }
 
 // gpuQuery has the conditions under which a GPU type counts as available.
@@ -138,11 +126,11 @@ func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q 
 	offer := offered.OfferOf(g.ID)
 	secure, community := offer.MaxCount[catalog.Secure], offer.MaxCount[catalog.Community]
 	w := gpuTypeV2{
-		ID: g.ID, Name: g.Name, Pool: nilIfEmpty(offered.PoolOf(g.ID)), Manufacturer: g.Manufacturer, Memory: g.Memory,
-		Secure: secure > 0, Community: community > 0,
+		Pool: nilIfEmpty(offered.PoolOf(g.ID)), Secure: secure > 0, Community: community > 0,
 		Price:    gpuPriceV2{Secure: offer.Price.Pod[catalog.Secure], Community: offer.Price.Pod[catalog.Community]},
 		MaxCount: maxCountV2{secure, community},
 	}
+	copyFields(&w, g)
 	if w.Pool != nil {
 		w.Price.Serverless = &offer.Price.Serverless
 	}
@@ -152,13 +140,13 @@ func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q 
 	return w
 }
 
-func (c *call) listGPUTypes(q gpuQuery) (gpuTypesV2, error) {
+func (c *call) listGPUTypes(q gpuQuery) ([]gpuTypeV2, error) {
 	offered, stock := c.Catalog.Now(), c.Stock()
-	out := gpuTypesV2{[]gpuTypeV2{}}
+	out := []gpuTypeV2{}
 	for _, g := range offered.GPUsWith(stock) {
 		w := newGPUType(offered, g, stock[g.ID], q)
 		if len(q.countries) == 0 || len(w.DataCenters) > 0 {
-			out.GPUs = append(out.GPUs, w)
+			out = append(out, w)
 		}
 	}
 	return out, nil
@@ -196,19 +184,17 @@ func readCPUQuery(q *query) (out cpuQuery) {
 
 func newCPUType(offered *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
 	price := offered.CPUPriceOf(f.ID)
-	w := cpuTypeV2{
-		ID: f.ID, Name: f.Name, Group: f.Group, VCPU: vcpuRangeV2{f.MinVCPU, f.MaxVCPU}, RAMGBPerVCPU: f.RAMGBPerVCPU,
-		Price: cpuPriceV2{price.Secure, price.Serverless},
-	}
+	w := cpuTypeV2{VCPU: vcpuRangeV2{f.MinVCPU, f.MaxVCPU}, Price: cpuPriceV2{price.Secure, price.Serverless}}
+	copyFields(&w, f)
 	if q.availability {
 		q.addAvailability(&w, offered, f)
 	}
 	return w
 }
 
-func (c *call) listCPUTypes(q cpuQuery) (cpuTypesV2, error) {
+func (c *call) listCPUTypes(q cpuQuery) ([]cpuTypeV2, error) {
 	offered := c.Catalog.Now()
-	return cpuTypesV2{convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) })}, nil
+	return convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) }), nil
 }
 
 func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
@@ -219,10 +205,7 @@ func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
 
 // newDataCenter shows a data center with the stock that include requests.
 func (c *call) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
-	w := dataCenterV2{
-		ID: d.ID, Name: d.Name, Region: d.Region, GlobalNetwork: d.GlobalNetwork,
-		NetworkVolumeTypes: nonNilList(d.VolumeTypes), Compliance: nonNilList(d.Compliance),
-	}
+	w := copied[catalog.DataCenter, dataCenterV2](d)
 	if slices.Contains(include, "GPU_AVAILABILITY") {
 		w.GPUAvailability = gpusIn(offered, d, c.Stock())
 	}
@@ -254,17 +237,17 @@ func readDataCentersQuery(q *query) dataCentersQuery {
 
 func (q dataCentersQuery) matches(w dataCenterV2) bool {
 	return (q.regions == nil || slices.Contains(q.regions, w.Region)) &&
-		containsAll(w.NetworkVolumeTypes, q.tiers) && containsAll(w.Compliance, q.compliance) &&
+		containsAll(w.VolumeTypes, q.tiers) && containsAll(w.Compliance, q.compliance) &&
 		(q.globalNetwork == nil || *q.globalNetwork == w.GlobalNetwork)
 }
 
-func (c *call) listDataCenters(q dataCentersQuery) (dataCentersV2, error) {
-	out := dataCentersV2{[]dataCenterV2{}}
+func (c *call) listDataCenters(q dataCentersQuery) ([]dataCenterV2, error) {
+	out := []dataCenterV2{}
 	offered := c.Catalog.Now()
 	for _, d := range offered.DataCenters {
 		w := c.newDataCenter(offered, d, q.include)
 		if q.matches(w) {
-			out.DataCenters = append(out.DataCenters, w)
+			out = append(out, w)
 		}
 	}
 	return out, nil

@@ -13,11 +13,11 @@ import (
 // clusterBodyV2 is the body of a create, or of an update, which only renames. A private registry comes
 // only from a template.
 type clusterBodyV2 struct {
-	Name       *string           `json:"name"`
-	Type       *string           `json:"type"`
-	Compute    *clusterComputeV2 `json:"compute"`
-	TemplateID *string           `json:"templateId"`
-	Image      *string           `json:"image"`
+	Name         *string           `json:"name"`
+	Type         *string           `json:"type"`
+	Compute      *clusterComputeV2 `json:"compute"`
+	FromTemplate *string           `json:"templateId"`
+	Image        *string           `json:"image"`
 	commandBodyV2
 	Disk          *int64             `json:"disk"`
 	Env           *map[string]string `json:"env"`
@@ -43,7 +43,7 @@ var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "e
 // template returns the template that the body names, or nil. Next to templateId, the body must have no
 // settings of its own.
 func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Template, error) {
-	if b.TemplateID == nil {
+	if b.FromTemplate == nil {
 		return nil, nil
 	}
 	for _, name := range templateExcludes {
@@ -51,7 +51,7 @@ func (b clusterBodyV2) template(tx *store.Tx, sent map[string]any) (*store.Templ
 			return nil, store.Refusal("templateId and " + name + " exclude each other: the settings of a cluster's pods come either all from its template or all from the body")
 		}
 	}
-	return podTemplate(tx, b.TemplateID)
+	return podTemplate(tx, b.FromTemplate)
 }
 
 // build returns a new cluster and its members, by rank.
@@ -65,11 +65,11 @@ func (b clusterBodyV2) build(tx *store.Tx, sent map[string]any, sshKeys string) 
 		return cluster, nil, store.Refusal("a cluster needs the image of its pods: expected image or templateId")
 	}
 	common := podDefaultsV2()
-	if err := (containerBodyV2{Image: b.Image, commandBodyV2: b.commandBodyV2, Disk: b.Disk, Env: b.Env, Ports: b.Ports}).apply(&common.Container); err != nil {
+	copyFields(&common, b)
+	if err := b.setCommand(&common.Container); err != nil {
 		return cluster, nil, err
 	}
 	common.GPU = &store.PodGPU{TypeIDs: []string{b.Compute.GPUTypeID}, Count: b.Compute.GPUCountPerPod}
-	setIfPresent(&common.DataCenterIDs, b.DataCenterIDs)
 	if err := b.Mounts.applyTo(&common); err != nil {
 		return cluster, nil, err
 	}

@@ -18,7 +18,7 @@ type clusterV2 struct {
 	Pods         clusterPodsV2     `json:"pods"`
 	Network      *clusterNetworkV2 `json:"network,omitempty"` // absent until it is provisioned
 	Primary      *primaryV2        `json:"primary,omitempty"` // absent until it is placed
-	CreatedAt    string            `json:"createdAt"`
+	Created      string            `json:"createdAt"`
 }
 
 type clusterPodsV2 struct {
@@ -41,10 +41,8 @@ type primaryV2 struct {
 
 // newClusterV2 shows a cluster with its members, which must be sorted by rank.
 func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
-	w := clusterV2{
-		ID: c.ID, Name: c.Name, Type: c.Type, Compute: clusterComputeV2(c.Compute), Template: c.Template, CreatedAt: timestamp(c.Created),
-		Pods: clusterPodsV2{Total: int64(len(members)), ByStatus: map[string]int64{}},
-	}
+	w := clusterV2{Compute: clusterComputeV2(c.Compute), Pods: clusterPodsV2{int64(len(members)), map[string]int64{}}}
+	copyFields(&w, c)
 	if c.Network != nil {
 		w.Network = &clusterNetworkV2{CIDR: c.Network.CIDR}
 	}
@@ -69,14 +67,10 @@ func newPrimaryV2(p store.Pod) *primaryV2 {
 	return w
 }
 
-type clustersV2 struct {
-	Clusters []clusterV2 `json:"clusters"`
-}
-
-func (c *call) listClustersV2() (out clustersV2, err error) {
+func (c *call) listClustersV2() ([]clusterV2, error) {
 	all, err := store.List[store.Cluster](c.ctx(), c.store)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	pods, err := c.store.Pods(c.ctx())
 	members := map[string][]store.Pod{}
@@ -85,8 +79,7 @@ func (c *call) listClustersV2() (out clustersV2, err error) {
 			members[p.Cluster.ID] = append(members[p.Cluster.ID], p)
 		}
 	}
-	out.Clusters = convertAll(all, func(cluster store.Cluster) clusterV2 { return newClusterV2(cluster, members[cluster.ID]) })
-	return out, err
+	return convertAll(all, func(cluster store.Cluster) clusterV2 { return newClusterV2(cluster, members[cluster.ID]) }), err
 }
 
 // clusterWithMembers reads the path's cluster and its members.
@@ -128,11 +121,7 @@ func updateClusterV2(c *call, body clusterBodyV2) (w clusterV2, err error) {
 	return c.getClusterV2()
 }
 
-type podsV2 struct {
-	Pods []podV2 `json:"pods"`
-}
-
-func (c *call) listClusterPodsV2() (podsV2, error) {
+func (c *call) listClusterPodsV2() ([]podV2, error) {
 	_, members, err := c.clusterWithMembers()
-	return podsV2{convertAll(members, c.newPodV2)}, err
+	return convertAll(members, c.newPodV2), err
 }

@@ -14,25 +14,26 @@ type containerBodyV2 struct {
 
 // commandBodyV2 is the start command in a body, as one string or as lists.
 type commandBodyV2 struct {
-	Args       *string   `json:"args"`
-	Entrypoint *[]string `json:"entrypoint"`
-	Cmd        *[]string `json:"cmd"`
+	ArgsText       *string   `json:"args"`
+	EntrypointList *[]string `json:"entrypoint"`
+	CmdList        *[]string `json:"cmd"`
 }
 
-// apply sets the start command. Args are stored as sent. A list that the body omits stays unchanged.
-func (b commandBodyV2) apply(c *store.Container) error {
-	if b.Args != nil {
-		c.SetArgs(*b.Args)
+// setCommand sets the start command. Args are stored as sent. A list that the body omits stays
+// unchanged.
+func (b commandBodyV2) setCommand(c *store.Container) error {
+	if b.ArgsText != nil {
+		c.SetArgs(*b.ArgsText)
 	}
-	if b.Entrypoint == nil && b.Cmd == nil {
+	if b.EntrypointList == nil && b.CmdList == nil {
 		return nil
 	}
 	before, _ := c.Command() // args that can't be split are one word
 	command := before
-	setIfPresent(&command.Entrypoint, b.Entrypoint)
-	setIfPresent(&command.Cmd, b.Cmd)
+	setIfPresent(&command.Entrypoint, b.EntrypointList)
+	setIfPresent(&command.Cmd, b.CmdList)
 	switch {
-	case b.Args == nil:
+	case b.ArgsText == nil:
 		c.SetArgs(command.JSON())
 	case !command.Equal(before):
 		return store.Refusal("args and entrypoint or cmd differ: expected one of them, or the same start command in both")
@@ -41,14 +42,8 @@ func (b commandBodyV2) apply(c *store.Container) error {
 }
 
 func (b containerBodyV2) apply(c *store.Container) error {
-	setIfPresent(&c.Image, b.Image)
-	setIfPresent(&c.Disk, b.Disk)
-	setIfPresent(&c.Env, b.Env)
-	setIfPresent(&c.Ports, b.Ports)
-	if b.Registry.Set {
-		c.Registry = b.Registry.Value
-	}
-	return b.commandBodyV2.apply(c)
+	copyFields(c, b)
+	return b.setCommand(c)
 }
 
 func (b containerBodyV2) isSet() bool { return b != containerBodyV2{} }
@@ -65,9 +60,9 @@ type containerV2 struct {
 	Registry   *string           `json:"registry"` // null if there is no registry auth
 }
 
-func newContainerV2(c store.Container) containerV2 {
+func newContainerV2(c store.Container) (w containerV2) {
+	copyFields(&w, c)
 	command, _ := c.Command() // args that can't be split are one word
-	return containerV2{
-		Image: c.Image, Args: c.StoredArgs(), Entrypoint: nonNilList(command.Entrypoint), Cmd: nonNilList(command.Cmd), Disk: c.Disk, Env: nonNilMap(c.Env), Ports: nonNilList(c.Ports), Registry: nilIfEmpty(c.Registry),
-	}
+	w.Args, w.Entrypoint, w.Cmd = c.StoredArgs(), nonNilList(command.Entrypoint), nonNilList(command.Cmd)
+	return w
 }

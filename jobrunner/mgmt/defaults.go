@@ -46,13 +46,13 @@ func templateDefaultsV2() store.Template {
 
 func templateDefaultsV1() store.Template {
 	t := templateDefaultsV2()
-	defaultsOf[templateBodyV1]().apply(&t)
+	_ = defaultsOf[templateBodyV1]().apply(&t) // never fails
 	return t
 }
 
 func podDefaultsV1() store.Pod {
 	d := defaultsOf[podBodyV1]()
-	p := store.Pod{Cloud: *d.CloudType}
+	p := store.Pod{Cloud: *d.Cloud}
 	d.apply(&p)
 	return p
 }
@@ -70,7 +70,7 @@ func endpointDefaultsV1() store.Endpoint {
 func endpointDefaultsV2() store.Endpoint {
 	d := defaultsOf[endpointBodyV2]()
 	return store.Endpoint{
-		Type: *d.Type, Container: store.Container{Disk: defaultDisk}, WorkersMin: *d.Workers.Min, WorkersMax: *d.Workers.Max,
+		Type: *d.Type, Container: store.Container{Disk: defaultDisk}, WorkersMin: *d.Workers.WorkersMin, WorkersMax: *d.Workers.WorkersMax,
 		IdleTimeout: *d.Workers.IdleTimeout, Scaling: d.Scaling.record(), Timeout: *d.Timeout, FlashBoot: *d.FlashBoot,
 	}
 }

@@ -45,20 +45,19 @@ func (b *delegationBodyV2) check(contract.Use) []string {
 type delegationV2 struct {
 	ID          string    `json:"id"`
 	Name        *string   `json:"name"`
-	DelegatorID string    `json:"delegatorUserId"`
-	AWSUser     string    `json:"awsUser"`
+	Owner       string    `json:"delegatorUserId"`
+	Account     string    `json:"awsUser"`
 	Repository  string    `json:"repository"`
 	Tag         string    `json:"tag"`
-	AWSRegion   string    `json:"awsRegion"`
+	Region      string    `json:"awsRegion"`
 	RegistryURI string    `json:"dockerRegistryUri,omitempty"`
-	CreatedAt   time.Time `json:"createdAt"`
+	Created     time.Time `json:"createdAt"`
 }
 
 func newDelegationV2(d store.Delegation) delegationV2 {
-	return delegationV2{
-		ID: d.ID, Name: nilIfEmpty(d.Name), DelegatorID: d.Owner, AWSUser: d.Account, Repository: d.Repository, Tag: d.Tag,
-		AWSRegion: d.Region, RegistryURI: registryURI(d.ECRImage), CreatedAt: d.Created,
-	}
+	w := delegationV2{RegistryURI: registryURI(d.ECRImage)}
+	copyFields(&w, d)
+	return w
 }
 
 // ecrDomains maps each AWS partition to the domain of its registries.

@@ -17,6 +17,7 @@ type description struct {
 	use     contract.Use // operation that the body is for
 	answer  reflect.Type // nil if the answer has none
 	member  string       // name of the member that wraps the answer; "" if it isn't wrapped
+	paged   bool         // the answer also has the member pagination
 	media   string       // content type of the answer; "" for JSON
 	empty   bool         // the answer may also be 204
 	state   bool         // rejected with 409 if the object's state forbids it

@@ -127,9 +127,12 @@ func (s *schemas) success(h description) *openapi.Schema {
 	case h.media != "":
 		return &openapi.Schema{Type: "string"}
 	case h.member != "":
-		return &openapi.Schema{
-			Type: "object", Required: []string{h.member}, Properties: map[string]*openapi.Schema{h.member: s.answer(h.answer)},
+		out := &openapi.Schema{Type: "object", Required: []string{h.member}, Properties: map[string]*openapi.Schema{h.member: s.answer(h.answer)}}
+		if h.paged {
+			out.Required = append(out.Required, "pagination")
+			out.Properties["pagination"] = s.answer(reflect.TypeFor[paginationV2]())
 		}
+		return out
 	}
 	return s.answer(h.answer)
 }

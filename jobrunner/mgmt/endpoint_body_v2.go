@@ -8,9 +8,9 @@ import (
 
 // endpointBodyV2 is the body of a create or an update.
 type endpointBodyV2 struct {
-	Name       *string `json:"name"`
-	Type       *string `json:"type"`
-	TemplateID *string `json:"templateId"`
+	Name         *string `json:"name"`
+	Type         *string `json:"type"`
+	FromTemplate *string `json:"templateId"`
 	containerBodyV2
 	GPU            *gpuBodyV2     `json:"gpu"`
 	CPU            *[]cpuBodyV2   `json:"cpu"`
@@ -36,8 +36,8 @@ type cpuBodyV2 struct {
 }
 
 type workersBodyV2 struct {
-	Min         *int64 `json:"min"`
-	Max         *int64 `json:"max"`
+	WorkersMin  *int64 `json:"min"`
+	WorkersMax  *int64 `json:"max"`
 	IdleTimeout *int64 `json:"idleTimeout"`
 }
 
@@ -91,7 +91,7 @@ func (b *gpuBodyV2) check(u contract.Use) []string {
 
 // check requires an image, from the body or from a template.
 func (b *endpointBodyV2) check(u contract.Use) []string {
-	if u == contract.Create && b.Image == nil && b.TemplateID == nil {
+	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
 		return []string{"missing property 'image'"}
 	}
 	return nil
@@ -100,8 +100,7 @@ func (b *endpointBodyV2) check(u contract.Use) []string {
 // apply changes e, which is either a new endpoint with the defaults or an existing one.
 func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 	isNew := e.ID == ""
-	setIfPresent(&e.Name, b.Name)
-	setIfPresent(&e.Type, b.Type)
+	copyFields(e, b)
 	cudaVersions, err := b.applyContainer(tx, e)
 	if err != nil {
 		return err
@@ -110,25 +109,19 @@ func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 		return err
 	}
 	if b.Workers != nil {
-		setIfPresent(&e.WorkersMin, b.Workers.Min)
-		setIfPresent(&e.WorkersMax, b.Workers.Max)
-		setIfPresent(&e.IdleTimeout, b.Workers.IdleTimeout)
+		copyFields(e, *b.Workers)
 	}
 	if b.Scaling != nil {
 		e.Scaling = b.Scaling.record()
 	}
-	setIfPresent(&e.DataCenterIDs, b.DataCenterIDs)
-	setIfPresent(&e.NetworkVolumes, b.NetworkVolumes)
-	setIfPresent(&e.Timeout, b.Timeout)
-	setIfPresent(&e.FlashBoot, b.FlashBoot)
 	return b.checkScaling(*e)
 }
 
 // applyContainer copies the template once. The body's members override the template's; env is merged.
 // An endpoint whose container is set here no longer follows a template.
 func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVersions []string, err error) {
-	if b.TemplateID != nil {
-		t, err := tx.Template(*b.TemplateID)
+	if b.FromTemplate != nil {
+		t, err := tx.Template(*b.FromTemplate)
 		if err != nil {
 			return nil, err
 		}

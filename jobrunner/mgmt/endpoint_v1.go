@@ -29,30 +29,26 @@ type endpointBodyV1 struct {
 	IdleTimeout         *int64    `json:"idleTimeout"`
 	ScalerType          *string   `json:"scalerType"`
 	ScalerValue         *int64    `json:"scalerValue"`
-	ExecutionTimeoutMS  *int64    `json:"executionTimeoutMs"`
+	Timeout             *int64    `json:"executionTimeoutMs"`
 	FlashBoot           *bool     `json:"flashboot"`
 }
 
 // apply changes e, which is either a new endpoint with the defaults or an existing one.
 func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
+	copyFields(e, b)
 	if err := b.link(tx, e); err != nil {
 		return err
 	}
-	setIfPresent(&e.Name, b.Name)
 	if e.ID != "" && len(e.CPU) > 0 || e.ID == "" && b.ComputeType != nil && *b.ComputeType == "CPU" {
 		b.applyCPU(tx.Catalog(), e)
 	} else {
 		b.applyGPU(e)
 	}
 	b.applyLocations(tx.Catalog(), e)
-	setIfPresent(&e.WorkersMin, b.WorkersMin)
-	setIfPresent(&e.WorkersMax, b.WorkersMax)
-	setIfPresent(&e.IdleTimeout, b.IdleTimeout)
 	setIfPresent(&e.Scaling.Type, b.ScalerType)
 	if b.ScalerValue != nil {
 		e.Scaling.Value = float64(*b.ScalerValue)
 	}
-	setIfPresent(&e.Timeout, b.ExecutionTimeoutMS)
 	if b.FlashBoot != nil && *b.FlashBoot != (e.FlashBoot != "OFF") {
 		e.FlashBoot = map[bool]string{false: "OFF", true: "FLASHBOOT"}[*b.FlashBoot]
 	}
@@ -134,11 +130,8 @@ func (b endpointBodyV1) wantsGPU() bool {
 // applyLocations sets data centers and volumes. A list of all data centers means
 // any, and networkVolumeId is the first of the volumes.
 func (b endpointBodyV1) applyLocations(offered *catalog.Catalog, e *store.Endpoint) {
-	if b.DataCenterIDs != nil {
-		e.DataCenterIDs = *b.DataCenterIDs
-		if sameElements(e.DataCenterIDs, allDataCenters(offered)) {
-			e.DataCenterIDs = nil
-		}
+	if b.DataCenterIDs != nil && sameElements(e.DataCenterIDs, allDataCenters(offered)) {
+		e.DataCenterIDs = nil
 	}
 	if b.NetworkVolumeID.Set {
 		e.NetworkVolumes = nil
@@ -174,27 +167,22 @@ type endpointV1 struct {
 	InstanceIDs         []string          `json:"instanceIds,omitempty"`
 	DataCenterIDs       []string          `json:"dataCenterIds"`
 	NetworkVolumeID     string            `json:"networkVolumeId,omitempty"`
-	NetworkVolumeIDs    []string          `json:"networkVolumeIds"`
+	NetworkVolumes      []string          `json:"networkVolumeIds"`
 	WorkersMin          int64             `json:"workersMin"`
 	WorkersMax          int64             `json:"workersMax"`
 	IdleTimeout         int64             `json:"idleTimeout"`
 	ScalerType          string            `json:"scalerType"`
 	ScalerValue         int64             `json:"scalerValue"`
-	ExecutionTimeoutMS  int64             `json:"executionTimeoutMs"`
+	Timeout             int64             `json:"executionTimeoutMs"`
 	Env                 map[string]string `json:"env"`
-	CreatedAt           string            `json:"createdAt"`
+	Created             string            `json:"createdAt"`
 	Version             int64             `json:"version"`
 }
 
 func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {
 	offered := c.Catalog.Now()
-	w := endpointV1{
-		ID: e.ID, Name: e.Name, TemplateID: e.TemplateID,
-		DataCenterIDs: e.DataCenterIDs, NetworkVolumeIDs: nonNilList(e.NetworkVolumes),
-		WorkersMin: e.WorkersMin, WorkersMax: e.WorkersMax, IdleTimeout: e.IdleTimeout,
-		ScalerType: e.Scaling.Type, ScalerValue: ceil(e.Scaling.Value), // version 2 has fractions of seconds
-		ExecutionTimeoutMS: e.Timeout, Env: nonNilMap(e.Env), CreatedAt: timestamp(e.Created), Version: e.Version,
-	}
+	w := endpointV1{ScalerType: e.Scaling.Type, ScalerValue: ceil(e.Scaling.Value)} // version 2 has fractions of seconds
+	copyFields(&w, e)
 	if len(e.DataCenterIDs) == 0 {
 		w.DataCenterIDs = allDataCenters(offered)
 	}
@@ -264,15 +252,4 @@ func (c *call) getEndpointV1(on map[string]bool) (w endpointV1, err error) {
 		return w, err
 	}
 	return c.readEndpointV1(e, on)
-}
-
-func createEndpointV1(c *call, body endpointBodyV1) (store.Endpoint, error) {
-	return c.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
-		e := endpointDefaultsV1()
-		return e, body.apply(tx, &e)
-	})
-}
-
-func updateEndpointV1(c *call, body endpointBodyV1) (store.Endpoint, error) {
-	return c.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }

@@ -21,7 +21,7 @@ type endpointV2 struct {
 	NetworkVolumes []string      `json:"networkVolumes"`
 	Timeout        int64         `json:"timeout"` // ms
 	FlashBoot      string        `json:"flashboot"`
-	CreatedAt      string        `json:"createdAt"`
+	Created        string        `json:"createdAt"`
 	RequestURLs    requestURLsV2 `json:"requestUrls"`
 }
 
@@ -60,14 +60,10 @@ type requestURLsV2 struct {
 
 func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 	offered := c.Catalog.Now()
-	w := endpointV2{
-		ID: e.ID, Name: e.Name, Type: e.Type, containerV2: newContainerV2(e.Container),
-		Workers:       workersV2{Min: e.WorkersMin, Max: e.WorkersMax},
-		Scaling:       newScalingV2(e.Scaling),
-		DataCenterIDs: nonNilList(e.DataCenterIDs), NetworkVolumes: nonNilList(e.NetworkVolumes),
-		Timeout: e.Timeout, FlashBoot: e.FlashBoot, CreatedAt: timestamp(e.Created),
-		RequestURLs: requestURLs(c.queueURL(), e),
-	}
+	var w endpointV2
+	copyFields(&w, e)
+	w.containerV2, w.Scaling, w.RequestURLs = newContainerV2(e.Container), newScalingV2(e.Scaling), requestURLs(c.queueURL(), e)
+	w.Workers = workersV2{Min: e.WorkersMin, Max: e.WorkersMax}
 	if !withoutIdleTimeout(e) {
 		w.Workers.IdleTimeout = &e.IdleTimeout
 	}
@@ -115,29 +111,23 @@ func requestURLs(queueURL string, e store.Endpoint) requestURLsV2 {
 	}
 }
 
-type endpointsV2 struct {
-	Endpoints  []endpointV2 `json:"endpoints"`
-	Pagination paginationV2 `json:"pagination"`
+// endpointBody is the body of a create or an update of either version.
+type endpointBody interface {
+	apply(tx *store.Tx, e *store.Endpoint) error
 }
 
-func (c *call) listEndpointsV2(p pageQuery) (endpointsV2, error) {
-	part, next, err := store.ReadPage[store.Endpoint](c.ctx(), c.store, p.Page)
-	return endpointsV2{convertAll(part, c.newEndpointV2), p.pagination(next)}, err
+// createEndpoint creates an endpoint of the defaults and a body.
+func createEndpoint[B endpointBody](defaults func() store.Endpoint) func(*call, B) (store.Endpoint, error) {
+	return func(c *call, body B) (store.Endpoint, error) {
+		return c.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+			e := defaults()
+			err := body.apply(tx, &e)
+			return e, err
+		})
+	}
 }
 
-func (c *call) getEndpointV2() (endpointV2, error) {
-	e, err := c.store.Endpoint(c.ctx(), c.id)
-	return c.newEndpointV2(e), err
-}
-
-func createEndpointV2(c *call, body endpointBodyV2) (store.Endpoint, error) {
-	return c.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
-		e := endpointDefaultsV2()
-		return e, body.apply(tx, &e)
-	})
-}
-
-func updateEndpointV2(c *call, body endpointBodyV2) (store.Endpoint, error) {
+func updateEndpoint[B endpointBody](c *call, body B) (store.Endpoint, error) {
 	return c.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }
 

@@ -20,24 +20,10 @@ func (b *globalVolumeBodyV2) describe(u contract.Use, s *openapi.Schema) { atLea
 
 // globalVolumeV2 is a global volume in an answer.
 type globalVolumeV2 struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	CreatedAt time.Time `json:"createdAt"`
-	CreatedBy *string   `json:"createdByUserId"`
-}
-
-func newGlobalVolumeV2(v store.GlobalVolume) globalVolumeV2 {
-	return globalVolumeV2{ID: v.ID, Name: v.Name, CreatedAt: v.Created, CreatedBy: nilIfEmpty(v.Owner)}
-}
-
-type globalVolumesV2 struct {
-	GlobalVolumes []globalVolumeV2 `json:"globalVolumes"`
-	Pagination    paginationV2     `json:"pagination"`
-}
-
-func (c *call) listGlobalVolumesV2(p pageQuery) (globalVolumesV2, error) {
-	part, next, err := store.ReadPage[store.GlobalVolume](c.ctx(), c.store, p.Page)
-	return globalVolumesV2{convertAll(part, newGlobalVolumeV2), p.pagination(next)}, err
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"createdAt"`
+	Owner   *string   `json:"createdByUserId"`
 }
 
 func createGlobalVolumeV2(c *call, body globalVolumeBodyV2) (store.GlobalVolume, error) {

@@ -51,27 +51,59 @@ func bodyHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), s
 	return h
 }
 
-// writeHandler is bodyHandler for records that are shown alike in every call.
-func writeHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), convert func(R) W) handler {
-	return bodyHandler(u, write, func(_ *call, r R) W { return convert(r) })
+// alike converts a record that is shown alike in every call.
+func alike[R, W any](convert func(R) W) func(*call, R) W {
+	return func(_ *call, r R) W { return convert(r) }
 }
 
-// listHandler shows all records of a kind, in version 2 as a member of an object.
-func listHandler[R, W any, P store.Record[R]](convert func(R) W, member string) handler {
-	return handler{func(c *call) (any, error) {
+// writeHandler is bodyHandler for records that are shown alike in every call.
+func writeHandler[B, R, W any](u contract.Use, write func(*call, B) (R, error), convert func(R) W) handler {
+	return bodyHandler(u, write, alike(convert))
+}
+
+// listHandler shows all records of a kind.
+func listHandler[R, W any, P store.Record[R]](convert func(R) W) handler {
+	return plainHandler(func(c *call) ([]W, error) {
 		all, err := store.List[R, P](c.ctx(), c.store)
-		if member == "" {
-			return convertAll(all, convert), err
-		}
-		return map[string][]W{member: convertAll(all, convert)}, err
-	}, description{answer: reflect.TypeFor[[]W](), member: member}}
+		return convertAll(all, convert), err
+	})
+}
+
+// memberHandler shows the list of another handler as the only member of an object.
+func memberHandler(name string, list handler) handler {
+	serve := list.serve
+	list.member = name
+	list.serve = func(c *call) (any, error) {
+		items, err := serve(c)
+		return map[string]any{name: items}, err
+	}
+	return list
+}
+
+// pageHandler shows a page of a list as a member of an object, and how to get the next page. list also
+// returns the position of the page's last item, or 0 if this is the last page.
+func pageHandler[Q interface{ pagination(int64) paginationV2 }, W any](name string, read func(*query) Q, list func(*call, Q) ([]W, int64, error)) handler {
+	h := queryHandler(read, func(c *call, q Q) (map[string]any, error) {
+		items, next, err := list(c, q)
+		return map[string]any{name: items, "pagination": q.pagination(next)}, err
+	})
+	h.answer, h.member, h.paged = reflect.TypeFor[[]W](), name, true
+	return h
+}
+
+// recordPage reads a page of the records of a kind.
+func recordPage[R, W any, P store.Record[R]](show func(*call, R) W) func(*call, pageQuery) ([]W, int64, error) {
+	return func(c *call, p pageQuery) ([]W, int64, error) {
+		part, next, err := store.ReadPage[R, P](c.ctx(), c.store, p.Page)
+		return convertAll(part, func(r R) W { return show(c, r) }), next, err
+	}
 }
 
 // readHandler shows the record that the path names.
-func readHandler[R, W any, P store.Record[R]](convert func(R) W) handler {
+func readHandler[R, W any, P store.Record[R]](show func(*call, R) W) handler {
 	return plainHandler(func(c *call) (W, error) {
 		r, err := store.Get[R, P](c.ctx(), c.store, c.id)
-		return convert(r), err
+		return show(c, r), err
 	})
 }
 

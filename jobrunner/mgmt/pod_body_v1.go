@@ -16,20 +16,20 @@ import (
 // podBodyV1 is the body of a create or an update. Requirements on the machine that this machine can't
 // measure are ignored.
 type podBodyV1 struct {
-	Name                    *string            `json:"name"`
-	ImageName               *string            `json:"imageName"`
-	TemplateID              reference          `json:"templateId"`
-	ContainerDiskInGB       *int64             `json:"containerDiskInGb"`
-	ContainerRegistryAuthID reference          `json:"containerRegistryAuthId"`
-	DockerEntrypoint        *[]string          `json:"dockerEntrypoint"`
-	DockerStartCmd          *[]string          `json:"dockerStartCmd"`
-	Env                     *map[string]string `json:"env"`
-	Ports                   *[]string          `json:"ports"`
-	Locked                  *bool              `json:"locked"`
-	GlobalNetworking        *bool              `json:"globalNetworking"`
-	VolumeInGB              *int64             `json:"volumeInGb"`
-	VolumeMountPath         *string            `json:"volumeMountPath"`
-	NetworkVolumeID         reference          `json:"networkVolumeId"`
+	Name             *string            `json:"name"`
+	Image            *string            `json:"imageName"`
+	TemplateID       reference          `json:"templateId"`
+	Disk             *int64             `json:"containerDiskInGb"`
+	Registry         reference          `json:"containerRegistryAuthId"`
+	DockerEntrypoint *[]string          `json:"dockerEntrypoint"`
+	DockerStartCmd   *[]string          `json:"dockerStartCmd"`
+	Env              *map[string]string `json:"env"`
+	Ports            *[]string          `json:"ports"`
+	Locked           *bool              `json:"locked"`
+	GlobalNetworking *bool              `json:"globalNetworking"`
+	VolumeInGB       *int64             `json:"volumeInGb"`
+	VolumeMountPath  *string            `json:"volumeMountPath"`
+	NetworkVolumeID  reference          `json:"networkVolumeId"`
 
 	ComputeType         *string   `json:"computeType"`
 	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
@@ -42,7 +42,7 @@ type podBodyV1 struct {
 	CPUFlavorPriority   *string   `json:"cpuFlavorPriority"`
 	VCPUCount           *int64    `json:"vcpuCount"`
 
-	CloudType            *string   `json:"cloudType"`
+	Cloud                *string   `json:"cloudType"`
 	CountryCodes         *[]string `json:"countryCodes"`
 	DataCenterIDs        *[]string `json:"dataCenterIds"`
 	DataCenterPriority   *string   `json:"dataCenterPriority"`
@@ -55,7 +55,7 @@ type podBodyV1 struct {
 
 // check requires an image, from the body or from a template.
 func (b *podBodyV1) check(u contract.Use) []string {
-	if u == contract.Create && b.ImageName == nil && b.TemplateID.Value == "" {
+	if u == contract.Create && b.Image == nil && b.TemplateID.Value == "" {
 		return []string{"missing property 'imageName'"}
 	}
 	return nil
@@ -81,12 +81,10 @@ func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 	} else {
 		b.applyGPU(&p, cudaVersions)
 	}
-	setIfPresent(&p.Cloud, b.CloudType)
-	setIfPresent(&p.Interruptible, b.Interruptible)
+	b.apply(&p)
 	if err := b.applyPlaces(tx.Catalog(), &p); err != nil {
 		return p, err
 	}
-	b.apply(&p)
 	if b.NetworkVolumeID.Value != "" { // it replaces the pod's own volume
 		p.NetworkVolume, p.Volume.Size = b.NetworkVolumeID.Value, 0
 	}
@@ -123,10 +121,8 @@ func (b podBodyV1) applyGPU(p *store.Pod, cudaVersions []string) {
 	setIfPresent(&p.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
 }
 
-// applyPlaces sets the data centers. A list of all data centers means any. A country stands for its
-// data centers.
+// applyPlaces limits the data centers to countries. A list of all data centers means any.
 func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
-	setIfPresent(&p.DataCenterIDs, b.DataCenterIDs)
 	if b.CountryCodes != nil && len(*b.CountryCodes) > 0 {
 		places := p.DataCenterIDs
 		if len(places) == 0 {
@@ -148,17 +144,8 @@ func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
 
 // apply applies the members that creates and updates share.
 func (b podBodyV1) apply(p *store.Pod) {
-	setIfPresent(&p.Name, b.Name)
-	setIfPresent(&p.Image, b.ImageName)
-	setIfPresent(&p.Disk, b.ContainerDiskInGB)
-	if b.ContainerRegistryAuthID.Set {
-		p.Registry = b.ContainerRegistryAuthID.Value
-	}
+	copyFields(p, b)
 	setCommandV1(&p.Container, b.DockerEntrypoint, b.DockerStartCmd)
-	setIfPresent(&p.Env, b.Env)
-	setIfPresent(&p.Ports, b.Ports)
-	setIfPresent(&p.Locked, b.Locked)
-	setIfPresent(&p.GlobalNetworking, b.GlobalNetworking)
 	setIfPresent(&p.Volume.Size, b.VolumeInGB)
 	setIfPresent(&p.Volume.Path, b.VolumeMountPath)
 }

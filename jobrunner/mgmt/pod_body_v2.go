@@ -10,8 +10,8 @@ import (
 
 // podBodyV2 is the body of a create or an update.
 type podBodyV2 struct {
-	Name       *string `json:"name"`
-	TemplateID *string `json:"templateId"`
+	Name         *string `json:"name"`
+	FromTemplate *string `json:"templateId"`
 	containerBodyV2
 	GPU              *podGPUBodyV2 `json:"gpu"`
 	CPU              *cpuBodyV2    `json:"cpu"`
@@ -46,7 +46,7 @@ type networkMountV2 struct {
 
 // check requires an image, from the body or from a template.
 func (b *podBodyV2) check(u contract.Use) []string {
-	if u == contract.Create && b.Image == nil && b.TemplateID == nil {
+	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
 		return []string{"missing property 'image'"}
 	}
 	return nil
@@ -59,16 +59,13 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	if err != nil {
 		return p, err
 	}
-	setIfPresent(&p.Name, b.Name)
-	setIfPresent(&p.Cloud, b.Cloud)
-	setIfPresent(&p.DataCenterIDs, b.DataCenterIDs)
-	setIfPresent(&p.GlobalNetworking, b.GlobalNetworking)
 	if t != nil {
 		p.UseTemplate(*t)
 		env := mergedEnv(t.Env, b.Env)
 		b.Env = &env
 	}
-	if err := b.apply(&p.Container); err != nil {
+	copyFields(&p, b)
+	if err := b.setCommand(&p.Container); err != nil {
 		return p, err
 	}
 	if err := b.compute(&p, t); err != nil {
@@ -85,7 +82,7 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 }
 
 func (b podBodyV2) template(tx *store.Tx) (*store.Template, error) {
-	return podTemplate(tx, b.TemplateID)
+	return podTemplate(tx, b.FromTemplate)
 }
 
 // podTemplate returns the pod template that a body names, or nil.
@@ -112,13 +109,11 @@ func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
 		p.CPU = &store.PodCPU{FlavorIDs: []string{b.CPU.ID}, VCPUCount: b.CPU.VCPUCount}
 		return nil
 	}
-	p.GPU = &store.PodGPU{TypeIDs: []string{b.GPU.ID}, Count: defaultGPUCount, MinRAMPerGPU: b.GPU.MinRAMPerGPU, MinVCPUPerGPU: b.GPU.MinVCPUPerGPU}
-	setIfPresent(&p.GPU.Count, b.GPU.Count)
+	p.GPU = &store.PodGPU{TypeIDs: []string{b.GPU.ID}, Count: defaultGPUCount}
 	if t != nil && b.GPU.AllowedCUDAVersions == nil && b.GPU.MinCUDAVersion == nil {
 		p.GPU.AllowedCUDAVersions = t.AllowedCUDAVersions
 	}
-	setIfPresent(&p.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
-	setIfPresent(&p.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
+	copyFields(p.GPU, *b.GPU)
 	return nil
 }
 
@@ -166,15 +161,13 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 		env := mergedEnv(t.Env, b.Env)
 		b.Env = &env
 	}
-	setIfPresent(&p.Name, b.Name)
-	if err := b.apply(&p.Container); err != nil {
+	copyFields(p, b)
+	if err := b.setCommand(&p.Container); err != nil {
 		return err
 	}
 	if err := b.remount(p); err != nil {
 		return err
 	}
-	setIfPresent(&p.Locked, b.Locked)
-	setIfPresent(&p.GlobalNetworking, b.GlobalNetworking)
 	return replaceChanged(p, before, now)
 }
 

@@ -15,41 +15,41 @@ import (
 // podV1 is a pod in an answer, or with includeWorkers also a worker of an endpoint. Members that don't
 // apply are omitted.
 type podV1 struct {
-	ID                      string            `json:"id"`
-	Name                    string            `json:"name"`
-	Image                   string            `json:"image"`
-	ContainerDiskInGB       int64             `json:"containerDiskInGb"`
-	ContainerRegistryAuthID string            `json:"containerRegistryAuthId,omitempty"`
-	DockerEntrypoint        []string          `json:"dockerEntrypoint"`
-	DockerStartCmd          []string          `json:"dockerStartCmd"`
-	Env                     map[string]string `json:"env"`
-	Ports                   []string          `json:"ports"`
-	PortMappings            map[string]int64  `json:"portMappings"`
-	PublicIP                *string           `json:"publicIp"` // null if not known yet
-	TemplateID              string            `json:"templateId,omitempty"`
-	Template                *templateV1       `json:"template,omitempty"`
-	EndpointID              string            `json:"endpointId,omitempty"`
-	AIAPIID                 string            `json:"aiApiId,omitempty"` // id of a worker's endpoint
-	SLSVersion              int64             `json:"slsVersion,omitempty"`
-	DesiredStatus           string            `json:"desiredStatus"`
-	LastStartedAt           string            `json:"lastStartedAt,omitempty"`
-	LastStatusChange        string            `json:"lastStatusChange"`
-	Locked                  bool              `json:"locked"`
-	Interruptible           bool              `json:"interruptible"`
-	ConsumerUserID          string            `json:"consumerUserId"`
-	CostPerHr               float64           `json:"costPerHr"`
-	AdjustedCostPerHr       float64           `json:"adjustedCostPerHr"`
-	SavingsPlans            []string          `json:"savingsPlans"` // always empty
-	GPU                     *podGPUV1         `json:"gpu,omitempty"`
-	CPUFlavorID             string            `json:"cpuFlavorId,omitempty"`
-	VCPUCount               float64           `json:"vcpuCount"`
-	MemoryInGB              float64           `json:"memoryInGb,omitempty"` // of CPU pods
-	MachineID               string            `json:"machineId"`
-	Machine                 *machineV1        `json:"machine,omitempty"`
-	VolumeInGB              int64             `json:"volumeInGb"`
-	VolumeMountPath         string            `json:"volumeMountPath"`
-	VolumeEncrypted         bool              `json:"volumeEncrypted"`
-	NetworkVolume           *networkVolumeV1  `json:"networkVolume,omitempty"`
+	ID                string            `json:"id"`
+	Name              string            `json:"name"`
+	Image             string            `json:"image"`
+	Disk              int64             `json:"containerDiskInGb"`
+	Registry          string            `json:"containerRegistryAuthId,omitempty"`
+	DockerEntrypoint  []string          `json:"dockerEntrypoint"`
+	DockerStartCmd    []string          `json:"dockerStartCmd"`
+	Env               map[string]string `json:"env"`
+	Ports             []string          `json:"ports"`
+	PortMappings      map[string]int64  `json:"portMappings"`
+	PublicIP          *string           `json:"publicIp"` // null if not known yet
+	TemplateID        string            `json:"templateId,omitempty"`
+	Template          *templateV1       `json:"template,omitempty"`
+	EndpointID        string            `json:"endpointId,omitempty"`
+	AIAPIID           string            `json:"aiApiId,omitempty"` // id of a worker's endpoint
+	SLSVersion        int64             `json:"slsVersion,omitempty"`
+	DesiredStatus     string            `json:"desiredStatus"`
+	LastStartedAt     string            `json:"lastStartedAt,omitempty"`
+	LastStatusChange  string            `json:"lastStatusChange"`
+	Locked            bool              `json:"locked"`
+	Interruptible     bool              `json:"interruptible"`
+	Owner             string            `json:"consumerUserId"`
+	CostPerHr         float64           `json:"costPerHr"`
+	AdjustedCostPerHr float64           `json:"adjustedCostPerHr"`
+	SavingsPlans      []string          `json:"savingsPlans"` // always empty
+	GPU               *podGPUV1         `json:"gpu,omitempty"`
+	CPUFlavorID       string            `json:"cpuFlavorId,omitempty"`
+	VCPUCount         float64           `json:"vcpuCount"`
+	MemoryInGB        float64           `json:"memoryInGb,omitempty"` // of CPU pods
+	MachineID         string            `json:"machineId"`
+	Machine           *machineV1        `json:"machine,omitempty"`
+	VolumeInGB        int64             `json:"volumeInGb"`
+	VolumeMountPath   string            `json:"volumeMountPath"`
+	VolumeEncrypted   bool              `json:"volumeEncrypted"`
+	NetworkVolume     *networkVolumeV1  `json:"networkVolume,omitempty"`
 }
 
 type podGPUV1 struct {
@@ -78,14 +78,13 @@ func (c *call) newPodV1(p store.Pod) podV1 {
 	price := c.hourlyPrice(p)
 	command, _ := p.Command() // args that can't be split are one word
 	w := podV1{
-		ID: p.ID, Name: p.Name, Image: p.Image, ContainerDiskInGB: p.Disk, ContainerRegistryAuthID: p.Registry,
-		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd), Env: nonNilMap(p.Env), Ports: nonNilList(p.Ports),
-		PortMappings: map[string]int64{}, TemplateID: p.TemplateID, DesiredStatus: desiredStatus(p.Status),
+		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),
+		PortMappings: map[string]int64{}, DesiredStatus: desiredStatus(p.Status),
 		LastStatusChange: p.Changed + ": " + p.ChangedAt.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700 (MST)"),
-		Locked:           p.Locked, Interruptible: p.Interruptible, ConsumerUserID: p.Owner, CostPerHr: price, AdjustedCostPerHr: price,
-		SavingsPlans: []string{}, VCPUCount: float64(runtime.NumCPU()), MachineID: p.Machine,
+		CostPerHr:        price, AdjustedCostPerHr: price, SavingsPlans: []string{}, VCPUCount: float64(runtime.NumCPU()), MachineID: p.Machine,
 		VolumeInGB: p.Volume.Size, VolumeMountPath: p.Volume.Path,
 	}
+	copyFields(&w, p)
 	if !p.StartedAt.IsZero() {
 		w.LastStartedAt = timestamp(p.StartedAt)
 	}
@@ -136,7 +135,7 @@ func (c *call) include(on map[string]bool, p store.Pod, w *podV1) (err error) {
 	if on["includeNetworkVolume"] && p.NetworkVolume != "" {
 		v, err := store.Get[store.NetworkVolume](c.ctx(), c.store, p.NetworkVolume)
 		if err == nil {
-			w.NetworkVolume = new(newNetworkVolumeV1(v))
+			w.NetworkVolume = new(copied[store.NetworkVolume, networkVolumeV1](v))
 		} else if !errors.Is(err, store.ErrNotFound) { // otherwise it was deleted meanwhile
 			return err
 		}

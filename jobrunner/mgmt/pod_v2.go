@@ -30,12 +30,12 @@ type podV2 struct {
 	CUDAVersion      *string            `json:"cudaVersion"`
 	SSH              podSSHV2           `json:"ssh"`
 	Cluster          *podClusterV2      `json:"cluster,omitempty"`
-	Template         *string            `json:"template"` // null if it was created without a template, or through version 2
+	TemplateID       *string            `json:"template"` // null if it was created without a template, or through version 2
 	Cost             float64            `json:"cost"`     // per hour
 	Locked           bool               `json:"locked"`
 	GlobalNetworking globalNetworkingV2 `json:"globalNetworking"`
 	Runtime          *podRuntimeV2      `json:"runtime"` // null if it doesn't run
-	CreatedAt        string             `json:"createdAt"`
+	Created          string             `json:"createdAt"`
 	StartedAt        *string            `json:"startedAt"`
 
 	// The v2 document doesn't have this member.
@@ -100,14 +100,11 @@ type podPortV2 struct {
 }
 
 func (c *call) newPodV2(p store.Pod) podV2 {
-	w := podV2{
-		ID: p.ID, Name: p.Name, containerV2: newContainerV2(p.Container), Status: string(p.Status),
-		Actions: convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) }),
-		Cloud:   p.Cloud, DataCenterID: nilIfEmpty(p.DataCenterID), CUDAVersion: nilIfEmpty(p.CUDAVersion), Template: nilIfEmpty(p.TemplateID),
-		Cost: c.hourlyPrice(p), Locked: p.Locked, CreatedAt: timestamp(p.Created), Reason: nilIfEmpty(c.podReason(p)),
-		SSH:              podSSHV2{Direct: directSSH(p)},
-		GlobalNetworking: globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP},
-	}
+	var w podV2
+	copyFields(&w, p)
+	w.containerV2, w.Cost, w.Reason, w.SSH.Direct = newContainerV2(p.Container), c.hourlyPrice(p), nilIfEmpty(c.podReason(p)), directSSH(p)
+	w.Actions = convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) })
+	w.GlobalNetworking = globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP}
 	if p.Volume.Size > 0 {
 		w.Mounts.Persistent = new(persistentV2(p.Volume))
 	}
@@ -203,11 +200,6 @@ func percent(known int) *int64 {
 	return new(int64(min(known, 100)))
 }
 
-type podPageV2 struct {
-	Pods       []podV2      `json:"pods"`
-	Pagination paginationV2 `json:"pagination"`
-}
-
 // podsQuery is a page of pods, and whether it includes the members of clusters.
 type podsQuery struct {
 	pageQuery
@@ -221,20 +213,15 @@ func readPodsQuery(q *query) (out podsQuery) {
 	return out
 }
 
-func (c *call) listPodsV2(q podsQuery) (podPageV2, error) {
+func (c *call) listPodsV2(q podsQuery) (out []podV2, next int64, err error) {
 	part, next, err := store.ReadPage[store.Pod](c.ctx(), c.store, q.Page)
-	out := []podV2{}
+	out = []podV2{}
 	for _, p := range part {
 		if p.Cluster == nil || q.withMembers {
 			out = append(out, c.newPodV2(p))
 		}
 	}
-	return podPageV2{out, q.pagination(next)}, err
-}
-
-func (c *call) getPodV2() (podV2, error) {
-	p, err := c.store.Pod(c.ctx(), c.id)
-	return c.newPodV2(p), err
+	return out, next, err
 }
 
 func createPodV2(c *call, body podBodyV2) (store.Pod, error) {

@@ -44,37 +44,27 @@ type secretV2 struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`
 	Description  *string   `json:"description"`
-	CreatedAt    time.Time `json:"createdAt"`
+	Created      time.Time `json:"createdAt"`
 	ValueUpdated time.Time `json:"valueLastUpdatedAt"`
-}
-
-func newSecretV2(s store.Secret) secretV2 {
-	return secretV2{ID: s.ID, Name: s.Name, Description: nilIfEmpty(s.Description), CreatedAt: s.Created, ValueUpdated: s.ValueUpdated}
-}
-
-type secretsV2 struct {
-	Secrets []secretV2 `json:"secrets"`
 }
 
 func readSecretName(q *query) string { return q.text("name") }
 
-func (c *call) listSecretsV2(name string) (secretsV2, error) {
+func (c *call) listSecretsV2(name string) ([]secretV2, error) {
 	all, err := store.List[store.Secret](c.ctx(), c.store)
-	out := secretsV2{Secrets: []secretV2{}}
+	out := []secretV2{}
 	for _, secret := range all {
 		if !c.http.URL.Query().Has("name") || strings.EqualFold(secret.Name, name) {
-			out.Secrets = append(out.Secrets, newSecretV2(secret))
+			out = append(out, copied[store.Secret, secretV2](secret))
 		}
 	}
 	return out, err
 }
 
 func createSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
-	secret := store.Secret{Head: store.Head{Name: *body.Name}}
-	setIfPresent(&secret.Description, body.Description)
-	return c.store.CreateSecret(c.ctx(), secret, *body.Value)
+	return c.store.CreateSecret(c.ctx(), copied[secretBodyV2, store.Secret](body), *body.Value)
 }
 
 func updateSecretV2(c *call, body secretBodyV2) (store.Secret, error) {
-	return c.store.UpdateSecret(c.ctx(), c.id, store.SecretChange{Value: body.Value, Description: body.Description})
+	return c.store.UpdateSecret(c.ctx(), c.id, copied[secretBodyV2, store.SecretChange](body))
 }

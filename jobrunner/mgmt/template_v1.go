@@ -11,38 +11,28 @@ import (
 
 // templateBodyV1 is the body of a create or an update.
 type templateBodyV1 struct {
-	Name                    *string            `json:"name"`
-	ImageName               *string            `json:"imageName"`
-	Category                *string            `json:"category"`
-	ContainerDiskInGB       *int64             `json:"containerDiskInGb"`
-	ContainerRegistryAuthID reference          `json:"containerRegistryAuthId"`
-	DockerEntrypoint        *[]string          `json:"dockerEntrypoint"`
-	DockerStartCmd          *[]string          `json:"dockerStartCmd"`
-	Env                     *map[string]string `json:"env"`
-	IsPublic                *bool              `json:"isPublic"`
-	IsServerless            *bool              `json:"isServerless"`
-	Ports                   *[]string          `json:"ports"`
-	Readme                  *string            `json:"readme"`
-	VolumeInGB              *int64             `json:"volumeInGb"`
-	VolumeMountPath         *string            `json:"volumeMountPath"`
+	Name             *string            `json:"name"`
+	Image            *string            `json:"imageName"`
+	Category         *string            `json:"category"`
+	Disk             *int64             `json:"containerDiskInGb"`
+	Registry         reference          `json:"containerRegistryAuthId"`
+	DockerEntrypoint *[]string          `json:"dockerEntrypoint"`
+	DockerStartCmd   *[]string          `json:"dockerStartCmd"`
+	Env              *map[string]string `json:"env"`
+	Public           *bool              `json:"isPublic"`
+	Serverless       *bool              `json:"isServerless"`
+	Ports            *[]string          `json:"ports"`
+	Readme           *string            `json:"readme"`
+	VolumeInGB       *int64             `json:"volumeInGb"`
+	VolumeMountPath  *string            `json:"volumeMountPath"`
 }
 
-func (b templateBodyV1) apply(t *store.Template) {
-	setIfPresent(&t.Name, b.Name)
-	setIfPresent(&t.Image, b.ImageName)
-	setIfPresent(&t.Category, b.Category)
-	setIfPresent(&t.Disk, b.ContainerDiskInGB)
-	if b.ContainerRegistryAuthID.Set {
-		t.Registry = b.ContainerRegistryAuthID.Value
-	}
+func (b templateBodyV1) apply(t *store.Template) error { //nolint:unparam // a method of templateBody
+	copyFields(t, b)
 	setCommandV1(&t.Container, b.DockerEntrypoint, b.DockerStartCmd)
-	setIfPresent(&t.Env, b.Env)
-	setIfPresent(&t.Public, b.IsPublic)
-	setIfPresent(&t.Serverless, b.IsServerless)
-	setIfPresent(&t.Ports, b.Ports)
-	setIfPresent(&t.Readme, b.Readme)
 	setIfPresent(&t.Volume.Size, b.VolumeInGB)
 	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
+	return nil
 }
 
 // setCommandV1 changes the start command. Args that version 2 wrote stay as they are if they mean the
@@ -61,38 +51,36 @@ func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
 // both are 0. The flag of official templates, which come with the deployment, has two names: one from
 // the document and one from the service description.
 type templateV1 struct {
-	ID                      string            `json:"id"`
-	Name                    string            `json:"name"`
-	ImageName               string            `json:"imageName"`
-	Category                string            `json:"category"`
-	ContainerDiskInGB       int64             `json:"containerDiskInGb"`
-	ContainerRegistryAuthID string            `json:"containerRegistryAuthId"`
-	DockerEntrypoint        []string          `json:"dockerEntrypoint"`
-	DockerStartCmd          []string          `json:"dockerStartCmd"`
-	Env                     map[string]string `json:"env"`
-	IsPublic                bool              `json:"isPublic"`
-	IsServerless            bool              `json:"isServerless"`
-	Ports                   []string          `json:"ports"`
-	Readme                  string            `json:"readme"`
-	VolumeInGB              int64             `json:"volumeInGb"`
-	VolumeMountPath         string            `json:"volumeMountPath"`
-	Earned                  float64           `json:"earned"`
-	IsRunpod                bool              `json:"isRunpod"`
-	IsPlatform              bool              `json:"isPlatform"`
-	RuntimeInMin            int64             `json:"runtimeInMin"`
+	ID               string            `json:"id"`
+	Name             string            `json:"name"`
+	Image            string            `json:"imageName"`
+	Category         string            `json:"category"`
+	Disk             int64             `json:"containerDiskInGb"`
+	Registry         string            `json:"containerRegistryAuthId"`
+	DockerEntrypoint []string          `json:"dockerEntrypoint"`
+	DockerStartCmd   []string          `json:"dockerStartCmd"`
+	Env              map[string]string `json:"env"`
+	Public           bool              `json:"isPublic"`
+	Serverless       bool              `json:"isServerless"`
+	Ports            []string          `json:"ports"`
+	Readme           string            `json:"readme"`
+	VolumeInGB       int64             `json:"volumeInGb"`
+	VolumeMountPath  string            `json:"volumeMountPath"`
+	Earned           float64           `json:"earned"`
+	IsRunpod         bool              `json:"isRunpod"`
+	IsPlatform       bool              `json:"isPlatform"`
+	RuntimeInMin     int64             `json:"runtimeInMin"`
 }
 
 func newTemplateV1(t store.Template) templateV1 {
 	official := store.IsOfficial(t.ID)
 	command, _ := t.Command() // args that can't be split are one word
-	return templateV1{
-		ID: t.ID, Name: t.Name, ImageName: t.Image, Category: t.Category,
-		ContainerDiskInGB: t.Disk, ContainerRegistryAuthID: t.Registry,
+	w := templateV1{
 		DockerEntrypoint: nonNilList(command.Entrypoint), DockerStartCmd: nonNilList(command.Cmd),
-		Env: nonNilMap(t.Env), IsPublic: t.Public, IsServerless: t.Serverless, Ports: nonNilList(t.Ports), Readme: t.Readme,
-		VolumeInGB: t.Volume.Size, VolumeMountPath: t.Volume.Path,
-		IsRunpod: official, IsPlatform: official,
+		VolumeInGB: t.Volume.Size, VolumeMountPath: t.Volume.Path, IsRunpod: official, IsPlatform: official,
 	}
+	copyFields(&w, t)
+	return w
 }
 
 // flags are the names of include… parameters of an operation of version 1.
@@ -157,14 +145,4 @@ func (c *call) getTemplateV1(on map[string]bool) (w templateV1, err error) {
 	}
 	t, err := c.store.Template(c.ctx(), c.id)
 	return newTemplateV1(t), err
-}
-
-func createTemplateV1(c *call, body templateBodyV1) (store.Template, error) {
-	t := templateDefaultsV1()
-	body.apply(&t)
-	return c.store.CreateTemplate(c.ctx(), t)
-}
-
-func updateTemplateV1(c *call, body templateBodyV1) (store.Template, error) {
-	return c.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
 }

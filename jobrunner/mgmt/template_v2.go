@@ -26,17 +26,11 @@ type persistentV2 struct {
 }
 
 func (b templateBodyV2) apply(t *store.Template) error {
-	setIfPresent(&t.Name, b.Name)
+	copyFields(t, b)
 	if b.Mounts != nil && b.Mounts.Persistent != nil {
 		t.Volume = store.LocalVolume(*b.Mounts.Persistent)
 	}
-	setIfPresent(&t.Public, b.Public)
-	setIfPresent(&t.Serverless, b.Serverless)
-	setIfPresent(&t.Category, b.Category)
-	setIfPresent(&t.StartSSH, b.StartSSH)
-	setIfPresent(&t.StartJupyter, b.StartJupyter)
-	setIfPresent(&t.AllowedCUDAVersions, b.AllowedCUDAVersions)
-	return b.containerBodyV2.apply(&t.Container)
+	return b.setCommand(&t.Container)
 }
 
 // templateV2 is a template in an answer.
@@ -53,15 +47,11 @@ type templateV2 struct {
 	AllowedCUDAVersions []string `json:"allowedCudaVersions"`
 }
 
-func newTemplateV2(t store.Template) templateV2 {
-	w := templateV2{
-		ID: t.ID, Name: t.Name, containerV2: newContainerV2(t.Container),
-		Public: t.Public, Serverless: t.Serverless, Category: t.Category,
-		StartSSH: t.StartSSH, StartJupyter: t.StartJupyter, AllowedCUDAVersions: nonNilList(t.AllowedCUDAVersions),
-	}
+func newTemplateV2(t store.Template) (w templateV2) {
+	copyFields(&w, t)
+	w.containerV2 = newContainerV2(t.Container)
 	if t.Volume.Size > 0 {
-		persistent := persistentV2(t.Volume)
-		w.Mounts.Persistent = &persistent
+		w.Mounts.Persistent = new(persistentV2(t.Volume))
 	}
 	return w
 }
@@ -71,24 +61,20 @@ func (c *call) getTemplateV2() (templateV2, error) {
 	return newTemplateV2(t), err
 }
 
-func createTemplateV2(c *call, body templateBodyV2) (store.Template, error) {
-	t := templateDefaultsV2()
-	if err := body.apply(&t); err != nil {
-		return t, err
+// templateBody is the body of a create or an update of either version.
+type templateBody interface{ apply(t *store.Template) error }
+
+// createTemplate creates a template of the defaults and a body.
+func createTemplate[B templateBody](defaults func() store.Template) func(*call, B) (store.Template, error) {
+	return func(c *call, body B) (store.Template, error) {
+		t := defaults()
+		if err := body.apply(&t); err != nil {
+			return t, err
+		}
+		return c.store.CreateTemplate(c.ctx(), t)
 	}
-	return c.store.CreateTemplate(c.ctx(), t)
 }
 
-func updateTemplateV2(c *call, body templateBodyV2) (store.Template, error) {
+func updateTemplate[B templateBody](c *call, body B) (store.Template, error) {
 	return c.store.UpdateTemplate(c.ctx(), c.id, body.apply)
-}
-
-type templatePageV2 struct {
-	Templates  []templateV2 `json:"templates"`
-	Pagination paginationV2 `json:"pagination"`
-}
-
-func (c *call) listTemplatesV2(p pageQuery) (templatePageV2, error) {
-	part, next, err := store.ReadPage[store.Template](c.ctx(), c.store, p.Page)
-	return templatePageV2{convertAll(part, newTemplateV2), p.pagination(next)}, err
 }

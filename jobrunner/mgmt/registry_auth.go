@@ -9,6 +9,8 @@ type registryAuthBodyV1 struct {
 	Password *string `json:"password"`
 }
 
+type registryAuthBodyV2 registryAuthBodyV1
+
 // registryAuth is a registry auth in an answer of either version. An answer never
 // shows credentials.
 type registryAuth struct {
@@ -16,8 +18,10 @@ type registryAuth struct {
 	Name string `json:"name"`
 }
 
-func newRegistryAuth(r store.RegistryAuth) registryAuth { return registryAuth{ID: r.ID, Name: r.Name} }
-
 func createRegistryAuthV1(c *call, body registryAuthBodyV1) (store.RegistryAuth, error) {
-	return c.store.CreateRegistryAuth(c.ctx(), *body.Name, store.Credentials{Username: *body.Username, Password: *body.Password})
+	return c.store.CreateRegistryAuth(c.ctx(), *body.Name, copied[registryAuthBodyV1, store.Credentials](body))
+}
+
+func createRegistryAuthV2(c *call, body registryAuthBodyV2) (store.RegistryAuth, error) {
+	return createRegistryAuthV1(c, registryAuthBodyV1(body))
 }

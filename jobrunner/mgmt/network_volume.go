@@ -1,0 +1,58 @@
+package mgmt
+
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// networkVolumeBodyV1 is the body of a create or an update.
+type networkVolumeBodyV1 struct {
+	Name       *string `json:"name"`
+	Size       *int64  `json:"size"`
+	DataCenter *string `json:"dataCenterId"`
+}
+
+func (b *networkVolumeBodyV1) check(u contract.Use) []string { return requireChange(u, b) }
+
+// networkVolumeV1 is a network volume in an answer.
+type networkVolumeV1 struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Size       int64  `json:"size"`
+	DataCenter string `json:"dataCenterId"`
+}
+
+// networkVolumeBodyV2 is the body of a create or an update.
+type networkVolumeBodyV2 struct {
+	Name       *string `json:"name"`
+	Size       *int64  `json:"size"`
+	DataCenter *string `json:"dataCenter"`
+	Type       *string `json:"type"`
+}
+
+func (b *networkVolumeBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
+
+// networkVolumeV2 is a network volume in an answer.
+type networkVolumeV2 struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Size       int64  `json:"size"`
+	DataCenter string `json:"dataCenter"`
+	Type       string `json:"type"`
+}
+
+// createNetworkVolume creates a volume from a body of either version. If it names no tier, it gets the
+// tier of its data center; a tier that the data center doesn't have is rejected.
+func createNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
+	v := copied[B, store.NetworkVolume](body)
+	tier, err := c.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
+	if err != nil {
+		return v, store.Refusal(err.Error())
+	}
+	v.Type = tier
+	return c.store.CreateNetworkVolume(c.ctx(), v)
+}
+
+func updateNetworkVolume[B any](c *call, body B) (store.NetworkVolume, error) {
+	return c.store.UpdateNetworkVolume(c.ctx(), c.id, copied[B, store.VolumeChange](body))
+}
