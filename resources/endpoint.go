@@ -83,6 +83,9 @@ var Endpoint = collected(kit.Kind[endpoint]{
 			return err
 		}
 		plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Environment())
+		if plan.sends(&state.writeOnlyEnv) {
+			plan.Private.EnvWO = envDigests{} // the template's value replaces a variable that env_wo gives up
+		}
 		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err

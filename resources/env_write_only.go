@@ -91,7 +91,7 @@ func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
 // model.
 func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, *envDigests), env types.Map) {
 	config, _ := part(p.Config)
-	plan, _ := part(p.Plan)
+	plan, digests := part(p.Plan)
 	config.validate(p.Check, env) // more values may be known now
 	state, known := new(writeOnlyEnv), new(envDigests)
 	if p.State != nil {
@@ -115,7 +115,11 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere. This plan doesn't restore it, because env_wo is null. Give env_wo a value to send it again.")
 		}
 	}
-	if p.API != nil && known.ofAnotherKey(p.API, state) && !plan.sends(state) {
+	if p.State == nil || plan.sends(state) {
+		return
+	}
+	*digests = *known // the update repeats these variables, including those that were changed elsewhere
+	if p.API != nil && known.ofAnotherKey(p.API, state) {
 		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}
 }

@@ -414,3 +414,31 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	template = with(template, map[string]any{"env_wo_version": nil, "env": env{"A": "2"}})
 	both(template, map[string]string{"A": "2", "T": "secret-own"})
 }
+
+// A variable of env_wo hides the template's. The update that gives it up restores the template's.
+func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
+	for typeName, more := range map[string]map[string]any{
+		"gpucloud_endpoint": {},
+		"gpucloud_pod":      {"cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
+	} {
+		t.Run(typeName, func(t *testing.T) {
+			d := acctest.Deploy(t)
+			p := drive(t, d, api.V2)
+			template := map[string]any{"name": d.Name("hidden"), "image": "builtin/echo", "serverless": typeName == "gpucloud_endpoint", "env": env{"S": "theirs", "T": "theirs"}}
+			copied := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create").Get("id")
+			config := with(more, map[string]any{"name": d.Name("hides"), "template_id": copied, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1})
+			state := apply(t, p, typeName, tfdrive.State{}, config, "create")
+			expectEnv := func(names int) {
+				t.Helper()
+				if got, _ := state.Get("from_template.env").(map[string]any); len(got) != names {
+					t.Errorf("from_template.env is %v, expected %d variables", got, names)
+				}
+			}
+			expectEnv(0)
+			state = apply(t, p, typeName, state, with(config, map[string]any{"env_wo": env{"T": "secret-2"}}), "update")
+			expectEnv(1)
+			state = apply(t, p, typeName, state, with(config, map[string]any{"env_wo": nil, "env_wo_version": nil}), "update")
+			expectEnv(2)
+		})
+	}
+}

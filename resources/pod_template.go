@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -156,9 +155,6 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	}
 	env, _ := members["env"].(types.Map)
 	own := p.Plan.ownVariables()
-	if !p.Plan.sends(&p.State.writeOnlyEnv) { // including those that were changed elsewhere
-		maps.Copy(own, p.State.owned(p.State.Private.EnvWO))
-	}
 	members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(value.StringMap(env), own))
 	for name := range p.State.ownVariables() {
 		if p.Plan.Env.IsUnknown() || p.Plan.EnvWOKeys.IsUnknown() || !own[name] {
