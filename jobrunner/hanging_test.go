@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -71,7 +72,10 @@ func startHanging(t *testing.T, n int) *hangingReceivers {
 }
 
 // Hanging receivers at a hundred endpoints of one owner don't delay calls of another owner.
-func TestHangingReceiversOfAnotherOwner(t *testing.T) { onEach(t, testHangingReceivers) }
+func TestHangingReceiversOfAnotherOwner(t *testing.T) {
+	acctest.LeaveToCI(t, "webhook.TestOwnerWithHangingReceivers has it")
+	onEach(t, testHangingReceivers)
+}
 
 func testHangingReceivers(t *testing.T, c jobrunner.Config) {
 	endpoints := 100

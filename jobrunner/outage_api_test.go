@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // answer of a request that goes on meanwhile.
@@ -49,6 +51,7 @@ func (o *outage) awaitJob(endpoint, state string) string {
 // During an outage of the database each API answers 503 in its own form, the log has one
 // line, and clients keep waiting for jobs. Afterwards everything works again.
 func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
+	acctest.LeaveToCI(t, "TestHealthWithoutTheDatabase has an outage")
 	t.Parallel()
 	o := startOutage(t)
 	endpoint := o.endpoint("builtin/conformance", 2)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -372,6 +373,7 @@ func few(n int) int {
 // During outages under load each accepted job ends with its handler's output, and no response
 // has text from the database.
 func TestOutagesUnderLoad(t *testing.T) {
+	acctest.LeaveToCI(t, "engine.TestSharedOutage has an outage")
 	t.Parallel()
 	o := startOutage(t)
 	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}

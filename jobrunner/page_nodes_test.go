@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -119,6 +120,7 @@ func TestPageBesideAnUnreachableNode(t *testing.T) {
 // Behind a load balancer a browser is signed in at all nodes until it signs out at any of
 // them.
 func TestBrowserAtEachNode(t *testing.T) {
+	acctest.LeaveToCI(t, "TestPageAtEachNode has the page at each node")
 	nodes := twoNodes(t, jobrunner.Config{})
 	var cookie *http.Cookie
 	send := func(d *deployment, method, path, body string) int {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -18,6 +19,7 @@ import (
 // Two deployments on one database act as one: they share all objects, and each finishes the
 // work of the other.
 func TestTwoOnOneDatabase(t *testing.T) {
+	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes have two nodes")
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	b := deployWith(t, c)
 	var endpoint, job string
@@ -161,6 +163,7 @@ func silentNode(t *testing.T, c jobrunner.Config, url string) {
 // A list of pods with workers is rejected while a node doesn't respond, because it would lack
 // that node's workers.
 func TestWorkersOfAnUnreachableNode(t *testing.T) {
+	acctest.LeaveToCI(t, "TestPageBesideAnUnreachableNode has it")
 	c := jobrunner.Config{Engine: pgtest.Start(t)}
 	d := deployWith(t, c)
 	absent := httptest.NewServer(http.NotFoundHandler())

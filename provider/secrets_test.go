@@ -190,6 +190,7 @@ func answers(has string) map[string]func(r *http.Request, body []byte) (int, str
 // be used, by the other API version, and by answers in every step of an object's life. No
 // diagnostic and no line of a log at TRACE has it.
 func TestNoDiagnosticHasASecret(t *testing.T) {
+	acctest.LeaveToCI(t, "TestForeignTextIsRedacted and the tests of redact have its parts")
 	noVariables(t)
 	for _, v := range acctest.Versions {
 		d := acctest.Deploy(t)

@@ -72,6 +72,7 @@ func TestPod(t *testing.T) {
 // Each attribute is set, changed and removed on each version. The object has the planned values,
 // and the next plan is empty.
 func TestPodEveryAttribute(t *testing.T) {
+	acctest.LeaveToCI(t, "TestEndpointEveryAttribute and TestClusterEveryAttribute are the sample")
 	gpu := func(more map[string]any) map[string]any { return with(map[string]any{"id": "NVIDIA L4"}, more) }
 	persistent := func(size int, path string) map[string]any {
 		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}

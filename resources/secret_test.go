@@ -55,6 +55,7 @@ func TestSecret(t *testing.T) {
 }
 
 func TestSecretIsChecked(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSecret has the value")
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // localReport is the report of run --local, with which several tests compare others.
@@ -61,6 +62,7 @@ const sample = "JOB,OPS,WEB,AUT,V,R,VER"
 // money), cases that wait for days, and, in real time, cases that wait for longer than this
 // test.
 func TestRemoteRunsLikeLocal(t *testing.T) {
+	acctest.LeaveToCI(t, "selftest.TestSlowResponsesWhileClockAdvances judges a remote deployment")
 	longest, selected := "--max-wait=17s", "*"
 	if testing.Short() {
 		longest, selected = "--max-wait=4s", sample

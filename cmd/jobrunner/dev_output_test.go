@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -259,6 +260,7 @@ runpod.serverless.start({"handler": lambda job: 1})
 
 // The Python of the handler's folder runs the handler, for each project tool.
 func TestDevPython(t *testing.T) {
+	acctest.LeaveToCI(t, "TestDevOnce runs a handler")
 	t.Parallel()
 	python.Need(t)
 	program, err := exec.LookPath("python3")

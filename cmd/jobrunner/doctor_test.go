@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -129,6 +130,7 @@ func workingDir(t *testing.T) string {
 
 // doctor works while a deployment runs.
 func TestDoctorBesideADeployment(t *testing.T) {
+	acctest.LeaveToCI(t, "TestDoctor has the checks")
 	t.Parallel()
 	engine := pgtest.Start(t)
 	home := t.TempDir()

@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // A state that other users can write is rejected with the command that fixes it. An emptied state
 // isn't treated as a new one.
 func TestFolderOfOthers(t *testing.T) {
+	acctest.LeaveToCI(t, "sqldb.TestInvalidFolder and TestFolder have its parts")
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := filepath.Join(t.TempDir(), "data")

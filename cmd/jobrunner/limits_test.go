@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
 // A flag per API enables its limits. By default those of the job API are on, those of the management
@@ -53,6 +55,7 @@ var writers = map[string][]string{
 
 // If a body is rejected while it is sent, clients see the status instead of a reset connection.
 func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
+	acctest.LeaveToCI(t, "httplimit.TestResponseReachesWritingClient has it")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
 	id := p.endpoint("builtin/echo")

@@ -387,6 +387,7 @@ func TestSurvivesKills(t *testing.T) {
 
 // Only with --fsync=normal does a jobrunner use a server that may lose acknowledged commits.
 func TestServerThatMayLoseCommits(t *testing.T) {
+	acctest.LeaveToCI(t, "sqldb.TestAsynchronousCommitIsRejected has the check")
 	t.Parallel()
 	engine := "--engine=" + pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
@@ -398,6 +399,7 @@ func TestServerThatMayLoseCommits(t *testing.T) {
 
 // On PostgreSQL, running jobs wait until the dead process is noticed.
 func TestSurvivesKillsOnPostgres(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills has it on SQLite")
 	t.Parallel()
 	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -65,6 +66,7 @@ func (p *process) ask(method, path string, length int, body []byte) net.Conn {
 // A hundred concurrent bodies of 20 MB stay within --body-memory. Excess requests get 503 in each
 // API's own form.
 func TestBodiesShareMemory(t *testing.T) {
+	acctest.LeaveToCI(t, "httplimit.TestMemory has the budget")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=210")
 	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"
@@ -166,6 +168,7 @@ func TestOutputsShareMemory(t *testing.T) {
 // A state in memory is limited: first jobs are rejected, then results. A job whose result doesn't fit
 // is FAILED with the reason.
 func TestEphemeralMemory(t *testing.T) {
+	acctest.LeaveToCI(t, "the engine tests the limit")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64", "--body-memory=128")
 	id := p.endpoint("builtin/conformance")
@@ -257,6 +260,7 @@ func (p *process) waves(n, clients int) map[int]int {
 
 // The garbage of a wave of large bodies is collected before the next wave exceeds the limit.
 func TestWavesOfLargeBodies(t *testing.T) {
+	acctest.LeaveToCI(t, "httplimit tests the budget")
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=256", "--ephemeral-memory=256")
 	seen := p.waves(4, 30)

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 // A result that a worker posted while the database was unavailable survives a kill of the jobrunner.
 func TestResultOutlivesOutageAndKill(t *testing.T) {
+	acctest.LeaveToCI(t, "jobrunner.TestResultsOnAFullDisk has the spool")
 	t.Parallel()
 	server := pgtest.NewServer(t)
 	engine := "--engine=" + server.URL
@@ -46,6 +48,7 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 
 // A job whose jobrunner dies whenever it runs is dispatched only twice.
 func TestJobThatKillsItsJobrunner(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills kills a jobrunner")
 	t.Parallel()
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := "--data=" + t.TempDir()

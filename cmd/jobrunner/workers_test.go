@@ -402,6 +402,7 @@ func (h *handlers) expectCleanStop(stop func()) {
 // After a stop or a kill -9 during jobs, each acknowledged job completes after the next start, results
 // are kept, and no process is left.
 func TestAStopAmongJobs(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills and TestStopsWhileRequestsWait have its parts")
 	t.Parallel()
 	for name, stop := range map[string]func(h *handlers){
 		"SIGTERM": func(h *handlers) {
