@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -214,21 +213,6 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 	if volumes := read(t, f.drive(t, api.V1), "gpucloud_network_volume_billing", nil); digits(t, volumes, "totals", "high_performance_amount") != "0.000000201" {
 		t.Errorf("v1 volumes: %v", volumes.Get("totals"))
 	}
-	acctest.Run(t, resource.TestStep{
-		Config: (&acctest.Deployment{URL: f.URL, Key: "key-of-the-fake"}).Block(api.V2) + `
-data "gpucloud_pod_billing" "p" {}
-output "amount" {
-  value = format("%s", data.gpucloud_pod_billing.p.records[0].total_amount)
-}
-output "total" {
-  value = format("%s", data.gpucloud_pod_billing.p.totals.total_amount)
-}
-`,
-		Check: resource.ComposeAggregateTestCheckFunc(
-			resource.TestCheckOutput("amount", "0.1234567890123456789012345678901"),
-			resource.TestCheckOutput("total", "98765432109876543210.000000000000001"),
-		),
-	})
 }
 
 // Every bill is asked for at its own address, with its filters in the version's names.

@@ -7,9 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -231,54 +228,4 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 	if !maps.Equal(calls, want) || d.Writes() > 0 {
 		t.Errorf("calls %v, expected %v", calls, want)
 	}
-}
-
-// Through Terraform: what the catalog says chooses what a resource is made of.
-func TestCatalogThroughTerraform(t *testing.T) {
-	d := acctest.DeployCatalog(t, lab)
-	config := d.Block(api.V2) + `
-data "gpucloud_gpu_types" "cheap" {
-  product          = ["SERVERLESS"]
-  min_availability = "LOW"
-}
-data "gpucloud_gpu_type" "big" {
-  name = "Big"
-}
-data "gpucloud_cpu_types" "all" {}
-data "gpucloud_cpu_type" "fast" {
-  id = "cpuX"
-}
-data "gpucloud_data_centers" "volumes" {
-  network_volume_types = ["STANDARD"]
-  include              = ["GPU_AVAILABILITY"]
-}
-data "gpucloud_data_center" "one" {
-  id = "LAB-1"
-}
-resource "gpucloud_network_volume" "v" {
-  name        = "v"
-  size        = 10
-  data_center = data.gpucloud_data_centers.volumes.data_centers[0].id
-}
-resource "gpucloud_endpoint" "e" {
-  name  = "e"
-  image = "builtin/echo"
-  gpu   = { pools = toset([for t in data.gpucloud_gpu_types.cheap.gpu_types : t.pool]) }
-}
-output "price" {
-  value = data.gpucloud_gpu_type.big.price.serverless
-}
-`
-	steps := []resource.TestStep{
-		{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
-			resource.TestCheckOutput("price", "2.000000001"),
-			resource.TestCheckResourceAttr("gpucloud_network_volume.v", "data_center", "LAB-2"),
-			resource.TestCheckResourceAttr("gpucloud_endpoint.e", "gpu.pools.0", "LAB"),
-			resource.TestCheckResourceAttr("data.gpucloud_cpu_types.all", "cpu_types.#", "2"),
-			resource.TestCheckResourceAttr("data.gpucloud_cpu_type.fast", "ram_gb_per_vcpu", "2.5"),
-			resource.TestCheckResourceAttr("data.gpucloud_data_center.one", "name", "Lab one"),
-		)},
-		{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}},
-	}
-	acctest.Run(t, steps...)
 }

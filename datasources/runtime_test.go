@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -230,54 +228,4 @@ func TestLogs(t *testing.T) {
 	v1 := drive(t, d, api.V1)
 	expectErrors(t, v1, "gpucloud_pod_logs", of(nil), "gpucloud_pod_logs exists in management API v2 only")
 	expectErrors(t, v1, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "w"}, "gpucloud_worker_logs exists in management API v2 only")
-}
-
-// Through Terraform: a check block judges a job and the health of an endpoint that the
-// same apply makes.
-func TestRuntimeThroughTerraform(t *testing.T) {
-	acctest.EachVersionThroughTerraform(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		endpoint := makeEndpoint(t, d)
-		id := send(t, d, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo","answer":42}}`)["id"]
-		config := d.Block(v) + fmt.Sprintf(`
-resource "gpucloud_template" "t" {
-  name       = %q
-  image      = "builtin/echo"
-  serverless = true
-}
-resource "gpucloud_endpoint" "e" {
-  name        = "made"
-  template_id = gpucloud_template.t.id
-}
-data "gpucloud_endpoint_health" "made" {
-  endpoint_id = gpucloud_endpoint.e.id
-}
-data "gpucloud_job" "j" {
-  endpoint_id = %q
-  id          = %q
-}
-check "smoke" {
-  assert {
-    condition     = data.gpucloud_job.j.status == "COMPLETED" && jsondecode(data.gpucloud_job.j.output).answer == 42
-    error_message = "The job did not answer."
-  }
-}
-`, d.Name("t"), endpoint, id)
-		if v == api.V2 {
-			config += `
-data "gpucloud_endpoint_workers" "made" {
-  endpoint_id = gpucloud_endpoint.e.id
-}
-data "gpucloud_endpoint_releases" "made" {
-  endpoint_id = gpucloud_endpoint.e.id
-}
-output "versions" {
-  value = [data.gpucloud_endpoint_workers.made.endpoint_version, data.gpucloud_endpoint_releases.made.endpoint_version]
-}
-`
-		}
-		acctest.Run(t, resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
-			resource.TestCheckResourceAttr("data.gpucloud_endpoint_health.made", "jobs.completed", "0"),
-			resource.TestCheckResourceAttr("data.gpucloud_job.j", "output", `{"op":"echo","answer":42}`),
-		)})
-	})
 }

@@ -77,7 +77,7 @@ func TestExamples(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		w := acctest.Deploy(t).Workspace(t, cli, api.V2)
-		writeModules(w, exampleFiles(t, "resources/*/resource.tf", "quickstart/main.tf"), nil)
+		writeModules(w, exampleFiles(t, "resources/*/resource.tf", "quickstart/main.tf", "runpod/main.tf"), nil)
 		w.MustRun("apply", "-auto-approve")
 		w.MustRun("plan", "-detailed-exitcode")
 		w.MustRun("destroy", "-auto-approve")

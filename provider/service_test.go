@@ -5,17 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -188,25 +183,6 @@ func TestServiceKey(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The configuration of the guide, applied by a real Terraform.
-func TestServiceExample(t *testing.T) {
-	s := startService(t)
-	t.Setenv("RUNPOD_API_KEY", serviceKey)
-	text, err := os.ReadFile("../examples/runpod/main.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	factories := map[string]func() (tfprotov6.ProviderServer, error){
-		"gpucloud": func() (tfprotov6.ProviderServer, error) {
-			return pluginserver.New(provider.Through("test", s.transport)()), nil
-		},
-	}
-	resource.UnitTest(t, resource.TestCase{ProtoV6ProviderFactories: factories, Steps: []resource.TestStep{{
-		Config: string(text),
-		Check:  resource.TestMatchOutput("run_sync_url", regexp.MustCompile(`^https://api\.runpod\.ai/v2/[a-z0-9]+/runsync$`)),
-	}}})
 }
 
 // must returns a function that ends the test on an error of an operation of p.

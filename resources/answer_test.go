@@ -1,14 +1,10 @@
 package resources_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,27 +119,20 @@ type liar struct {
 
 func lieTo(t *testing.T, d *acctest.Deployment) *liar {
 	t.Helper()
-	to, err := url.Parse(d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := &liar{members: map[string]bool{}}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	intercept(t, d, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
-			proxy.ServeHTTP(w, r)
+			forward.ServeHTTP(w, r)
 			return
 		}
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
 		if l.stale && (r.Method == http.MethodPatch || r.Method == http.MethodPut) {
 			again := r.Clone(r.Context())
 			again.Method, again.Body, again.ContentLength = http.MethodGet, http.NoBody, 0
 			again.Header.Del("Content-Type")
 			l.done = true
-			proxy.ServeHTTP(w, again)
+			forward.ServeHTTP(w, again)
 			return
 		}
 		var has map[string]any
@@ -153,7 +142,7 @@ func lieTo(t *testing.T, d *acctest.Deployment) *liar {
 			}
 		}
 		answer := httptest.NewRecorder()
-		proxy.ServeHTTP(answer, r)
+		forward.ServeHTTP(answer, r)
 		var object map[string]any
 		text := answer.Body.Bytes()
 		if json.Unmarshal(text, &object) == nil && object[l.member] != nil {
@@ -164,9 +153,7 @@ func lieTo(t *testing.T, d *acctest.Deployment) *liar {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(text)
-	}))
-	t.Cleanup(server.Close)
-	d.URL = server.URL
+	})
 	return l
 }
 

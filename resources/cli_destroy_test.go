@@ -9,70 +9,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// If an object that another one references is deleted elsewhere, the plan warns, the apply fails
-// without deleting anything, and the referencing object can be destroyed.
-func TestCLIDestroyWithoutReferences(t *testing.T) {
-	acctest.LeaveToCI(t, "TestNewReferencesMustExist has the warnings over the protocol")
-	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
-		c := d.Client(t, v)
-		volume := func() string {
-			got, err := c.NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: d.Name("v"), Size: 10, DataCenter: "EU-RO-1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return got.ID
-		}
-		followed, err := c.Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "builtin/echo", Disk: 10, Category: "NVIDIA", Serverless: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		one, other := volume(), volume()
-		w.Write("main.tf", `
-resource "gpucloud_endpoint" "e" {
-  name            = "e"
-  template_id     = "`+followed.ID+`"
-  network_volumes = ["`+one+`"]
-}
-resource "gpucloud_pod" "p" {
-  name   = "p"
-  image  = "builtin/echo"
-  cpu    = { id = "cpu3c", vcpu_count = 2 }
-  mounts = { network = [{ volume_id = "`+other+`", path = "/data" }] }
-}
-`)
-		w.MustRun("apply", "-auto-approve")
-		for _, id := range []string{one, other} {
-			if err := c.NetworkVolumes.Delete(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if v == api.V2 { // v1 rejects the deletion, because the template has a linked endpoint
-			if err := c.Templates.Delete(t.Context(), followed.ID); err != nil {
-				t.Fatal(err)
-			}
-		}
-		out := w.MustRun("plan")
-		expectOutput(t, out, "The network volume is gone", "network_volumes names the network volume "+one)
-		if v == api.V2 {
-			expectOutput(t, out, "The template is gone")
-		}
-		if strings.Contains(out, "must be replaced") {
-			t.Errorf("the pod would be replaced, and could not be made again:\n%s", out)
-		}
-		if out, err := w.Run("apply", "-auto-approve"); err == nil {
-			t.Errorf("the apply went on without the volumes:\n%s", out)
-		} else {
-			expectOutput(t, out, "the network volume "+other+" does not exist any more, and the pod runs without it")
-		}
-		pods, err := c.Pods.List(t.Context())
-		if err != nil || len(pods) != 1 {
-			t.Errorf("after the refused apply there are %d pods, %v", len(pods), err)
-		}
-		w.MustRun("plan", "-destroy")
-		w.MustRun("destroy", "-auto-approve")
-	})
-}
-
 // A new reference to a missing object is rejected, even if the object existed before.
 func TestNewReferencesMustExist(t *testing.T) {
 	d := acctest.Deploy(t)
@@ -157,11 +93,7 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, have := range all {
-			want := have
-			want.Size = 30
-			if _, err := c.NetworkVolumes.Update(t.Context(), have, want); err != nil {
-				t.Fatal(err)
-			}
+			edit(t, c.NetworkVolumes, have.ID, func(volume *api.NetworkVolume) { volume.Size = 30 })
 		}
 		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L5")+
 			"resource \"gpucloud_endpoint\" \"new\" {\n  name = \"new\"\n  template_id = \"none\"\n  gpu = { type_ids = [\"none\"] }\n  cpu = [{ id = \"c\", vcpu_count = 2 }]\n}\n")

@@ -11,39 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The plan warns about deletions and replacements that lose data.
-func TestPlanWarnsOfLoss(t *testing.T) {
-	acctest.LeaveToCI(t, "TestPodPlanNamesTheLoss has a warning over the protocol")
-	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		t.Parallel()
-		d := acctest.Deploy(t)
-		w := d.Workspace(t, cli, api.V2)
-		config := func(center, compute string) {
-			w.Write("main.tf", fmt.Sprintf(`
-resource "gpucloud_network_volume" "v" {
-  name        = "v"
-  size        = 10
-  data_center = %q
-}
-resource "gpucloud_endpoint" "e" {
-  name  = "e"
-  image = "i"
-  %s
-}
-`, center, compute))
-		}
-		config("EU-RO-1", "")
-		w.MustRun("apply", "-auto-approve")
-		expectOutput(t, w.MustRun("plan", "-destroy"), "The network volume will be deleted", "with everything on it")
-		config("EU-CZ-1", `cpu = [{ id = "cpu3c", vcpu_count = 4 }]`)
-		expectOutput(t, w.MustRun("plan"), "The network volume will be replaced", "The endpoint will be replaced", "with its queue, jobs and results")
-		config("EU-RO-1", `type = "LOAD_BALANCER"`)
-		expectOutput(t, w.MustRun("plan"), "The endpoint will be replaced")
-		w.Write("main.tf", "")
-		expectOutput(t, w.MustRun("apply", "-auto-approve"), "The network volume will be deleted")
-	})
-}
-
 // If Terraform can't show the location of an attribute, the text names it.
 func TestMessagesNameTheirAttribute(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {

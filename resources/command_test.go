@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
@@ -90,21 +91,17 @@ func TestCommandDrift(t *testing.T) {
 			for _, drift := range []api.Command{
 				{Args: new("drift")}, {Args: new(`{"entrypoint":["drift"],"cmd":["x"]}`)}, {Entrypoint: new([]string{"e"}), Cmd: new([]string{})}, {Entrypoint: new([]string{}), Cmd: new([]string{"drift"})},
 			} {
-				have, err := c.Templates.Get(t.Context(), state.Get("id").(string))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := have
-				want.Command = drift
-				if _, err := c.Templates.Update(t.Context(), have, want); err != nil {
-					t.Fatal(err)
-				}
-				before, _ := have.Meaning()
+				id := state.Get("id").(string)
+				var before startcmd.Command
+				edit(t, c.Templates, id, func(template *api.Template) {
+					before, _ = template.Meaning()
+					template.Command = drift
+				})
 				if after, _ := drift.Meaning(); before.Equal(after) {
 					continue
 				}
 				state = applyRestore(t, p, state, config)
-				if got, err := c.Templates.GetFresh(t.Context(), have.ID); err != nil {
+				if got, err := c.Templates.GetFresh(t.Context(), id); err != nil {
 					t.Fatal(err)
 				} else if now, _ := got.Meaning(); !now.Equal(before) {
 					t.Errorf("%s, %s: %q after %v, want %q", v, name, now, *got.Args, before)

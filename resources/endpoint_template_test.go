@@ -39,32 +39,6 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	endpointID := state.Get("id").(string)
 
-	changeTemplate := func(change func(*api.Template)) {
-		t.Helper()
-		have, err := c.Templates.Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := have
-		change(&want)
-		if _, err := c.Templates.Update(t.Context(), have, want); err != nil {
-			t.Fatal(err)
-		}
-	}
-	changeEndpoint := func(change func(*api.Endpoint)) {
-		t.Helper()
-		have, err := c.Endpoints.Get(t.Context(), endpointID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := have
-		container := *have.Container
-		want.Container = &container
-		change(&want)
-		if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
-			t.Fatal(err)
-		}
-	}
 	// next refreshes, plans and applies.
 	next := func(what, action string) {
 		t.Helper()
@@ -96,12 +70,12 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"env":   func(t *api.Template) { t.Env = map[string]string{"A": "changed", "B": "2"} },
 		"ports": func(t *api.Template) { t.Ports = []string{"80/http"} },
 	} {
-		changeTemplate(change)
+		edit(t, c.Templates, id, change)
 		next("the template: "+what, "update")
 		next("after the template's "+what, "no-op")
 	}
 	// These settings don't affect workers.
-	changeTemplate(func(t *api.Template) {
+	edit(t, c.Templates, id, func(t *api.Template) {
 		t.Name, t.Public = d.Name("renamed"), true
 		t.Mounts.Persistent = &api.PersistentMount{Size: 10, Path: "/x"}
 	})
@@ -116,7 +90,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"another env": func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "changed", "B": "own", "C": "new"} },
 		"its own env": func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "changed", "B": "drift"} },
 	} {
-		changeEndpoint(change)
+		edit(t, c.Endpoints, endpointID, change)
 		setting := map[string]string{"another env": "env", "its own env": "own env"}[what]
 		next("the endpoint's copy: "+cmp.Or(setting, what), "update")
 		next("after the endpoint's copy of "+what, "no-op")
@@ -393,34 +367,24 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 	})
 }
 
-// API v1 returns the variables of a copy that API v2 made. A plan reverts changes that were made
-// to them elsewhere.
+// On API v1, a plan reverts changes of the variables that were made with API v2. Such a change
+// removes the link of an endpoint that API v1 created. For one of API v2, v1 returns the
+// variables.
 func TestDriftOfVariablesOnV1(t *testing.T) {
-	d := acctest.Deploy(t)
-	by := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
-	template, _ := serverlessTemplate(t, d, by[api.V2], map[string]any{"env": map[string]any{"A": "1"}})
-	config := map[string]any{"name": "e", "template_id": template.Get("id")}
-	state := apply(t, by[api.V2], "gpucloud_endpoint", tfdrive.State{}, config, "create")
-	state = expectEmptyPlan(t, drive(t, d, api.V1), state, config)
-	c := d.Client(t, api.V2)
-	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, container := have, *have.Container
-	container.Env = map[string]string{"A": "1", "EVIL": "1"}
-	want.Container = &container
-	if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
-		t.Fatal(err)
-	}
-	v1 := drive(t, d, api.V1)
-	read, diags := v1.Read(state)
-	if diags.Err() != nil {
-		t.Fatal(diags)
-	}
-	apply(t, v1, state.Type, read, config, "update")
-	if got, err := c.Endpoints.Get(t.Context(), have.ID); err != nil || len(got.Container.Env) != 1 {
-		t.Errorf("workers have %v, %v", got.Container.Env, err)
+	for _, made := range []api.Version{api.V1, api.V2} {
+		d := acctest.Deploy(t)
+		p := drive(t, d, made)
+		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}})
+		config := map[string]any{"name": "e", "template_id": template.Get("id")}
+		state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
+		v1 := drive(t, d, api.V1)
+		state = expectEmptyPlan(t, v1, state, config)
+		c := d.Client(t, api.V2)
+		edit(t, c.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "1", "EVIL": "1"} })
+		applyRestore(t, v1, state, config)
+		if got, err := c.Endpoints.Get(t.Context(), state.Get("id").(string)); err != nil || len(got.Container.Env) != 1 {
+			t.Errorf("created by API %s: workers have %v, %v", made, got.Container.Env, err)
+		}
 	}
 }
 
@@ -433,22 +397,9 @@ func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
 	config := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	c := d.Client(t, api.V1)
-	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, gpu := have, *have.GPU
-	gpu.AllowedCUDAVersions = []string{"11.8"}
-	want.GPU = &gpu
-	if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
-		t.Fatal(err)
-	}
-	read, diags := p.Walk().Read(state)
-	if diags.Err() != nil {
-		t.Fatal(diags)
-	}
-	apply(t, p, state.Type, read, config, "update")
-	if got, err := c.Endpoints.Get(t.Context(), have.ID); err != nil || len(got.GPU.AllowedCUDAVersions) != 0 {
+	edit(t, c.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = []string{"11.8"} })
+	applyRestore(t, p, state, config)
+	if got, err := c.Endpoints.Get(t.Context(), state.Get("id").(string)); err != nil || len(got.GPU.AllowedCUDAVersions) != 0 {
 		t.Errorf("workers may have %+v, %v", got.GPU, err)
 	}
 }

@@ -36,15 +36,7 @@ func TestEndpoint(t *testing.T) {
 		state = apply(t, p, state.Type, state, most, "replace")
 		expectImport(t, p, state, most, true)
 		apply(t, p, state.Type, state, with(most, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
-		have, err := client.Endpoints.Get(t.Context(), state.Get("id").(string))
-		want := have
-		want.Workers.Max = 9
-		if err == nil {
-			_, err = client.Endpoints.Update(t.Context(), have, want)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		edit(t, client.Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.Max = 9 })
 		expectState(t, applyRestore(t, p, state, most), map[string]any{"workers.max": 5.0})
 	})
 }
@@ -166,7 +158,11 @@ func TestEndpointOwnContainer(t *testing.T) {
 			t.Errorf("%s is %v after it was removed", name, state.Get(name))
 		}
 	}
-	apply(t, p, state.Type, state, with(least, map[string]any{"type": "LOAD_BALANCER"}), "replace")
+	balancer := with(least, map[string]any{"type": "LOAD_BALANCER"})
+	if got := p.Plan(state.Type, state, balancer).Diagnostics.Warnings(); !strings.Contains(got, "type: The endpoint will be replaced") || !strings.Contains(got, "with its queue, jobs and results") {
+		t.Errorf("the plan warns: %q", got)
+	}
+	apply(t, p, state.Type, state, balancer, "replace")
 }
 
 func TestEndpointRules(t *testing.T) {
@@ -445,17 +441,12 @@ func TestEndpointImportsCPU(t *testing.T) {
 		if planned := p.Plan(made.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
 			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
 		}
-		c := d.Client(t, v)
-		have, err := c.Endpoints.Get(t.Context(), made.Get("id").(string))
-		if err != nil || len(have.CPU) != 2 {
-			t.Fatalf("CPU configurations %v, %v", have.CPU, err)
-		}
-		want := have
-		want.CPU = want.CPU[:1]
-		_, err = c.Endpoints.Update(t.Context(), have, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		edit(t, d.Client(t, v).Endpoints, made.Get("id"), func(e *api.Endpoint) {
+			if len(e.CPU) != 2 {
+				t.Fatalf("CPU configurations %v", e.CPU)
+			}
+			e.CPU = e.CPU[:1]
+		})
 		read, _ := p.Walk().Read(made)
 		if planned := p.Plan(made.Type, read, config); planned.Action != "update" {
 			t.Errorf("one configuration less is planned to %s", planned.Action)

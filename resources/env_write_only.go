@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -75,11 +76,16 @@ func envWOKeysAttribute() schema.SetAttribute {
 	}
 }
 
+// checkWriteOnlyVersion requires a version beside the value of a write-only attribute.
+func checkWriteOnlyVersion(c diagnostics.Check, attribute string, value attr.Value, version types.Int64) {
+	if isSet(value) && version.IsNull() {
+		c.Error(attribute+"_version", "Missing "+attribute+"_version", "%[1]s needs %[1]s_version, such as 1: the state keeps the version, and a change of it sends %[1]s again.", attribute)
+	}
+}
+
 // validate checks a configuration.
 func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
-	if isSet(m.EnvWO) && m.EnvWOVersion.IsNull() {
-		c.Error("env_wo_version", "Missing env_wo_version", "env_wo needs env_wo_version, such as 1: the state keeps the version, and a change of it sends env_wo again.")
-	}
+	checkWriteOnlyVersion(c, "env_wo", m.EnvWO, m.EnvWOVersion)
 	for _, name := range slices.Sorted(maps.Keys(m.EnvWO.Elements())) {
 		if _, twice := env.Elements()[name]; twice {
 			c.Error("env_wo", "A variable in env and in env_wo", "The variable %q is in env and in env_wo. Remove it from one of them.", name)

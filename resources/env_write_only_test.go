@@ -39,15 +39,7 @@ func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner
 			return got.Env
 		},
 		set: func(id string, env map[string]string) {
-			have, err := c.Templates.Get(t.Context(), id)
-			want := have
-			want.Env = env
-			if err == nil {
-				_, err = c.Templates.Update(t.Context(), have, want)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			edit(t, c.Templates, id, func(template *api.Template) { template.Env = env })
 		},
 	}
 }
@@ -60,25 +52,18 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 		c := d.Client(t, v)
 		t.Run("template", func(t *testing.T) { test(t, templateOwner(t, d, v)) })
 		t.Run("pod", func(t *testing.T) {
-			of := func(id string) api.Pod {
-				got, err := c.Pods.GetFresh(t.Context(), id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return got
-			}
 			test(t, &envOwner{
 				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_pod",
 				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
-				get:   func(id string) map[string]string { return of(id).Container.Env },
-				set: func(id string, env map[string]string) {
-					have := of(id)
-					want, container := have, *have.Container
-					container.Env, want.GlobalNetworking = env, nil
-					want.Container = &container
-					if _, err := c.Pods.Update(t.Context(), have, want); err != nil {
+				get: func(id string) map[string]string {
+					got, err := c.Pods.GetFresh(t.Context(), id)
+					if err != nil {
 						t.Fatal(err)
 					}
+					return got.Container.Env
+				},
+				set: func(id string, env map[string]string) {
+					edit(t, c.Pods, id, func(p *api.Pod) { p.Container.Env, p.GlobalNetworking = env, nil })
 				},
 			})
 		})
@@ -107,17 +92,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 						return got.Container.Env
 					},
 					set: func(id string, env map[string]string) {
-						have, err := c.Endpoints.Get(t.Context(), id)
-						want := have
-						container := *have.Container
-						container.Env = env
-						want.Container = &container
-						if err == nil {
-							_, err = c.Endpoints.Update(t.Context(), have, want)
-						}
-						if err != nil {
-							t.Fatal(err)
-						}
+						edit(t, c.Endpoints, id, func(e *api.Endpoint) { e.Container.Env = env })
 					},
 				})
 			})
@@ -369,9 +344,9 @@ func TestEnvWriteOnlyImport(t *testing.T) {
 func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 	d := acctest.Deploy(t)
 	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
-	template := map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true, "env": env{"A": "1"}, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1}
+	template := map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true, "env": env{"A": "1"}, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1, "args": "--token hidden"}
 	followed := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create")
-	config := map[string]any{"name": d.Name("wo"), "template_id": followed.Get("id"), "env_wo": env{"T": "secret-own"}, "env_wo_version": 1}
+	config := map[string]any{"name": d.Name("wo"), "template_id": followed.Get("id"), "args": "own", "env_wo": env{"T": "secret-own"}, "env_wo_version": 1}
 	e := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	expectEnv := func(want map[string]string) {
 		t.Helper()
@@ -379,7 +354,7 @@ func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
 		if err != nil || !maps.Equal(got.Container.Env, want) {
 			t.Errorf("the endpoint has %v, expected %v, %v", got.Container.Env, want, err)
 		}
-		if e.Holds("secret-") || followed.Holds("secret-") {
+		if e.Holds("secret-") || e.Holds("hidden") || followed.Holds("secret-") {
 			t.Error("the state has a secret")
 		}
 	}

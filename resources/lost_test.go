@@ -23,8 +23,6 @@ type wire struct {
 	*httptest.Server
 	lose  atomic.Int64
 	twice atomic.Bool
-	lists atomic.Int64
-	reads atomic.Int64
 }
 
 func wireTo(t *testing.T, d *acctest.Deployment) *wire {
@@ -36,12 +34,6 @@ func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	w := &wire{}
 	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodGet && strings.Count(strings.Trim(r.URL.Path, "/"), "/") == 1:
-			w.lists.Add(1)
-		case r.Method == http.MethodGet:
-			w.reads.Add(1)
-		}
 		var faults []*wirefault.Fault
 		if r.Method == http.MethodPost && w.lose.Add(-1) >= 0 {
 			lost := &wirefault.Fault{Drop: "after"}
@@ -197,44 +189,6 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					}
 				}
 			}
-		}
-	})
-}
-
-// A refresh and plan of many objects requests one list of each kind.
-func TestRefreshReadsOneList(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		w := wireTo(t, d)
-		p := w.drive(t, d, v)
-		template, _ := serverlessTemplate(t, d, p, nil)
-		configs := everyKind(d, template.Get("id").(string))
-		var states []tfdrive.State
-		for kind, config := range configs {
-			for range 5 {
-				config = with(config, map[string]any{"name": d.Name(config["name"].(string) + "x")})
-				configs[kind] = config
-				state, diags := p.Walk().Apply(p.Plan(kind, tfdrive.State{}, config))
-				if diags.Err() != nil {
-					t.Fatal(diags)
-				}
-				t.Cleanup(func() { p.Destroy(state) })
-				states = append(states, state)
-			}
-		}
-		lists, reads := w.lists.Load(), w.reads.Load()
-		p.Walk()
-		for _, state := range states {
-			if read, diags := p.Read(state); diags.Err() != nil || !read.Value.Equal(state.Value) {
-				t.Errorf("%s: %s\n got %s\nwant %s", state.Type, diags, read.Value, state.Value)
-			}
-		}
-		lists, reads = w.lists.Load()-lists, w.reads.Load()-reads
-		catalog := int64(0)
-		if v == api.V2 {
-			catalog = 1 // to check type_ids
-		}
-		if lists != 4 || reads != catalog {
-			t.Errorf("%d lists and %d reads by id", lists, reads)
 		}
 	})
 }

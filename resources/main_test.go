@@ -1,6 +1,12 @@
 package resources_test
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +81,45 @@ func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config
 		t.Fatalf("read: %s", err)
 	}
 	return apply(t, p, state.Type, read, config, "update")
+}
+
+// intercept puts a proxy in front of a deployment. handle gets each request with its body, and
+// may forward it.
+func intercept(t *testing.T, d *acctest.Deployment, handle func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler)) {
+	t.Helper()
+	target, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handle(w, r, body, forward)
+	}))
+	t.Cleanup(proxy.Close)
+	d.URL = proxy.URL
+}
+
+// edit changes an object without Terraform.
+func edit[T any](t *testing.T, objects api.Collection[T], id any, change func(*T)) {
+	t.Helper()
+	have, err := objects.GetFresh(t.Context(), id.(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := objects.GetFresh(t.Context(), id.(string)) // a copy that shares no pointers
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(&want)
+	if _, err := objects.Update(t.Context(), have, want); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // expectState expects attributes of a state.

@@ -1,14 +1,9 @@
 package resources_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -104,20 +99,9 @@ func expectMembers(t *testing.T, of string, got []string, text string) {
 // members that were sent since its last call.
 func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 	t.Helper()
-	to, err := url.Parse(d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	members := map[string]bool{}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
+	intercept(t, d, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
 		var has map[string]json.RawMessage
 		if json.Unmarshal(body, &has) == nil {
 			mu.Lock()
@@ -126,10 +110,8 @@ func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
 			}
 			mu.Unlock()
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	d.URL = server.URL
+		forward.ServeHTTP(w, r)
+	})
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()

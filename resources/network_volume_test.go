@@ -18,7 +18,7 @@ func volumeConfig(name string, size int, dataCenter string) string {
 
 func TestNetworkVolume(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p, client := drive(t, d, v), d.Client(t, v)
+		p := drive(t, d, v)
 		config := func(name string, size int, dataCenter string) map[string]any {
 			return map[string]any{"name": name, "size": size, "data_center": dataCenter}
 		}
@@ -28,15 +28,7 @@ func TestNetworkVolume(t *testing.T) {
 		// A replacement may be smaller.
 		state = apply(t, p, volumeType, state, config("weights", 10, "US-TX-3"), "replace")
 		// A volume that was grown elsewhere isn't shrunk.
-		have, err := client.NetworkVolumes.Get(t.Context(), state.Get("id").(string))
-		want := have
-		want.Size = 12
-		if err == nil {
-			_, err = client.NetworkVolumes.Update(t.Context(), have, want)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		edit(t, d.Client(t, v).NetworkVolumes, state.Get("id"), func(volume *api.NetworkVolume) { volume.Size = 12 })
 		read, _ := p.Walk().Read(state)
 		expectRefusal(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
 		apply(t, p, volumeType, read, config("weights", 12, "US-TX-3"), "no-op")
@@ -135,7 +127,7 @@ func TestNetworkVolumeRules(t *testing.T) {
 	}
 }
 
-func TestNetworkVolumeReplacementWarns(t *testing.T) {
+func TestNetworkVolumeLossWarns(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", "type": "STANDARD"}
@@ -148,6 +140,9 @@ func TestNetworkVolumeReplacementWarns(t *testing.T) {
 		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, attribute+": The network volume will be replaced") || !strings.Contains(w, state.Get("id").(string)) || !strings.Contains(w, "Endpoints and pods that use it") {
 			t.Errorf("%s: the plan warns %q", attribute, w)
 		}
+	}
+	if w := p.Destroy(state).Warnings(); !strings.Contains(w, "The network volume will be deleted") || !strings.Contains(w, "with everything on it") {
+		t.Errorf("the deletion warns %q", w)
 	}
 }
 

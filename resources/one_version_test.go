@@ -223,8 +223,8 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 	case planned.Diagnostics.Err() != nil:
 		return
 	case planned.Action == "replace":
-		if planned.Diagnostics.Warnings() == "" {
-			t.Errorf("the plan replaces the object because of %v, but doesn't warn", planned.Replace)
+		if got := planned.Diagnostics.Warnings(); !strings.Contains(got, " will be replaced") {
+			t.Errorf("the plan replaces the object because of %v, and warns: %q", planned.Replace, got)
 		}
 		return
 	case planned.Action == "update":

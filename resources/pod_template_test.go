@@ -28,7 +28,6 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		if got := state.Get("from_template.image"); got != "builtin/echo" || state.Holds("secret-of-t") {
 			t.Errorf("from_template.image is %v, in %s", got, state.Value)
 		}
-		id := state.Get("id").(string)
 		own := func(env map[string]string) map[string]string {
 			maps.DeleteFunc(env, func(name, _ string) bool { return api.IsAccessVariable(name) })
 			return env
@@ -44,16 +43,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			"env less": func(c *api.Container) { c.Env = map[string]string{"P": "p"} },
 		} {
 			before = podOf(t, d, state)
-			have, err := c.Pods.GetFresh(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, container := have, *have.Container
-			change(&container)
-			want.Container = &container
-			if _, err := c.Pods.Update(t.Context(), have, want); err != nil {
-				t.Fatal(err)
-			}
+			edit(t, c.Pods, state.Get("id"), func(p *api.Pod) { change(p.Container) })
 			read, diags := p.Walk().Read(state)
 			if err := diags.Err(); err != nil {
 				t.Fatal(err)
@@ -93,7 +83,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 func TestPodLosesAccessVariables(t *testing.T) {
 	t.Parallel()
 	d := acctest.Deploy(t)
-	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
+	p := drive(t, d, api.V2)
 	addKey(t, d, annesKey)
 	config := gpuPod(map[string]any{"start_ssh": true, "start_jupyter": true, "env": map[string]any{"A": "1"}})
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
@@ -103,12 +93,7 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	if have.Container.Env["JUPYTER_PASSWORD"] == "" || have.Container.Env["PUBLIC_KEY"] == "" {
 		t.Fatalf("an update of env removes the variables of the deployment: %v", have.Container.Env)
 	}
-	want, container := have, *have.Container
-	container.Env = map[string]string{"A": "elsewhere"}
-	want.Container = &container
-	if _, err := c.Pods.Update(t.Context(), have, want); err != nil {
-		t.Fatal(err)
-	}
+	edit(t, d.Client(t, api.V2).Pods, have.ID, func(p *api.Pod) { p.Container.Env = map[string]string{"A": "elsewhere"} })
 	read, _ := p.Walk().Read(state)
 	planned := p.Plan(podType, read, config)
 	if got := planned.Diagnostics.Warnings(); planned.Action != "update" || !strings.Contains(got, "no longer has JUPYTER_PASSWORD, PUBLIC_KEY") {

@@ -277,7 +277,21 @@ func TestPodOnNetworkVolume(t *testing.T) {
 			state := apply(t, p, podType, tfdrive.State{}, config, "create")
 			expectImport(t, p, state, config, false)
 			config = with(config, map[string]any{"env": map[string]any{"A": "b"}})
-			expectImport(t, p, apply(t, p, podType, state, config, "update"), config, false)
+			state = apply(t, p, podType, state, config, "update")
+			expectImport(t, p, state, config, false)
+
+			// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
+			if err := d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)); err != nil {
+				t.Fatal(err)
+			}
+			read, _ := p.Walk().Read(state)
+			planned := p.Plan(podType, read, config)
+			if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone") {
+				t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
+			}
+			if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "does not exist any more, and the pod runs without it") {
+				t.Errorf("the apply without the volume: %s", diags)
+			}
 		})
 	}
 }

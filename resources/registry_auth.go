@@ -134,8 +134,8 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 		c.Error("password", "Two passwords", "password conflicts with password_wo and password_wo_version: set password, which the state keeps, or the other two.")
 	case config.Password.IsNull() && config.PasswordWO.IsNull() && config.PasswordWOVersion.IsNull():
 		c.Error("password_wo", "Missing password", "Set password_wo and password_wo_version, or password, which the state keeps.")
-	case isSet(config.PasswordWO) && config.PasswordWOVersion.IsNull():
-		c.Error("password_wo_version", "Missing password_wo_version", "password_wo needs password_wo_version, such as 1: the state keeps the version, and a change of it sends password_wo again.")
+	default:
+		checkWriteOnlyVersion(c, "password_wo", config.PasswordWO, config.PasswordWOVersion)
 	}
 }
 

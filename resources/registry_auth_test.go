@@ -1,10 +1,13 @@
 package resources_test
 
 import (
+	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -24,76 +27,6 @@ func TestRegistryAuth(t *testing.T) {
 				t.Errorf("with another %s it is still %s", c.attribute, before)
 			}
 		}
-	})
-}
-
-// With password_wo, neither the state nor a saved plan has the secret. A rotation is one apply,
-// although a template uses the auth.
-func TestRegistryAuthWriteOnly(t *testing.T) {
-	acctest.LeaveToCI(t, "TestCLIEnvWriteOnly and provider.TestNoDiagnosticHasASecret have its parts")
-	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
-		config := func(secret string, version int) {
-			w.Write("main.tf", fmt.Sprintf(`
-resource "gpucloud_registry_auth" "r" {
-  name                = %q
-  username            = "robot"
-  password_wo         = %q
-  password_wo_version = %d
-}
-resource "gpucloud_template" "t" {
-  name       = %q
-  image      = "registry.example.com/private"
-  registry   = gpucloud_registry_auth.r.id
-  serverless = true
-}
-resource "gpucloud_endpoint" "e" {
-  name        = "e"
-  template_id = gpucloud_template.t.id
-}
-`, d.Name("ci"), secret, version, d.Name("t")))
-		}
-		checkFiles := func(secret string) {
-			t.Helper()
-			if text := w.MustRun("state", "pull"); strings.Contains(text, secret) || !strings.Contains(text, "gpucloud_registry_auth") {
-				t.Errorf("the state has the secret, or no auth: %s", text)
-			}
-			if err := findSecret(w.Dir, secret); err != nil {
-				t.Error(err)
-			}
-		}
-		config("planted-secret-1", 1)
-		w.MustRun("apply", "-auto-approve")
-		checkFiles("planted-secret-1")
-		// A new secret is sent only with a new version.
-		config("planted-secret-2", 1)
-		w.MustRun("plan", "-detailed-exitcode")
-		config("planted-secret-2", 2)
-		expectOutput(t, w.MustRun("plan", "-out=saved"), "0 to add, 3 to change, 0 to destroy")
-		w.MustRun("apply", "saved")
-		checkFiles("planted-secret-2")
-		auths, err := d.Client(t, api.V2).RegistryAuths.List(t.Context())
-		if err != nil || len(auths) != 1 {
-			t.Fatalf("there are the auths %v, %v", auths, err)
-		}
-		if templates, err := d.Client(t, api.V2).Templates.List(t.Context()); err != nil || len(templates) != 1 || templates[0].Registry != auths[0].ID {
-			t.Errorf("the auth is %v and the template %+v, %v", auths, templates, err)
-		}
-		w.MustRun("plan", "-detailed-exitcode")
-		w.MustRun("destroy", "-auto-approve")
-	})
-}
-
-// findSecret returns an error if a file that Terraform wrote has the secret.
-func findSecret(dir, secret string) error {
-	return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() || strings.HasSuffix(path, ".tf") {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(content), secret) {
-			return fmt.Errorf("%s holds the secret", path)
-		}
-		return err
 	})
 }
 
@@ -245,8 +178,7 @@ func TestRegistryAuthRules(t *testing.T) {
 // The API rejects the rotation of an auth that a pod uses, so the plan rejects it with advice.
 func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		store := keepSecrets(t, d)
-		d.URL = store.URL
+		passwords := recordPasswords(t, d)
 		p := drive(t, d, v)
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "old-token", "password_wo_version": 1}
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
@@ -264,8 +196,84 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
-		if got := store.passwords[state.Get("id").(string)]; got != "new-token" {
+		if got := passwords()[state.Get("id").(string)]; got != "new-token" {
 			t.Errorf("the deployment was given the password %q", got)
 		}
 	})
+}
+
+// A rotated password is stored, even if the auth inherits create_before_destroy. The plan says
+// that the auth is created again.
+func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
+	acctest.LeaveToCI(t, "TestRotationWhileAPodHasTheAuth has the rotation over the protocol")
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		passwords := recordPasswords(t, d)
+		w = w.At("GPUCLOUD_BASE_URL=" + d.URL)
+		config := func(version int) {
+			w.Write("main.tf", fmt.Sprintf(`
+variable "token" {
+  ephemeral = true
+  default   = null
+}
+resource "gpucloud_registry_auth" "r" {
+  name                = "ci"
+  username            = "robot"
+  password_wo         = var.token
+  password_wo_version = %d
+}
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = "registry.example.com/private"
+  serverless = true
+  registry   = gpucloud_registry_auth.r.id
+  lifecycle { create_before_destroy = true }
+}
+`, version))
+		}
+		config(1)
+		w.MustRun("apply", "-auto-approve", "-var=token=old-token")
+		w.MustRun("plan", "-detailed-exitcode") // without the password, which nothing needs
+		config(2)
+		expectOutput(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
+		if out, err := w.Run("plan"); err == nil {
+			t.Errorf("a rotation without the password is planned:\n%s", out)
+		}
+		w.MustRun("apply", "-auto-approve", "-var=token=new-token")
+		w.MustRun("plan", "-detailed-exitcode")
+		auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
+		if err != nil || len(auths) != 1 || passwords()[auths[0].ID] != "new-token" {
+			t.Errorf("the deployment has %v, %v, and was given %v", auths, err, passwords())
+		}
+		if templates, err := d.Client(t, v).Templates.List(t.Context()); err != nil || len(templates) != 1 || templates[0].Registry != auths[0].ID {
+			t.Errorf("the template is %+v, %v", templates, err)
+		}
+		w.MustRun("destroy", "-auto-approve") // without the password
+	})
+}
+
+// recordPasswords puts a proxy in front of the deployment. The returned function returns the
+// password of each created auth, by id.
+func recordPasswords(t *testing.T, d *acctest.Deployment) func() map[string]string {
+	t.Helper()
+	var mu sync.Mutex
+	passwords := map[string]string{}
+	intercept(t, d, func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler) {
+		answer := httptest.NewRecorder()
+		forward.ServeHTTP(answer, r)
+		var sent struct{ Password string }
+		var got struct{ ID string }
+		mu.Lock()
+		if r.Method == http.MethodPost && answer.Code/100 == 2 && json.Unmarshal(body, &sent) == nil && sent.Password != "" && json.Unmarshal(answer.Body.Bytes(), &got) == nil {
+			passwords[got.ID] = sent.Password
+		}
+		mu.Unlock()
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	})
+	return func() map[string]string {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(passwords)
+	}
 }

@@ -20,14 +20,16 @@ import (
 // Secret is gpucloud_secret: a value that the environments of workers and pods refer to by
 // name. Neither the API's responses nor the state contain the value.
 var Secret = collected(kit.Kind[secret]{
-	Name:     "secret",
-	Title:    "secret",
-	Schema:   secretSchema,
-	ID:       func(m *secret) *types.String { return &m.ID },
-	Version:  api.V2,
-	Private:  func(m *secret) any { return &m.Private },
-	Validate: validateSecret,
-	Plan:     planSecret,
+	Name:    "secret",
+	Title:   "secret",
+	Schema:  secretSchema,
+	ID:      func(m *secret) *types.String { return &m.ID },
+	Version: api.V2,
+	Private: func(m *secret) any { return &m.Private },
+	Validate: func(_ context.Context, c diagnostics.Check, config *secret) {
+		checkWriteOnlyVersion(c, "value_wo", config.ValueWO, config.ValueWOVersion)
+	},
+	Plan: planSecret,
 	Create: func(ctx context.Context, c *api.Client, config, plan *secret) error {
 		var want api.Secret
 		value.Expand(plan, &want)
@@ -120,12 +122,6 @@ type secret struct {
 
 type secretPrivate struct {
 	Incomplete bool // the response to its create was lost: it may lack the value
-}
-
-func validateSecret(_ context.Context, c diagnostics.Check, config *secret) {
-	if isSet(config.ValueWO) && config.ValueWOVersion.IsNull() {
-		c.Error("value_wo_version", "Missing value_wo_version", "value_wo needs value_wo_version, such as 1: the state keeps the version, and a change of it sends value_wo again.")
-	}
 }
 
 // sendsValue reports whether an update sends the value. An imported secret's first version is

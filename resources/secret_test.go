@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -136,39 +135,4 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 			}
 		})
 	}
-}
-
-// No file that Terraform writes has the value. An environment refers to the secret by name.
-func TestSecretWriteOnly(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSecret has it over the protocol")
-	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		t.Parallel()
-		d := acctest.Deploy(t)
-		w := d.Workspace(t, cli, api.V2)
-		for version := range 2 {
-			value := fmt.Sprint("planted-secret-", version)
-			w.Write("main.tf", fmt.Sprintf(`
-resource "gpucloud_secret" "s" {
-  name             = "token"
-  value_wo         = %q
-  value_wo_version = %d
-}
-resource "gpucloud_template" "t" {
-  name  = "t"
-  image = "i"
-  env   = { TOKEN = "{{ RUNPOD_SECRET_${gpucloud_secret.s.name} }}" }
-}
-`, value, version))
-			w.MustRun("plan", "-out=saved")
-			w.MustRun("apply", "saved")
-			if text := w.MustRun("state", "pull"); strings.Contains(text, value) || !strings.Contains(text, "{{ RUNPOD_SECRET_token }}") {
-				t.Errorf("the state has the value, or no placeholder: %s", text)
-			}
-			if err := findSecret(w.Dir, value); err != nil {
-				t.Error(err)
-			}
-			w.MustRun("plan", "-detailed-exitcode")
-		}
-		w.MustRun("destroy", "-auto-approve")
-	})
 }

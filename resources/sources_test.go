@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -374,82 +371,6 @@ func TestPodsByStatus(t *testing.T) {
 			t.Error(diags)
 		}
 	})
-}
-
-// Terraform reads a data source of an object of the same configuration during the apply, and the
-// next plan is empty.
-func TestSourcesThroughTerraform(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSourceShowsTheResource has it over the protocol, and datasources.TestDataSourcesWithEachCLI runs Terraform")
-	t.Parallel()
-	d := acctest.Deploy(t)
-	config := d.Block(api.V2) + fmt.Sprintf(`
-resource "gpucloud_registry_auth" "r" {
-  name     = %[1]q
-  username = "u"
-  password = "p"
-}
-resource "gpucloud_template" "t" {
-  name       = %[2]q
-  image      = "builtin/echo"
-  serverless = true
-  registry   = gpucloud_registry_auth.r.id
-  env        = { A = "b" }
-}
-resource "gpucloud_network_volume" "v" {
-  name        = "v"
-  size        = 10
-  data_center = "EU-RO-1"
-}
-resource "gpucloud_endpoint" "e" {
-  name            = "e"
-  template_id     = gpucloud_template.t.id
-  network_volumes = [gpucloud_network_volume.v.id]
-}
-data "gpucloud_registry_auth" "d" {
-  name = gpucloud_registry_auth.r.name
-  depends_on = [gpucloud_registry_auth.r]
-}
-data "gpucloud_registry_auths" "d" {
-  depends_on = [gpucloud_registry_auth.r]
-}
-data "gpucloud_template" "d" {
-  id = gpucloud_template.t.id
-}
-data "gpucloud_templates" "d" {
-  serverless = true
-  name       = gpucloud_template.t.name
-  depends_on = [gpucloud_template.t]
-}
-data "gpucloud_network_volume" "d" {
-  id = gpucloud_network_volume.v.id
-}
-data "gpucloud_network_volumes" "d" {
-  data_center = "EU-RO-1"
-  depends_on  = [gpucloud_network_volume.v]
-}
-data "gpucloud_endpoint" "d" {
-  id = gpucloud_endpoint.e.id
-}
-data "gpucloud_endpoints" "d" {
-  name       = "e"
-  depends_on = [gpucloud_endpoint.e]
-}
-`, d.Name("r"), d.Name("t"))
-	same := func(kind, from, attribute string) resource.TestCheckFunc {
-		return resource.TestCheckResourceAttrPair("data."+kind+".d", attribute, kind+"."+from, attribute)
-	}
-	acctest.Run(t,
-		resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
-			same("gpucloud_registry_auth", "r", "id"),
-			same("gpucloud_template", "t", "image"), same("gpucloud_template", "t", "registry"),
-			same("gpucloud_network_volume", "v", "size"),
-			same("gpucloud_endpoint", "e", "request_urls.run"), same("gpucloud_endpoint", "e", "workers.max"),
-			resource.TestCheckResourceAttrPair("data.gpucloud_network_volumes.d", "network_volumes.0.id", "gpucloud_network_volume.v", "id"),
-			resource.TestCheckResourceAttr("data.gpucloud_templates.d", "templates.#", "1"),
-			resource.TestCheckResourceAttr("data.gpucloud_endpoints.d", "endpoints.#", "1"),
-		)},
-		resource.TestStep{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}},
-	)
 }
 
 func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {

@@ -11,7 +11,7 @@ import (
 
 func TestTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		p, client := drive(t, d, v), d.Client(t, v)
+		p := drive(t, d, v)
 		least := map[string]any{"name": d.Name("least"), "image": "python:3.12-slim"}
 		most := map[string]any{
 			"name": d.Name("most"), "image": "python:3.12", "args": "python -u 'my handler.py'", "disk": 30, "env": map[string]any{"TOKEN": "s3cret", "EMPTY": "", "GRÜSSE": "äöü"},
@@ -23,15 +23,7 @@ func TestTemplate(t *testing.T) {
 		state = apply(t, p, state.Type, state, most, "update")
 		expectImport(t, p, state, most, false)
 		apply(t, p, state.Type, state, with(most, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
-		have, err := client.Templates.Get(t.Context(), state.Get("id").(string))
-		want := have
-		want.Image = "other"
-		if err == nil {
-			_, err = client.Templates.Update(t.Context(), have, want)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		edit(t, d.Client(t, v).Templates, state.Get("id"), func(template *api.Template) { template.Image = "other" })
 		expectState(t, applyRestore(t, p, state, most), map[string]any{"image": "python:3.12"})
 	})
 }

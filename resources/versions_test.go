@@ -6,7 +6,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -103,18 +102,8 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	}
 	// A version detects drift if it returns the attribute.
 	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, requests, "create")
-	c := d.Client(t, api.V1)
-	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
-	if err != nil {
-		t.Fatal(err)
-	}
-	drifted := have
-	drifted.Workers.IdleTimeout = new(int64(60))
-	if _, err := c.Endpoints.Update(t.Context(), have, drifted); err != nil {
-		t.Fatal(err)
-	}
-	state, _ = v1.Walk().Read(state)
-	state = apply(t, v1, "gpucloud_endpoint", state, requests, "update")
+	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.IdleTimeout = new(int64(60)) })
+	state = applyRestore(t, v1, state, requests)
 	if got := stored(state); got != 10 {
 		t.Errorf("after the repair the deployment has %d s", got)
 	}
@@ -143,49 +132,4 @@ func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Terraform finds no change either, for a configuration with a volume, an auth, a template and an
-// endpoint.
-func TestSwitchingVersionsThroughTerraform(t *testing.T) {
-	acctest.LeaveToCI(t, "TestSwitchingVersions has it over the protocol")
-	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		t.Parallel()
-		d := acctest.Deploy(t)
-		w := d.Workspace(t, cli, api.V1)
-		w.Write("main.tf", fmt.Sprintf(`
-resource "gpucloud_network_volume" "v" {
-  name        = "v"
-  size        = 10
-  data_center = "EU-RO-1"
-}
-resource "gpucloud_registry_auth" "r" {
-  name     = %q
-  username = "u"
-  password = "p"
-}
-resource "gpucloud_template" "t" {
-  name       = %q
-  image      = "builtin/echo"
-  args       = "-u 'a b'"
-  registry   = gpucloud_registry_auth.r.id
-  serverless = true
-}
-resource "gpucloud_endpoint" "e" {
-  name            = "e"
-  template_id     = gpucloud_template.t.id
-  network_volumes = [gpucloud_network_volume.v.id]
-  gpu             = { type_ids = ["NVIDIA L4", "NVIDIA RTX A5000"] }
-  flashboot       = "FLASHBOOT"
-}
-`, d.Name("r"), d.Name("t")))
-		w.MustRun("apply", "-auto-approve")
-		v2 := w.At("GPUCLOUD_API_VERSION=v2")
-		for _, at := range []*acctest.Workspace{v2, w, v2} {
-			if out, err := at.Run("plan", "-detailed-exitcode"); err != nil {
-				t.Errorf("the plan isn't empty: %v\n%s", err, out)
-			}
-		}
-		v2.MustRun("destroy", "-auto-approve")
-	})
 }

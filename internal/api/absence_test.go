@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// An object is gone where the API says so of the object and its list does not
-// say otherwise, whoever answers in the API's form.
+// An object is absent if a 404 in the API's form says so and its list doesn't contain it.
 func TestAbsence(t *testing.T) {
 	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`)
 	mine, others := `{"networkVolumes":[{"id":"a","name":"n","size":10}]}`, `{"networkVolumes":[{"id":"b","name":"n","size":10,"dataCenter":"d","type":"t"}]}`
@@ -30,7 +29,7 @@ func TestAbsence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := func() *api.Client {
 				mux := http.NewServeMux()
-				mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // so much is the API's
+				mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // this list is the API's
 				mux.HandleFunc("GET /v2/network-volumes", c.list)
 				mux.HandleFunc("GET /v2/network-volumes/a", c.object)
 				mux.HandleFunc("DELETE /v2/network-volumes/a", c.del)
@@ -46,7 +45,8 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// A kind whose objects are found in its list alone: what isn't a list says nothing of them.
+// If the objects of a kind can be read only in its list, an answer that isn't a list doesn't mean
+// that they are absent.
 func TestAbsenceFromAList(t *testing.T) {
 	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`, "X-Request-Id", "r-1")
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestAbsenceFromAList(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				client := func() *api.Client {
 					mux := http.NewServeMux()
-					mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // so much is the API's
+					mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // this list is the API's
 					mux.HandleFunc("GET /v2/registries/delegations", c.list)
 					mux.HandleFunc("DELETE /v2/registries/delegations/a", c.del)
 					return pipe(t, mux, api.Settings{SharedReads: shared})
@@ -85,7 +85,7 @@ func TestAbsenceFromAList(t *testing.T) {
 	}
 }
 
-// The pods of a cluster, which are read with it, are a list, too.
+// An answer that isn't a list of pods doesn't mean that a cluster has none.
 func TestMissingPodsOfACluster(t *testing.T) {
 	for _, list := range []http.HandlerFunc{answer(404, `{"title":"Not Found","status":404}`), answer(200, `{"pods":null}`), answer(200, `{}`)} {
 		client, _ := deploy(t, api.V2, list)
@@ -95,7 +95,7 @@ func TestMissingPodsOfACluster(t *testing.T) {
 	}
 }
 
-// After a deletion that was accepted, the list may have the object longer than a read.
+// After an accepted deletion, the list may contain the object longer than a read by id.
 func TestListThatLagsBehindADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := 0

@@ -30,7 +30,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// What v1 has not is refused, and nothing is sent.
+// A kind that v1 lacks is rejected without a request.
 func TestKindsOfV2Alone(t *testing.T) {
 	c, d := deploy(t, api.V1, answer(200, `{}`))
 	_, cluster := c.Clusters.Create(t.Context(), api.Cluster{Name: "c"})
@@ -46,7 +46,7 @@ func TestKindsOfV2Alone(t *testing.T) {
 	}
 }
 
-// A delegation is read from the list, and its ARN made of its parts.
+// A delegation is read from the list. Its ARN is composed of its parts.
 func TestDelegations(t *testing.T) {
 	element := func(id, region, tag, uri string) string {
 		return fmt.Sprintf(`{"id":%q,"name":null,"delegatorUserId":"u","awsUser":"123456789012","repository":"team/app","tag":%q,"awsRegion":%q,"dockerRegistryUri":%q,"createdAt":"x"}`, id, tag, region, uri)
@@ -77,7 +77,7 @@ func TestDelegations(t *testing.T) {
 	sameJSON(t, d.last(t).body, `{"name":"n","resource":"arn:x"}`)
 }
 
-// A new delegation may take a moment to show in the list.
+// The list may show a new delegation with a delay.
 func TestDelegationThatDoesNotShowYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{member: "delegations", hidden: 3}
@@ -98,7 +98,7 @@ func TestDelegationThatDoesNotShowYet(t *testing.T) {
 }
 
 func TestSSHKeys(t *testing.T) {
-	for _, version := range versions { // API v2 has them, whatever the version
+	for _, version := range versions { // both versions use API v2
 		c, d := deploy(t, version, answer(200, `{"keys":["ssh-rsa a"]}`))
 		if got, err := c.SSHKeys.Get(t.Context()); err != nil || !slices.Equal(got, []string{"ssh-rsa a"}) {
 			t.Errorf("got %v, %v", got, err)
@@ -118,7 +118,7 @@ func TestSSHKeys(t *testing.T) {
 	}
 }
 
-// An edit sends what it changed, and nothing where it changed nothing.
+// An edit sends its changes, and nothing without a change.
 func TestEditOfSSHKeys(t *testing.T) {
 	c, d := deploy(t, api.V2, answer(200, `{"keys":["a b"]}`))
 	for _, change := range []func([]string) []string{

@@ -13,93 +13,48 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// kinds runs a check for every kind, without its type.
-var kinds = []struct {
+// kind has the operations of a kind on the object "a", without its type.
+type kind struct {
 	name     string
 	path     map[api.Version]string
-	query    map[api.Version]string // of every read
-	member   string                 // of a v2 list
+	query    string // of every read on v1
+	member   string // of a v2 list
 	list     func(context.Context, *api.Client) (int, error)
 	get, del func(context.Context, *api.Client) error
-	update   func(context.Context, *api.Client) error // that sends a PATCH; nil if the kind has none
-}{
-	{
-		"template", map[api.Version]string{api.V1: "/v1/templates", api.V2: "/v2/templates"},
-		map[api.Version]string{api.V1: "includeEndpointBoundTemplates=true"}, "templates",
-		func(ctx context.Context, c *api.Client) (int, error) {
-			l, err := c.Templates.List(ctx)
-			return len(l), err
-		},
-		func(ctx context.Context, c *api.Client) error { _, err := c.Templates.Get(ctx, "a"); return err },
-		func(ctx context.Context, c *api.Client) error { return c.Templates.Delete(ctx, "a") },
-		func(ctx context.Context, c *api.Client) error {
-			_, err := c.Templates.Update(ctx, api.Template{ID: "a", Name: "n"}, api.Template{Name: "m"})
-			return err
-		},
-	},
-	{
-		"network volume", map[api.Version]string{api.V1: "/v1/networkvolumes", api.V2: "/v2/network-volumes"}, nil, "networkVolumes",
-		func(ctx context.Context, c *api.Client) (int, error) {
-			l, err := c.NetworkVolumes.List(ctx)
-			return len(l), err
-		},
-		func(ctx context.Context, c *api.Client) error { _, err := c.NetworkVolumes.Get(ctx, "a"); return err },
-		func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
-		func(ctx context.Context, c *api.Client) error {
-			_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Name: "n"}, api.NetworkVolume{Name: "m"})
-			return err
-		},
-	},
-	{
-		"registry auth", map[api.Version]string{api.V1: "/v1/containerregistryauth", api.V2: "/v2/registries"}, nil, "registries",
-		func(ctx context.Context, c *api.Client) (int, error) {
-			l, err := c.RegistryAuths.List(ctx)
-			return len(l), err
-		},
-		func(ctx context.Context, c *api.Client) error { _, err := c.RegistryAuths.Get(ctx, "a"); return err },
-		func(ctx context.Context, c *api.Client) error { return c.RegistryAuths.Delete(ctx, "a") },
-		nil,
-	},
-	{
-		"endpoint", map[api.Version]string{api.V1: "/v1/endpoints", api.V2: "/v2/serverless"}, nil, "endpoints",
-		func(ctx context.Context, c *api.Client) (int, error) {
-			l, err := c.Endpoints.List(ctx)
-			return len(l), err
-		},
-		func(ctx context.Context, c *api.Client) error { _, err := c.Endpoints.Get(ctx, "a"); return err },
-		func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
-		func(ctx context.Context, c *api.Client) error {
-			_, err := c.Endpoints.Update(ctx, api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "m"})
-			return err
-		},
-	},
-	{
-		"pod", map[api.Version]string{api.V1: "/v1/pods", api.V2: "/v2/pods"},
-		map[api.Version]string{api.V1: "includeMachine=true&includeNetworkVolume=true"}, "pods",
-		func(ctx context.Context, c *api.Client) (int, error) {
-			l, err := c.Pods.List(ctx)
-			return len(l), err
-		},
-		func(ctx context.Context, c *api.Client) error { _, err := c.Pods.Get(ctx, "a"); return err },
-		func(ctx context.Context, c *api.Client) error { return c.Pods.Delete(ctx, "a") },
-		func(ctx context.Context, c *api.Client) error {
-			_, err := c.Pods.Update(ctx, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"})
-			return err
-		},
-	},
-	{
-		"cluster", map[api.Version]string{api.V2: "/v2/clusters"}, nil, "clusters",
-		func(ctx context.Context, c *api.Client) (int, error) {
-			l, err := c.Clusters.List(ctx)
-			return len(l), err
-		},
-		func(ctx context.Context, c *api.Client) error { _, err := c.Clusters.Get(ctx, "a"); return err },
-		func(ctx context.Context, c *api.Client) error { return c.Clusters.Delete(ctx, "a") },
-		func(ctx context.Context, c *api.Client) error {
-			_, err := c.Clusters.Update(ctx, api.Cluster{ID: "a", Name: "n"}, api.Cluster{Name: "m"})
-			return err
-		},
-	},
+	update   func(context.Context, *api.Client) error // sends a PATCH; nil if the kind has no update
+}
+
+// newKind returns the operations of a kind, whose update changes have to want.
+func newKind[T any](k kind, of func(*api.Client) api.Collection[T], have, want T) kind {
+	k.list = func(ctx context.Context, c *api.Client) (int, error) {
+		l, err := of(c).List(ctx)
+		return len(l), err
+	}
+	k.get = func(ctx context.Context, c *api.Client) error { _, err := of(c).Get(ctx, "a"); return err }
+	k.del = func(ctx context.Context, c *api.Client) error { return of(c).Delete(ctx, "a") }
+	if k.name != "registry auth" {
+		k.update = func(ctx context.Context, c *api.Client) error { _, err := of(c).Update(ctx, have, want); return err }
+	}
+	return k
+}
+
+func onBoth(v1, v2 string) map[api.Version]string {
+	return map[api.Version]string{api.V1: v1, api.V2: v2}
+}
+
+var kinds = []kind{
+	newKind(kind{name: "template", path: onBoth("/v1/templates", "/v2/templates"), query: "includeEndpointBoundTemplates=true", member: "templates"},
+		func(c *api.Client) api.Collection[api.Template] { return c.Templates }, api.Template{ID: "a", Name: "n"}, api.Template{Name: "m"}),
+	newKind(kind{name: "network volume", path: onBoth("/v1/networkvolumes", "/v2/network-volumes"), member: "networkVolumes"},
+		func(c *api.Client) api.Collection[api.NetworkVolume] { return c.NetworkVolumes }, api.NetworkVolume{ID: "a", Name: "n"}, api.NetworkVolume{Name: "m"}),
+	newKind(kind{name: "registry auth", path: onBoth("/v1/containerregistryauth", "/v2/registries"), member: "registries"},
+		func(c *api.Client) api.Collection[api.RegistryAuth] { return c.RegistryAuths }, api.RegistryAuth{}, api.RegistryAuth{}),
+	newKind(kind{name: "endpoint", path: onBoth("/v1/endpoints", "/v2/serverless"), member: "endpoints"},
+		func(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }, api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "m"}),
+	newKind(kind{name: "pod", path: onBoth("/v1/pods", "/v2/pods"), query: "includeMachine=true&includeNetworkVolume=true", member: "pods"},
+		func(c *api.Client) api.Collection[api.Pod] { return c.Pods }, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"}),
+	newKind(kind{name: "cluster", path: map[api.Version]string{api.V2: "/v2/clusters"}, member: "clusters"},
+		func(c *api.Client) api.Collection[api.Cluster] { return c.Clusters }, api.Cluster{ID: "a", Name: "n"}, api.Cluster{Name: "m"}),
 }
 
 var versions = []api.Version{api.V1, api.V2}
@@ -126,8 +81,8 @@ func TestPathsAndQueries(t *testing.T) {
 				got = append(got, strings.TrimSuffix(r.method+" "+r.path+"?"+r.query, "?"))
 			}
 			read := ""
-			if q := kind.query[version]; q != "" {
-				read = "?" + q
+			if version == api.V1 && kind.query != "" {
+				read = "?" + kind.query
 			}
 			same(t, got, []string{
 				"GET " + kind.path[version] + read, "GET " + kind.path[version] + "/a" + read, "DELETE " + kind.path[version] + "/a",
@@ -136,7 +91,7 @@ func TestPathsAndQueries(t *testing.T) {
 	}
 }
 
-func TestListsThatAreNone(t *testing.T) {
+func TestInvalidLists(t *testing.T) {
 	for _, kind := range kinds {
 		for _, c := range []struct {
 			version    api.Version
@@ -155,7 +110,7 @@ func TestListsThatAreNone(t *testing.T) {
 			{api.V2, `{"MEMBER":[null]}`, "$.MEMBER[0] has no id"},
 			{api.V2, `{"MEMBER":[{"id":"a"},{"id":7}]}`, "$.MEMBER[1].id is a number, not a string"},
 			{api.V2, `{"MEMBER":[{"id":"a"},{"id":"b","name":[]}]}`, "$.MEMBER[1].name is an array, not a string"},
-			{api.V2, `{}`, `it has no member "MEMBER"`}, // must not pass for a list of nothing
+			{api.V2, `{}`, `it has no member "MEMBER"`}, // must not count as an empty list
 			{api.V2, `[]`, "$ is an array, not an object"},
 			{api.V2, `{"MEMBER":{}}`, "$.MEMBER is an object, not an array"},
 			{api.V2, `{"MEMBER":"none"}`, "$.MEMBER is a string, not an array"},
@@ -362,7 +317,7 @@ func TestNetworkVolume(t *testing.T) {
 			sameJSON(t, d.last(t).body, body)
 		}
 	}
-	// v1 may hold a volume of no size.
+	// v1 accepts a volume of size 0.
 	client, d := deploy(t, api.V1, answer(200, `{"id":"a"}`))
 	d.emptyLists = true
 	client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "n", DataCenter: "x"})
@@ -379,7 +334,7 @@ func status(err error) int {
 	return 0
 }
 
-// fromAnswer decodes a wire text through a Get.
+// decodeAnswer decodes an answer to a Get.
 func decodeAnswer[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
@@ -390,7 +345,7 @@ func decodeAnswer[T any](t *testing.T, version api.Version, of func(*api.Client)
 	return got
 }
 
-// forCreate is the body that a Create sends.
+// createBody returns the body that a Create sends.
 func createBody[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(201, `{"id":"a"}`))
@@ -401,7 +356,7 @@ func createBody[T any](t *testing.T, version api.Version, of func(*api.Client) a
 	return d.last(t).body, nil
 }
 
-// updateBody is the body that an Update sends, null when it sends none.
+// updateBody returns the body that an Update sends, or null if it sends nothing.
 func updateBody[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(200, `{"id":"a"}`))

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// leftOut are the members of the contract that the client does not use.
-var leftOut = map[contract.API]map[string]map[string]string{ // API, resource, path: why
+// leftOut lists the members of the contract that the client doesn't use.
+var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource and path: the reason
 	contract.V1: {
 		"template": {
 			"earned":       "a statistic",
@@ -67,8 +67,8 @@ var leftOut = map[contract.API]map[string]map[string]string{ // API, resource, p
 	},
 }
 
-// wires are the types that the client encodes and decodes, with the bodies that
-// it makes of objects in which everything is set.
+// wires lists the types that the client encodes and decodes, with the bodies that it makes from
+// objects in which every field is set.
 var wires = []struct {
 	api             contract.API
 	resource        string
@@ -137,7 +137,7 @@ var (
 	}
 )
 
-// bodies are the create bodies of the objects.
+// bodies returns the create bodies of the objects.
 func bodies[T any](c Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
 		out = append(out, c.(interface{ createBody(T) any }).createBody(object))
@@ -145,7 +145,7 @@ func bodies[T any](c Collection[T], objects ...T) (out []any) {
 	return out
 }
 
-// patches are the update bodies that set everything in an empty object.
+// patches returns the update bodies that set every field of an empty object.
 func patches[T any](c Collection[T], objects ...T) (out []any) {
 	for _, object := range objects {
 		out = append(out, c.(interface{ updateBody(T) any }).updateBody(object))
@@ -205,8 +205,7 @@ func TestWireTypesKnowTheContract(t *testing.T) {
 	}
 }
 
-// TestMembersOfAWrongType: the error of a response names the member's JSON path, and no
-// Go type.
+// If a member has the wrong type, the error names its JSON path, and no Go type.
 func TestMembersOfAWrongType(t *testing.T) {
 	values := map[string]string{"string": `"x"`, "integer": `7`, "number": `1.5`, "boolean": `true`, "array": `[[]]`, "object": `{"x":{}}`}
 	for _, w := range wires {
@@ -235,15 +234,14 @@ func TestMembersOfAWrongType(t *testing.T) {
 	}
 }
 
-// TestBodiesSayWhatTheContractHas: everything that can be set is sent, and
-// nothing that an operation does not take.
-func TestBodiesSayWhatTheContractHas(t *testing.T) {
+// Requests have every member that an operation accepts, and no other.
+func TestBodiesMatchTheContract(t *testing.T) {
 	for _, w := range wires {
 		for use, bodies := range map[contract.Use][]any{contract.Create: w.creates, contract.Update: w.update} {
 			if bodies == nil {
 				continue
 			}
-			maps := map[string]bool{} // paths whose members are the user's
+			maps := map[string]bool{} // paths of maps, whose keys the user chooses
 			takes := map[string]bool{}
 			for _, f := range contract.FieldsOf(w.api, w.resource, use) {
 				takes[f.Path] = true

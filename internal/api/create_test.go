@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// shop is a deployment of API v2 that keeps what is made. Faults answer the
-// n-th POST in their own way; make tells what the POST would have made.
+// shop is a deployment of API v2 that stores objects. faults[n] answers the n-th POST: it may call
+// make, which creates the object and returns the answer.
 type shop struct {
 	member string // "networkVolumes", "templates", "registries" or "endpoints"
 	unique bool
@@ -30,8 +30,8 @@ type shop struct {
 	lists   int
 	gets    int
 	n       int
-	hidden  int // number of lists in which nothing new shows
-	young   int // number of reads by id that are answered 404
+	hidden  int // number of lists that show nothing new
+	young   int // number of reads by id that get 404
 	list    http.HandlerFunc
 }
 
@@ -113,7 +113,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open serves the shop to a client of one run.
+// open returns a client of the shop for one run.
 func (s *shop) open(t *testing.T) *api.Client {
 	t.Helper()
 	if s.member == "" {
@@ -122,7 +122,7 @@ func (s *shop) open(t *testing.T) *api.Client {
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 
-// loseAnswer loses the answer of a POST; done says whether it made something.
+// loseAnswer loses the answer to a POST, which creates the object if done is set.
 func loseAnswer(done bool, then http.HandlerFunc) func(http.ResponseWriter, *http.Request, func() string) {
 	return func(w http.ResponseWriter, r *http.Request, make func() string) {
 		if done {
@@ -149,7 +149,7 @@ func TestLostCreateThatWasDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(true, loss)}}
-				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}) // an older, equal one
+				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}) // an older, equal volume
 				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				if err != nil || got.ID != "id2" || s.posts != 1 {
 					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
@@ -190,9 +190,8 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 	}
 }
 
-// TestIDThatWasThereBefore: a create that is answered with an older object made
-// another one, or none.
-func TestIDThatWasThereBefore(t *testing.T) {
+// If a create is answered with the id of an older object, it created another object or none.
+func TestAnswerWithAnOlderID(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &shop{}
@@ -206,9 +205,9 @@ func TestIDThatWasThereBefore(t *testing.T) {
 	}
 }
 
-// TestUnusableIDInTheList: what the list has under an id that can't be used, too, is
-// neither taken over nor named in an import command.
-func TestUnusableIDInTheList(t *testing.T) {
+// If the list has the new object under an invalid id, too, the object is neither adopted nor named
+// in an import command.
+func TestInvalidIDInTheList(t *testing.T) {
 	for _, id := range []string{"../../pods/x", "a%2fb", "$(reboot)", "a b", "a\x1b[31m", strings.Repeat("a", 5000)} {
 		synctest.Test(t, func(t *testing.T) {
 			made := map[string]any{"id": id, "name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
@@ -229,8 +228,8 @@ func TestUnusableIDInTheList(t *testing.T) {
 	}
 }
 
-// TestNothingIsGuessed: what a lost create made can't be told.
-func TestNothingIsGuessed(t *testing.T) {
+// If several new objects may be the result of a lost create, none is adopted.
+func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 	equal := func() map[string]any {
 		return map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
 	}
@@ -272,11 +271,11 @@ func TestNothingIsGuessed(t *testing.T) {
 	}
 }
 
-// TestEqualCreatesShareOut: of equal creates at once, some are lost, some of
-// those were done; each object has one owner, and none is made twice.
-func TestEqualCreatesShareOut(t *testing.T) {
+// If the answers to some of several concurrent, equal creates are lost, each create gets its own
+// object, and no object is created twice.
+func TestConcurrentEqualCreates(t *testing.T) {
 	const n = 6
-	for mask := range 1 << n { // which of the POSTs are lost after they were done
+	for mask := range 1 << n { // the POSTs whose answers are lost
 		synctest.Test(t, func(t *testing.T) {
 			s := &shop{}
 			for i := range n {
@@ -312,9 +311,9 @@ func TestEqualCreatesShareOut(t *testing.T) {
 	}
 }
 
-// TestNameThatIsTaken: an object that has the name is never taken over, whoever
-// made it, whenever, and whatever became of the POST; it is named.
-func TestNameThatIsTaken(t *testing.T) {
+// An existing object with the name is never adopted, even if it is equal or the answer to the POST
+// was lost. The error names it.
+func TestTakenName(t *testing.T) {
 	theirs := func(image string) map[string]any {
 		return map[string]any{"name": "t", "image": image, "args": "", "disk": 50, "env": map[string]any{}, "ports": []string{},
 			"registry": nil, "public": false, "serverless": false, "category": "NVIDIA"}
@@ -358,14 +357,14 @@ func TestNameThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestLostSecret: an auth shows nothing of its credentials. What a lost create
-// left is made again, so that it has them; one that was there before stays.
+// No answer shows the credentials of an auth. So the result of a lost create is deleted and created
+// again. An older auth stays.
 func TestLostSecret(t *testing.T) {
 	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}
 	for name, c := range map[string]struct {
-		theirs bool // an auth of the name was there
+		theirs bool // an auth with the name existed
 		losses int
-		made   string // "" where nothing may be returned
+		made   string // "" if no object may be returned
 		fine   bool
 	}{
 		"it was made":                {false, 1, "id2", true},
@@ -403,8 +402,8 @@ func TestLostSecret(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreate: what was sent when Terraform is interrupted is still
-// accounted for, within seconds.
+// If Terraform is interrupted after a create was sent, the client still finds its result, within
+// seconds.
 func TestInterruptedCreate(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(w http.ResponseWriter, r *http.Request, make func() string)
@@ -446,8 +445,8 @@ func TestInterruptedCreate(t *testing.T) {
 	})
 }
 
-// TestYoungObjectIsNotGone: 404 about what was just made is no absence yet.
-func TestYoungObjectIsNotGone(t *testing.T) {
+// A 404 right after a create doesn't mean that the object is gone.
+func TestRecentCreateToleratesNotFound(t *testing.T) {
 	for name, send := range map[string]func(context.Context, *api.Client, string) error{
 		"read": func(ctx context.Context, c *api.Client, id string) error {
 			_, err := c.NetworkVolumes.Get(ctx, id)
@@ -481,7 +480,7 @@ func TestYoungObjectIsNotGone(t *testing.T) {
 			})
 		}
 	}
-	// Another run knows it from the first.
+	// A later run gets the time of the create from the state.
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{young: 2, hidden: 1}
 		id := s.add(map[string]any{"name": "v"})

@@ -9,7 +9,7 @@ import (
 
 func endpoints(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }
 
-// gpuEndpoint is one that both versions can express.
+// gpuEndpoint is an endpoint that both versions can express.
 func gpuEndpoint() api.Endpoint {
 	return api.Endpoint{
 		ID: "a", Name: "n", Type: "QUEUE", TemplateID: new("t"), Container: &api.Container{},
@@ -20,7 +20,7 @@ func gpuEndpoint() api.Endpoint {
 	}
 }
 
-// ownContainer is a container that says everything.
+// ownContainer is a container with every setting.
 func ownContainer() *api.Container {
 	return &api.Container{Image: new("i"), Command: api.Command{Args: new("x")}, Disk: new(int64(30)), Env: map[string]string{"A": "1"},
 		Ports: new([]string{"80/http", "22/tcp"}), Registry: new("r")}
@@ -166,7 +166,7 @@ func TestUpdateEndpoint(t *testing.T) {
 		"clear timeout":      {func(e *api.Endpoint) { e.Timeout = 0 }, `{"executionTimeoutMs":0}`, `{"timeout":0}`},
 		"clear CUDA": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = []string{} }, `{"allowedCudaVersions":[]}`,
 			`{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"allowedCudaVersions":[]}}`},
-		// Beside a template, versions that nobody names are the template's.
+		// With a template, omitted versions are the template's.
 		"open CUDA": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions = nil }, `null`, `null`},
 		"open CUDA, without a template": {func(e *api.Endpoint) { e.GPU.AllowedCUDAVersions, e.TemplateID = nil, nil },
 			`{"allowedCudaVersions":[]}`, `{"gpu":{"pools":["P1","P2"],"excludedTypes":["X"],"allowedCudaVersions":[]}}`},
@@ -185,7 +185,7 @@ func TestUpdateEndpoint(t *testing.T) {
 	}
 }
 
-// reorder changes what has no order.
+// reorder reverses the lists whose order has no meaning.
 func reorder(e *api.Endpoint) {
 	e.DataCenterIDs = []string{"US-KS-2", "EU-RO-1"}
 	e.NetworkVolumes = []string{"v2", "v1"}
@@ -206,7 +206,7 @@ func TestUpdateCPU(t *testing.T) {
 		}
 		sameJSON(t, got, body)
 	}
-	// One of the two alone would change its meaning.
+	// The members are sent together, because one alone would change its meaning.
 	want.CPU = want.CPU[:1]
 	got, err := updateBody(t, api.V1, endpoints, have, want)
 	if err != nil {
@@ -215,7 +215,7 @@ func TestUpdateCPU(t *testing.T) {
 	sameJSON(t, got, `{"cpuFlavorIds":["cpu3c"],"vcpuCount":8}`)
 }
 
-// TestUpdateContainer: without a template, an endpoint's settings are its own.
+// Without a template, an endpoint has its own container settings.
 func TestUpdateContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*api.Container)
@@ -313,7 +313,7 @@ func TestWhatV1CantExpress(t *testing.T) {
 		if body, err := updateBody(t, api.V1, endpoints, api.Endpoint{ID: "a"}, c.want); err == nil {
 			t.Errorf("%s: updated by %s", name, body)
 		}
-		// What v2 left behind is replaced by what v1 can express.
+		// Settings that v2 made and v1 can't express are replaced.
 		have := c.want
 		have.ID = "a"
 		body, err := updateBody(t, api.V1, endpoints, have, api.Endpoint{Name: "n", Workers: api.Workers{Max: 1}})

@@ -24,7 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-func TestErrorsTellWhatTheAPISaid(t *testing.T) {
+func TestErrorTexts(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		headers []string
@@ -116,8 +116,8 @@ func TestOnly404IsNotFound(t *testing.T) {
 	}
 }
 
-// TestAmbiguousCreateIsSaid: a POST that may have made something says so.
-func TestAmbiguousCreateIsSaid(t *testing.T) {
+// The error of a POST that may have created an object says so.
+func TestErrorOfAnAmbiguousCreate(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail http.HandlerFunc
 		want bool
@@ -145,8 +145,8 @@ func TestAmbiguousCreateIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatWasDoneIsSaid: by method and failure.
-func TestWhatWasDoneIsSaid(t *testing.T) {
+// An error says whether the request changed anything.
+func TestErrorsSayWhatChanged(t *testing.T) {
 	const nothing, kept, unknown = "This request changed nothing.", "This object was not deleted.", "doing it again does no harm"
 	for name, c := range map[string]struct {
 		fail []http.HandlerFunc
@@ -173,7 +173,7 @@ func TestWhatWasDoneIsSaid(t *testing.T) {
 	}
 }
 
-// TestInterruptedBetweenTries: whether something was changed is what the try before says.
+// If a request is interrupted between tries, the error says what the previous try may have changed.
 func TestInterruptedBetweenTries(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail http.HandlerFunc
@@ -246,8 +246,7 @@ func TestAnswerSizeIsBounded(t *testing.T) {
 	}
 }
 
-// TestSecretsStayOutOfErrors lets a deployment repeat the key and a password in
-// every way that reaches a message.
+// No error contains the key or a password, wherever the answer repeats them.
 func TestSecretsStayOutOfErrors(t *testing.T) {
 	const password = `pa55 "wörd"/+<x>`
 	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }

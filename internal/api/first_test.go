@@ -10,9 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// What was there before is not taken for what a lost create made, also when the
-// plan listed it while an object of another kind was being made, and when
-// nothing was listed before the run wrote the kind.
+// An older object isn't mistaken for the result of a lost create, even if the plan listed it
+// during the create of another kind, or if the run listed nothing before it wrote the kind.
 func TestEqualObjectThatWasThere(t *testing.T) {
 	const old = `{"id":"old","name":"t","image":"i","category":"NVIDIA"}`
 	want := api.Template{Name: "t", Image: "i", Category: "NVIDIA"}

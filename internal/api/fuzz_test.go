@@ -12,8 +12,7 @@ import (
 
 const fuzzedKey = "planted-k3y/of+the=<client>&"
 
-// Whatever a server answers success with: it is read, or the error says that it
-// is not what the API answers.
+// Any successful answer is either decoded, or the error says that it isn't an answer of the API.
 func FuzzAnswer(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, v1 bool, text string) {
 		version := V2
@@ -50,7 +49,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
-// What is split is joined to what splits alike.
+// Joining a split command gives a text that splits into the same words.
 func FuzzArgs(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, args string) {
 		command, err := startcmd.Parse(args)

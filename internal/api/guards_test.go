@@ -12,7 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// writes are one call for each write of each kind.
+// writes has a call for each writing operation of each kind.
 var writes = map[string]func(context.Context, *api.Client) error{
 	"create template": func(ctx context.Context, c *api.Client) error {
 		_, err := c.Templates.Create(ctx, api.Template{Name: "n", Image: "i"})
@@ -62,8 +62,7 @@ var writes = map[string]func(context.Context, *api.Client) error{
 	"delete endpoint": func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
 }
 
-// writeCounter counts the writes that arrive, and answers lists and the rest as
-// it is told.
+// writeCounter records writes. It answers lists with list and other requests with rest.
 type writeCounter struct {
 	list, rest http.HandlerFunc
 
@@ -92,8 +91,8 @@ func (s *writeCounter) arrived() []string {
 
 func listNothing(w http.ResponseWriter, r *http.Request) { answer(200, emptyList[r.URL.Path])(w, r) }
 
-// Nothing is written to an address at which no list can be read, however the
-// server there answers.
+// The client sends no write to a server from which it can't read a list, whatever the server
+// answers.
 func TestNoWriteWithoutAList(t *testing.T) {
 	page := answer(200, "<html><title>Hello</title></html>", "Content-Type", "text/html")
 	object := answer(200, `{"id":"a","name":"n"}`)
@@ -128,8 +127,8 @@ func TestNoWriteWithoutAList(t *testing.T) {
 	}
 }
 
-// A 403 in the API's own form shows that the API answers, and writes are sent; a
-// 403 in any other form shows nothing.
+// A 403 in the API's form shows that the server is the API, so writes are sent. A 403 in another
+// form doesn't.
 func TestRefusalThatProvesTheAPI(t *testing.T) {
 	problem, message := `{"title":"Forbidden","status":403}`, `{"message":"no access"}`
 	for name, c := range map[string]struct {
@@ -164,8 +163,8 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 	}
 }
 
-// An object that this run has read is managed: it is neither what a lost create
-// made nor an existing match, also where the list did not show it before the create.
+// An object that this run has read is managed. It is neither the result of a lost create nor an
+// existing match, even if the list lacked it before the create.
 func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 	equal := func() map[string]any {
 		return map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
@@ -189,7 +188,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 				t.Errorf("%d lists: the object never showed", s.lists)
 			case reads && (!ok || len(unsettled.Candidates) > 0 || got.ID != ""):
 				t.Errorf("read before: got %+v, %v", got, err)
-			case !reads && (err != nil || got.ID != id): // so the read makes the difference
+			case !reads && (err != nil || got.ID != id): // without the read, the result differs
 				t.Errorf("not read before: got %+v, %v", got, err)
 			}
 		})
@@ -209,16 +208,16 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// An object that this run deleted is not what a lost create made, where a list
-// that lags shows it after one that did not.
+// An object that this run deleted isn't the result of a lost create, even if a delayed list shows
+// it again.
 func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 	const (
 		oldVolume   = `{"id":"old","name":"v","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`
 		oldTemplate = `{"id":"old","name":"t","image":"i","category":"NVIDIA","args":"","disk":0,"env":{},"ports":[],"registry":null,"public":false,"serverless":false}`
 	)
 	for _, deletes := range []bool{false, true} {
-		// lagging answers the lists before the POST without the object, and later
-		// ones with it. The first POST makes nothing, and its answer is lost.
+		// lagging answers lists before the POST without the object, and later lists with it. The
+		// first POST creates nothing, and its answer is lost.
 		lagging := func(path, member, old, made string) (http.Handler, *int) {
 			posts := new(int)
 			mux := http.NewServeMux()
@@ -253,7 +252,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 			switch {
 			case deletes && (!ok || len(unsettled.Candidates) > 0 || *posts != 1):
 				t.Errorf("volume, deleted before: got %+v, %v after %d POSTs", got, err, *posts)
-			case !deletes && (err != nil || got.ID != "old"): // so the deletion makes the difference
+			case !deletes && (err != nil || got.ID != "old"): // without the deletion, the result differs
 				t.Errorf("volume, not deleted before: got %+v, %v", got, err)
 			}
 		})

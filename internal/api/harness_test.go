@@ -16,19 +16,19 @@ import (
 
 const testKey = `k3y/+"&<%>-of-7ests`
 
-// request is what a deployment saw of one request.
+// request is a request that a deployment received.
 type request struct {
 	method, path, query, body string
 	header                    http.Header
 	at                        time.Time
 }
 
-// deployment answers the n-th request with the n-th answer, and further ones
-// with the last.
+// deployment answers the n-th request with the n-th answer, and later requests with the last
+// answer.
 type deployment struct {
 	answers []http.HandlerFunc
-	// emptyLists answers every list with none, and counts it as no request: a
-	// create lists before it sends.
+	// emptyLists answers lists with an empty list and doesn't record them, because a create lists
+	// before it sends.
 	emptyLists bool
 
 	mu   sync.Mutex
@@ -61,7 +61,7 @@ var emptyList = map[string]string{
 	"/v2/clusters": `{"clusters":[]}`, "/v2/registries/delegations": `{"delegations":[]}`,
 }
 
-// last is the newest request.
+// last returns the latest request.
 func (d *deployment) last(t *testing.T) request {
 	t.Helper()
 	seen := d.requests()
@@ -81,7 +81,7 @@ func answer(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// deploy serves the answers on a port of their own.
+// deploy serves the answers on a port.
 func deploy(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
 	t.Helper()
 	d := &deployment{answers: answers}
@@ -90,8 +90,7 @@ func deploy(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*ap
 	return client(t, api.Settings{BaseURL: server.URL, Version: version}), d
 }
 
-// deployPiped serves the answers inside a synctest bubble, where time is
-// virtual.
+// deployPiped serves the answers inside a synctest bubble, where time is virtual.
 func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
 	t.Helper()
 	d := &deployment{answers: answers}

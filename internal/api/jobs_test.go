@@ -123,8 +123,8 @@ func TestSubmissionIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestRunSyncIsPatient: a try may take its time-out (10 s here) beyond the wait.
-func TestRunSyncIsPatient(t *testing.T) {
+// A RunSync may take longer than its wait, by the time-out of a request (10 s here).
+func TestRunSyncTimeout(t *testing.T) {
 	for _, c := range []struct {
 		wait, takes time.Duration
 		fine        bool

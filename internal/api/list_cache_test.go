@@ -23,7 +23,7 @@ func volumes(n int) *shop {
 	return s
 }
 
-// readAll reads every object of the shop at once.
+// readAll reads all objects of the shop concurrently.
 func readAll(t *testing.T, c *api.Client, n int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -48,7 +48,7 @@ func TestReadsShareAList(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // a client of no run
+	synctest.Test(t, func(t *testing.T) { // without SharedReads
 		s := volumes(3)
 		readAll(t, pipe(t, s, api.Settings{}), 3)
 		if s.lists != 0 || s.gets != 3 {
@@ -57,9 +57,8 @@ func TestReadsShareAList(t *testing.T) {
 	})
 }
 
-// TestListsThatFallShort: reads by id stand in for a list that is refused, is
-// broken, or lacks an object or a member.
-func TestListsThatFallShort(t *testing.T) {
+// If a list is rejected, invalid, or lacks an object or a member, objects are read by id.
+func TestIncompleteLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		list        http.HandlerFunc
 		lists, gets int
@@ -83,7 +82,7 @@ func TestListsThatFallShort(t *testing.T) {
 				for range 2 {
 					readAll(t, client, 3)
 				}
-				// What was read by id once is kept, too.
+				// Objects that were read by id are cached, too.
 				if s.lists != c.lists || s.gets != c.gets {
 					t.Errorf("%d lists and %d reads, want %d and %d", s.lists, s.gets, c.lists, c.gets)
 				}
@@ -101,9 +100,8 @@ func TestListsThatFallShort(t *testing.T) {
 	}
 }
 
-// TestMemberThatNothingReturns: where a read by id lacks it too, the list is
-// good enough for the objects after it.
-func TestMemberThatNothingReturns(t *testing.T) {
+// If a read by id lacks a member, too, the list is used for the next objects.
+func TestMemberThatNoAnswerHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{}
 		for range 20 {
@@ -129,8 +127,8 @@ func TestMemberThatNothingReturns(t *testing.T) {
 	})
 }
 
-// TestOnlyAReadByIDTellsAbsence: an id that the list lacks may still be there.
-func TestOnlyAReadByIDTellsAbsence(t *testing.T) {
+// An object that the list lacks may exist: only a read by id shows that it doesn't.
+func TestAbsenceNeedsAReadByID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := volumes(2)
 		c := s.open(t)
@@ -140,10 +138,10 @@ func TestOnlyAReadByIDTellsAbsence(t *testing.T) {
 	})
 }
 
-// TestNeverStaleAfterAWrite: what is read after a write of the same run is what
-// the write left, for the kind and for those that its writes change.
+// After a write of the same run, reads of the kind, and of kinds that its writes change, aren't
+// served from older lists.
 func TestNeverStaleAfterAWrite(t *testing.T) {
-	change := func(s *shop, size int) { // by another hand
+	change := func(s *shop, size int) { // by another client
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, o := range s.objects {
@@ -191,9 +189,8 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 	}
 }
 
-// TestListThatAWriteOvertakes: a list that was asked for before a write ended
-// answers nobody who asks after it.
-func TestListThatAWriteOvertakes(t *testing.T) {
+// A list that was requested before a write ended doesn't serve reads after the write.
+func TestListDuringAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := volumes(2)
 		var mux http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
@@ -209,7 +206,7 @@ func TestListThatAWriteOvertakes(t *testing.T) {
 		}
 		c := pipe(t, mux, api.Settings{SharedReads: true})
 		var group sync.WaitGroup
-		group.Go(func() { // began before the write: either answer will do
+		group.Go(func() { // began before the write: both answers are valid
 			if _, err := c.NetworkVolumes.Get(t.Context(), "id1"); err != nil {
 				t.Error(err)
 			}
@@ -227,9 +224,8 @@ func TestListThatAWriteOvertakes(t *testing.T) {
 	})
 }
 
-// TestReaderThatIsInterrupted: the others get their answer from the list that
-// it began.
-func TestReaderThatIsInterrupted(t *testing.T) {
+// If the reader that requested the list is interrupted, the other readers still get the list.
+func TestInterruptedReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := volumes(2)
 		slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

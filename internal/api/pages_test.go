@@ -16,13 +16,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// pager serves a list of API v2 in pages, newest first, and objects by their ids. Its
-// cursor is the id of the last object of the page before.
+// pager serves a list of API v2 in pages, newest object first, and objects by id. A cursor is the
+// id of the last object of the previous page.
 type pager struct {
 	path, member string
 	limit        int
-	empty        bool                      // an empty page stands before each other one
-	between      func(s *pager, pages int) // runs before a page but the first is served
+	empty        bool                      // an empty page precedes each other page
+	between      func(s *pager, pages int) // runs before each page except the first
 
 	mu      sync.Mutex
 	objects []pagedObject // the newest last
@@ -37,13 +37,13 @@ type pagedObject struct {
 
 func (o pagedObject) id() string { return fmt.Sprintf("id%d", o.n) }
 
-// add makes an object of JSON without an id.
+// add creates an object from JSON without an id.
 func (s *pager) add(object string) {
 	s.last++
 	s.objects = append(s.objects, pagedObject{s.last, json.RawMessage(fmt.Sprintf(`{"id":"id%d",`, s.last) + strings.TrimPrefix(object, "{"))})
 }
 
-// index is that of the first object that isn't older than the n-th.
+// index returns the index of the first object that isn't older than the n-th.
 func (s *pager) index(n int) (i int, found bool) {
 	return slices.BinarySearchFunc(s.objects, n, func(o pagedObject, n int) int { return o.n - n })
 }
@@ -59,7 +59,7 @@ func (s *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} else {
 			answer(404, `{"title":"Not Found","status":404}`)(w, r)
 		}
-	case r.Method == http.MethodPost: // it is made, and the answer is lost
+	case r.Method == http.MethodPost: // creates the object and loses the answer
 		s.add(`{"name":"new"` + pagedKinds[s.path].object)
 		hangUp(w, r)
 	default:
@@ -120,8 +120,8 @@ var pagedKinds = map[string]struct {
 	member string
 	named  func(context.Context, *api.Client) ([]api.Named, error)
 	get    func(ctx context.Context, c *api.Client, id string) error
-	create func(context.Context, *api.Client) (id string, err error) // of an object "new"
-	object string                                                    // what follows its id and name
+	create func(context.Context, *api.Client) (id string, err error) // creates an object "new"
+	object string                                                    // the rest after its id and name
 }{
 	"/v2/templates": {"templates", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Templates.Named(ctx) },
 		func(ctx context.Context, c *api.Client, id string) error {
@@ -145,7 +145,7 @@ var pagedKinds = map[string]struct {
 		func(ctx context.Context, c *api.Client, id string) error {
 			_, err := c.RegistryAuths.Get(ctx, id)
 			return err
-		}, nil, `}`}, // a lost auth is made again: TestLostSecret
+		}, nil, `}`}, // a lost auth is created again: TestLostSecret
 	"/v2/serverless": {"endpoints", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Endpoints.Named(ctx) },
 		func(ctx context.Context, c *api.Client, id string) error {
 			_, err := c.Endpoints.Get(ctx, id)
@@ -198,8 +198,8 @@ func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path strin
 	}
 }
 
-// A list has all pages: lookups by name, reads and creates whose answer was lost see
-// every object.
+// A list has the objects of all pages: lookups by name, reads, and creates whose answer was lost
+// use every object.
 func TestAllPages(t *testing.T) {
 	eachPaged(t, slices.Collect(maps.Keys(pagedKinds)), func(t *testing.T, path string, s *pager) {
 		synctest.Test(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestAllPages(t *testing.T) {
 	})
 }
 
-// Objects that are created and deleted between pages: the others are returned once.
+// If objects are created and deleted between pages, each other object is returned once.
 func TestChangesBetweenPages(t *testing.T) {
 	eachPaged(t, []string{"/v2/network-volumes"}, func(t *testing.T, path string, s *pager) {
 		gone := map[string]bool{}
@@ -233,7 +233,7 @@ func TestChangesBetweenPages(t *testing.T) {
 				return
 			}
 			s.add(`{"name":"later"` + pagedKinds[path].object)
-			for _, i := range []int{0, len(s.objects) / 2} { // behind the cursor, and before or behind it
+			for _, i := range []int{0, len(s.objects) / 2} { // one after the cursor, and one before or after it
 				gone[s.objects[i].id()] = true
 				s.objects = slices.Delete(s.objects, i, i+1)
 			}
@@ -257,7 +257,7 @@ func TestChangesBetweenPages(t *testing.T) {
 	})
 }
 
-// Lists beside those of the kinds have pages, too.
+// Other lists have pages, too.
 func TestPagesOfOtherLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		member string
@@ -295,7 +295,7 @@ func TestPagesOfOtherLists(t *testing.T) {
 	}
 }
 
-// Pages that lead nowhere end with an error that says so.
+// An invalid or endless sequence of pages is an error that describes it.
 func TestBrokenPages(t *testing.T) {
 	page := func(pagination string) http.HandlerFunc {
 		return answer(200, `{"networkVolumes":[{"id":"a"}],"pagination":`+pagination+`}`, "X-Request-Id", "r-1")
@@ -332,7 +332,7 @@ func TestBrokenPages(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { // cursors without end and without an object
+	synctest.Test(t, func(t *testing.T) { // an endless sequence of empty pages
 		n := 0
 		client, d := deployPiped(t, api.V2, func(w http.ResponseWriter, r *http.Request) {
 			n++

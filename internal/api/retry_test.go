@@ -35,7 +35,7 @@ var verbs = map[string]func(context.Context, *api.Client) error{
 	},
 }
 
-// hangUp ends the connection after the request was read.
+// hangUp closes the connection after it has read the request.
 func hangUp(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -43,7 +43,7 @@ func hangUp(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// cutOff ends the connection within the answer.
+// cutOff closes the connection in the middle of the answer.
 func cutOff(w http.ResponseWriter, _ *http.Request) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -53,7 +53,7 @@ func cutOff(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// stall answers too late.
+// stall answers after the time-out.
 func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func TestRetryByMethodAndFailure(t *testing.T) {
@@ -76,8 +76,8 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 		{"501", answer(501, ``), once, once},
 		{"502", answer(502, ``), failures, once},
 		{"503", answer(503, ``), failures, once},
-		// It may have been done. With nothing new to be seen, a create is sent
-		// again, as often as one that is answered with failures.
+		// The request may have been processed. If no new object is found, a create is sent again,
+		// as often as after failures.
 		{"503 with Retry-After", answer(503, ``, "Retry-After", "1"), waits, failures},
 		{"503 with a broken Retry-After", answer(503, ``, "Retry-After", "soon"), failures, once},
 		{"504", answer(504, ``), failures, once},
@@ -108,7 +108,7 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 	}
 }
 
-// failingDial fails to connect, and then connects to nothing.
+// failingDial fails to connect, and counts the attempts.
 type failingDial struct {
 	err   error
 	dials int
@@ -165,7 +165,7 @@ func TestSuccessAfterFailures(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsObeyed measures the pauses between the tries.
+// The pauses between the tries follow Retry-After.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	date := func(after time.Duration) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +173,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 			answer(429, ``, "Retry-After", at)(w, r)
 		}
 	}
-	// The server's clock is an hour ahead of ours.
+	// The server's clock is an hour ahead of the client's.
 	ahead := func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now().Add(time.Hour).UTC()
 		answer(503, ``, "Date", now.Format(http.TimeFormat), "Retry-After", now.Add(11*time.Second).Format(http.TimeFormat))(w, r)
@@ -204,7 +204,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 						t.Fatalf("%d requests, want 3", len(seen))
 					}
 					for i := range 2 {
-						// A create looks what became of it before it is sent again.
+						// Before a create is sent again, the client looks for its result.
 						looks := method == "POST" && strings.HasPrefix(name, "503")
 						if pause := seen[i+1].at.Sub(seen[i].at); pause != c.want && !looks || pause < c.want {
 							t.Errorf("pause %d was %s, want %s", i+1, pause, c.want)
@@ -219,8 +219,8 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
-// TestUpdateWhoseAnswerWasLost: both APIs refuse the size that a volume has, so
-// that the second try of a growth that got through is refused.
+// If the answer to an update is lost, its second try fails, because both APIs reject the size that
+// a volume already has. The client then reads the volume.
 func TestUpdateWhoseAnswerWasLost(t *testing.T) {
 	for _, version := range []api.Version{api.V1, api.V2} {
 		for size, settled := range map[int]bool{20: true, 10: false} {

@@ -68,6 +68,9 @@ resource "gpucloud_template" "t" {
   name  = "secretive"
   image = "registry.example/worker:1"
   env   = { TOKEN = var.env, AWS_SECRET_ACCESS_KEY = var.s3 }
+
+  env_wo         = { WRITTEN = var.written }
+  env_wo_version = 1
 }
 `
 	if v == api.V2 {
@@ -77,6 +80,14 @@ resource "gpucloud_endpoint" "e" {
   image = "registry.example/worker:1"
   cpu   = [{ id = "cpu3c", vcpu_count = 2 }]
   env   = { TOKEN = var.env, AWS_SECRET_ACCESS_KEY = var.s3 }
+
+  env_wo         = { WRITTEN = var.written }
+  env_wo_version = 1
+}
+resource "gpucloud_secret" "s" {
+  name             = "secretive"
+  value_wo         = var.written
+  value_wo_version = 1
 }
 `
 	}
@@ -221,43 +232,4 @@ func TestSecretsStayOut(t *testing.T) {
 			"errors that repeat the request": repeated,
 		})
 	})
-}
-
-// The error of a rejected key names the key's source.
-func TestRefusedKey(t *testing.T) {
-	t.Parallel()
-	key := secrets[0].value
-	tests := map[string]func(*testing.T){}
-	for name, c := range map[string]struct {
-		status int
-		block  string
-		source string
-	}{
-		"401, the variable":  {http.StatusUnauthorized, "", "GPUCLOUD_API_KEY"},
-		"403, the variable":  {http.StatusForbidden, "", "GPUCLOUD_API_KEY"},
-		"401, the attribute": {http.StatusUnauthorized, fmt.Sprintf("provider \"gpucloud\" {\n  api_key = %q\n}\n", key), "the api_key attribute of the provider block"},
-		"403, the attribute": {http.StatusForbidden, fmt.Sprintf("provider \"gpucloud\" {\n  api_key = %q\n}\n", key), "the api_key attribute of the provider block"},
-	} {
-		tests[name] = func(t *testing.T) {
-			d := deploy(t)
-			d.key = key
-			d.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(c.status)
-				fmt.Fprintf(w, `{"title":"no","status":%d,"detail":"no entry with %s"}`, c.status, r.Header.Get("Authorization"))
-			})
-			tf := workspace(t, d, ours, api.V2)
-			if c.block != "" {
-				tf.env = slices.DeleteFunc(tf.env, func(v string) bool { return strings.HasPrefix(v, "GPUCLOUD_API_KEY=") })
-			}
-			tf.configure(c.block, base)
-			printed := tf.fails("apply", "-auto-approve")
-			if !strings.Contains(printed, c.source) || !strings.Contains(printed, fmt.Sprint(c.status)) {
-				t.Errorf("the error doesn't name the key's source, %s:\n%s", c.source, printed)
-			}
-			if strings.Contains(printed, key) {
-				t.Errorf("the error shows the key:\n%s", printed)
-			}
-		}
-	}
-	sideBySide(t, tests)
 }

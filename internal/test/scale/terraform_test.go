@@ -191,16 +191,6 @@ func (tf *terraform) apply() string {
 	return tf.run("apply", "-auto-approve")
 }
 
-// fails runs a command that must fail, and returns its output as one line.
-func (tf *terraform) fails(args ...string) string {
-	tf.t.Helper()
-	out, err := tf.start(args...).end(patience)
-	if err == nil {
-		tf.t.Fatalf("terraform %s succeeded:\n%s", strings.Join(args, " "), out)
-	}
-	return unwrapped(out)
-}
-
 // settled expects a plan without changes.
 func (tf *terraform) settled() {
 	tf.t.Helper()

@@ -1,10 +1,9 @@
-// Package acctest runs acceptance tests: a real Terraform runs the provider over the plugin
-// protocol against a deployment. The deployment is a jobrunner in this process, or the remote
-// deployment at GPUCLOUD_BASE_URL if that variable and TF_ACC are set.
+// Package acctest runs acceptance tests: a real Terraform, or package tfdrive, runs the provider
+// against a deployment. The deployment is a jobrunner in this process, or the remote deployment
+// at GPUCLOUD_BASE_URL if that variable and TF_ACC are set.
 package acctest
 
 import (
-	"context"
 	"crypto/rand"
 	"flag"
 	"fmt"
@@ -16,11 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -31,8 +26,8 @@ var Versions = []api.Version{api.V2, api.V1}
 
 const providerName = "gpucloud"
 
-// Main runs a package's tests with the Terraform that tfcli.Default finds. If a CLI started the
-// test binary as a provider, Main serves the provider instead.
+// Main runs a package's tests. If a CLI started the test binary as a provider, Main serves the
+// provider instead.
 func Main(m *testing.M) {
 	if IsProviderProcess() {
 		if err := provider.Serve("test", false); err != nil {
@@ -41,21 +36,10 @@ func Main(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	cli, err := tfcli.Default(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
-	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
-	if cli.Name == tfcli.OpenTofu {
-		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
-	}
 	flag.Parse() // for testing.Short
 	if isSample() {
 		Versions = Versions[:1]
 	}
-	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // ignore the developer's own settings
 	code := m.Run()
 	RemoveBuilt()
 	os.Exit(code)
@@ -135,48 +119,15 @@ func (d *Deployment) Client(t *testing.T, v api.Version) *api.Client {
 	return c
 }
 
-// Block returns the provider block for the deployment and an API version.
-func (d *Deployment) Block(v api.Version) string {
-	return fmt.Sprintf("provider \"gpucloud\" {\n  base_url    = %q\n  api_key     = %q\n  api_version = %q\n}\n", d.URL, d.Key, string(v))
-}
-
-// Settings returns the same block for tfdrive.
+// Settings returns the provider block for the deployment and an API version, for tfdrive.
 func (d *Deployment) Settings(v api.Version) map[string]any {
 	return map[string]any{"base_url": d.URL, "api_key": d.Key, "api_version": string(v)}
-}
-
-// Factories serve the provider of this tree.
-var Factories = map[string]func() (tfprotov6.ProviderServer, error){
-	providerName: func() (tfprotov6.ProviderServer, error) { return provider.Server("test"), nil },
-}
-
-// Run drives Terraform through the steps.
-func Run(t *testing.T, steps ...resource.TestStep) {
-	t.Helper()
-	resource.UnitTest(t, resource.TestCase{ProtoV6ProviderFactories: Factories, Steps: steps})
 }
 
 // EachVersion runs a test with each of Versions, each with its own deployment.
 func EachVersion(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
 	t.Helper()
-	onVersions(t, Versions, test)
-}
-
-// EachVersionThroughTerraform is EachVersion for tests that call Run. With -short, it uses only
-// the first version: a step through Terraform takes a thousand times as long as through tfdrive,
-// whose tests use each version.
-func EachVersionThroughTerraform(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
-	t.Helper()
-	versions := Versions
-	if testing.Short() {
-		versions = versions[:1]
-	}
-	onVersions(t, versions, test)
-}
-
-func onVersions(t *testing.T, versions []api.Version, test func(t *testing.T, d *Deployment, v api.Version)) {
-	t.Helper()
-	for _, v := range versions {
+	for _, v := range Versions {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			test(t, Deploy(t), v)

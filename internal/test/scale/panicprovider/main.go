@@ -31,6 +31,7 @@ func (*panicking) Resources(context.Context) []func() resource.Resource {
 		broken(resources.Endpoint).Resource,
 		broken(resources.NetworkVolume).Resource,
 		broken(resources.RegistryAuth).Resource,
+		broken(resources.Secret).Resource,
 		broken(resources.Template).Resource,
 	}
 }
