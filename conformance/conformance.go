@@ -80,7 +80,7 @@ const (
 // Judge judges a target. An error is about the options; faults of the target are in the
 // report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
-	chosen, err := selectClauses(o.Select)
+	chosen, err := Clauses(o.Select)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ const fixtureRequests = 2
 
 // Plan returns what Judge would do, without a request to the target.
 func Plan(o Options) (Planned, error) {
-	chosen, err := selectClauses(o.Select)
+	chosen, err := Clauses(o.Select)
 	if err != nil {
 		return Planned{}, err
 	}
@@ -87,7 +87,10 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 	for _, c := range byPriority {
 		requests, _, seconds := r.cost(c)
 		if r.MaxRequests > 0 && allRequests+requests > r.MaxRequests || r.MaxSeconds > 0 && allSeconds+seconds > r.MaxSeconds {
-			skipped[c.ID] = r.overBudget()
+			skipped[c.ID] = suite.Outcome{
+				Verdict: report.Skip, Code: report.SkipBudget,
+				Reason: fmt.Sprintf("the run has --max-requests %d and --max-seconds %g: raise them, or --select fewer clauses", r.MaxRequests, r.MaxSeconds),
+			}
 			continue
 		}
 		allRequests, allSeconds = allRequests+requests, allSeconds+seconds
@@ -98,14 +101,6 @@ func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Ca
 		}
 	}
 	return toRun, skipped
-}
-
-// overBudget returns the outcome of a case that exceeds the bounds of the run.
-func (r *run) overBudget() suite.Outcome {
-	return suite.Outcome{
-		Verdict: report.Skip, Code: report.SkipBudget,
-		Reason: fmt.Sprintf("the run has --max-requests %d and --max-seconds %g: raise them, or --select fewer clauses", r.MaxRequests, r.MaxSeconds),
-	}
 }
 
 const preflightRequests = 5

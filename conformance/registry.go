@@ -5,14 +5,9 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
-
-// Clauses returns the clauses that match patterns, or all for no patterns. `conformance
-// list --help` describes the patterns.
-func Clauses(patterns []string) ([]clauses.Clause, error) { return selectClauses(patterns) }
 
 func Cases() []suite.Case { return cases.All() }
 

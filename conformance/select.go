@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// selectClauses returns the clauses that match patterns. A pattern is an id, a glob of ids
-// (JOB-*), an area (JOB) or a level (MUST). A pattern with ! excludes its clauses; if all
+// Clauses returns the clauses that match patterns, or all for no patterns. A pattern is an
+// id, a glob of ids (JOB-*), an area (JOB) or a level (MUST). A pattern with ! excludes its clauses; if all
 // patterns have one, they exclude from all clauses. A pattern without a match is an error.
-func selectClauses(patterns []string) ([]clauses.Clause, error) {
+func Clauses(patterns []string) ([]clauses.Clause, error) {
 	all := clauses.All()
 	if len(patterns) == 0 {
 		return all, nil

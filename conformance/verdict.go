@@ -32,7 +32,6 @@ var needs = []struct {
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case needs a local target"},
 	{suite.Advanced, (*Target).WaitsForFree, "the case needs a clock that can be advanced"},
 	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
-	{suite.LiveDialect, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
 }
 
 func hasEndpoint(t *Target) bool { return t.Endpoint != "" || managed(t) }
@@ -145,7 +144,7 @@ func (r *run) resultOf(clause clauses.Clause, cases []*suite.Case, attempts map[
 // omissions returns what a case left out of a clause; a skipped case leaves out everything.
 // A case for another dialect leaves out nothing.
 func omissions(c *suite.Case, a suite.Attempt, clause string) (list []report.Omission) {
-	if a.Verdict == report.Skip && !c.Decides && c.Judges(clause) && c.Needs&(suite.DescribedDialect|suite.LiveDialect) == 0 {
+	if a.Verdict == report.Skip && !c.Decides && c.Judges(clause) && c.Needs&suite.DescribedDialect == 0 {
 		list = append(list, report.Omission{Case: c.ID, Code: a.Code, Reason: a.Reason})
 	}
 	for _, reason := range a.LeftOut {
@@ -296,7 +295,7 @@ func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) stri
 			}
 		}
 	}
-	return x.Request.Curl(r.env.Secrets) // a request of a rerun or of the cleanup
+	return wire.Script([]wire.Step{{Exchange: x}}, x, nil, r.env.Secrets) // a request of a rerun or of the cleanup
 }
 
 // exchangeLine returns the status and the beginning of the body.

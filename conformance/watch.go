@@ -73,13 +73,13 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 // jobStatusOf returns the id and the status in an answer about a job.
 func jobStatusOf(x *wire.Exchange) (id, status string) {
 	body, _ := x.JSON()
-	members, _ := body.(map[string]any) // the body may be an array, as that of /stream
+	members, _ := body.(map[string]any) // the body may be an array, as in an answer to /stream
 	id, _ = members["id"].(string)
 	status, _ = members["status"].(string)
 	return id, status
 }
 
-// describe converts an exchange for Watch. id and status are those of its body.
+// describe converts an exchange for Watch. id and status are members of its body.
 func (w *exchangeWatch) describe(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
 	path, _, _ := strings.Cut(x.Request.URL, "?")

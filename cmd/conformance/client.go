@@ -90,8 +90,5 @@ func (c *clients) Run() error {
 	if err := c.write(result); err != nil {
 		return err
 	}
-	if result.Exit != 0 {
-		return exitError(result.Exit)
-	}
-	return nil
+	return exit(result.Exit)
 }

@@ -95,7 +95,7 @@ func TestClientGetsSIGTERM(t *testing.T) {
 	}
 }
 
-// No process of a client remains: neither one that it left running, nor one that ignores
+// No process of a client remains, even if the client left it running, or if it ignores
 // SIGTERM after the time-out.
 func TestClientLeavesNothingRunning(t *testing.T) {
 	t.Parallel()

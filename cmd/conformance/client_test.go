@@ -219,14 +219,8 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		if last := lastLine(output); last != "not conformant: the client fails without faults" {
 			t.Errorf("%s ends with %q", c.script, last)
 		}
-		texts := map[string]string{"the terminal": output}
-		for _, path := range files {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[filepath.Base(path)] = string(text)
-		}
+		texts := readFiles(t, files)
+		texts["the terminal"] = output
 		for where, text := range texts {
 			if strings.Contains(text, "\x1b") || strings.Contains(text, "[31m") {
 				t.Errorf("%s has escape codes: %s", where, text)
@@ -270,17 +264,10 @@ func TestClientThatDoesNothing(t *testing.T) {
 // none of them as kept.
 func TestClientClausesThatAreNotJudged(t *testing.T) {
 	cmd := client(t, "get /v2/templates")
-	flags, _ := artefacts(cmd.Dir)
+	flags, files := artefacts(cmd.Dir)
 	cmd.Args = slices.Insert(cmd.Args, 2, flags...)
 	output := runExpecting(t, cmd, 0)
-	read := func(name string) string {
-		t.Helper()
-		text, err := os.ReadFile(filepath.Join(cmd.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	texts := readFiles(t, files)
 	var report struct {
 		NotJudged []string `json:"not_judged"`
 		Counts    map[string]int
@@ -291,10 +278,10 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 			Message string `xml:"message,attr"`
 		} `xml:"testsuite>testcase>skipped"`
 	}
-	if err := json.Unmarshal([]byte(read("r.json")), &report); err != nil {
+	if err := json.Unmarshal([]byte(texts["r.json"]), &report); err != nil {
 		t.Fatal(err)
 	}
-	if err := xml.Unmarshal([]byte(read("r.xml")), &junit); err != nil {
+	if err := xml.Unmarshal([]byte(texts["r.xml"]), &junit); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
@@ -304,20 +291,20 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 		t.Errorf("it ends with %q, not %q", lastLine(output), want)
 	}
 	_, end, _ := strings.Cut(output, "Not judged, so not counted as kept:")
-	texts := map[string]string{"the terminal's end": end, "Markdown": read("r.md"), "HTML": read("r.html"), "HAR": read("r.har")}
+	lists := map[string]string{"the terminal's end": end, "Markdown": texts["r.md"], "HTML": texts["r.html"], "HAR": texts["r.har"]}
 	for _, x := range report.Results {
 		if !slices.Contains(report.NotJudged, x.Clause) {
 			continue
 		}
-		for where, text := range texts {
+		for where, text := range lists {
 			if !strings.Contains(text, x.Clause) || x.Reason == "" || !strings.Contains(text, x.Reason) {
 				t.Errorf("%s does not say of %s: %s\n%s", where, x.Clause, x.Reason, text)
 			}
 		}
 	}
-	for where, text := range map[string]string{"the badge": read("r.svg"), "the shield": read("shield.json")} {
-		if !strings.Contains(text, "1 of 4 MUST") {
-			t.Errorf("%s: %s", where, text)
+	for _, name := range []string{"r.svg", "shield.json"} {
+		if !strings.Contains(texts[name], "1 of 4 MUST") {
+			t.Errorf("%s: %s", name, texts[name])
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (d *diff) Run() error {
 		return err
 	}
 	if changes.GotWorse() {
-		return exitError(conformance.ExitFailed)
+		return exit(conformance.ExitFailed)
 	}
 	return nil
 }

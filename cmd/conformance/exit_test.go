@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 )
 
-// The documented exit codes are those of the constants. Other tests check when each occurs.
+// The documentation has the exit codes of the constants. Other tests check when each occurs.
 func TestExitCodesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../conformance/README.md")
 	if err != nil {

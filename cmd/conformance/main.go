@@ -56,6 +56,14 @@ func (versionCommand) Run() error {
 // exitError ends the program with an exit code, without a message.
 type exitError int
 
+// exit returns an exitError, or nil for code 0.
+func exit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return exitError(code)
+}
+
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func newParser() *kong.Kong {

@@ -48,9 +48,8 @@ func listJSON(all []clauses.Clause) error {
 			Statement  string `json:"statement"`
 			Source     string `json:"source"`
 			Link       string `json:"link"`
-			Note       string `json:"note,omitempty"`
 			Untestable string `json:"untestable,omitempty"`
-		}{c.ID, string(c.Level), c.Statement, c.Source, c.Link(), c.Note, c.Untestable}); err != nil {
+		}{c.ID, string(c.Level), c.Statement, c.Source, c.Link(), c.Untestable}); err != nil {
 			return err
 		}
 	}
@@ -74,9 +73,6 @@ func (e *explain) Run() error {
 	}
 	for _, c := range selected {
 		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
-		if c.Note != "" {
-			fmt.Printf("note    %s\n", c.Note)
-		}
 		if c.Untestable != "" && c.Area() != client.Area {
 			fmt.Printf("note    untestable: %s\n", c.Untestable)
 		}

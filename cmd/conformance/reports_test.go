@@ -26,6 +26,20 @@ func artefacts(dir string) (flags, files []string) {
 	return flags, files
 }
 
+// readFiles returns the texts of files by their names.
+func readFiles(t *testing.T, paths []string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(path)] = string(text)
+	}
+	return texts
+}
+
 // No report shows a key, although the deployment shows all keys in every answer, whole and
 // at the place where reports cut.
 func TestNoSecretInAnyReport(t *testing.T) {
@@ -38,22 +52,18 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := serve(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Authorization") != "Bearer "+key || !strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
-				h.ServeHTTP(w, r)
-				return
-			}
-			w.Header()["X-Echo"] = []string{"Bearer " + key}
-			w.WriteHeader(http.StatusTeapot)
-			if strings.HasSuffix(r.URL.Path, "/cpus") {
-				// A key lies across the 300th and the 4096th byte, where reports cut.
-				fmt.Fprint(w, "1234567"+strings.Repeat(key, 500))
-				return
-			}
-			fmt.Fprintf(w, "%s %s", all, quoted)
-		})
-	})
+	url := serve(t, replace(func(r *http.Request) bool {
+		return r.Header.Get("Authorization") == "Bearer "+key && strings.HasPrefix(r.URL.Path, "/v2/catalog/")
+	}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["X-Echo"] = []string{"Bearer " + key}
+		w.WriteHeader(http.StatusTeapot)
+		if strings.HasSuffix(r.URL.Path, "/cpus") {
+			// A key lies across the 300th and the 4096th byte, where reports cut.
+			fmt.Fprint(w, "1234567"+strings.Repeat(key, 500))
+			return
+		}
+		fmt.Fprintf(w, "%s %s", all, quoted)
+	}))
 	cmd := command(t, "run", "--base-url="+url, "--select=VER-38,VER-36,VER-41,AUT")
 	flags, files := artefacts(cmd.Dir)
 	summary := filepath.Join(cmd.Dir, "summary.md")
@@ -65,14 +75,9 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	for name, secret := range secrets {
 		cmd.Env = append(cmd.Env, name+"="+secret)
 	}
-	texts := map[string]string{"the terminal": runExpecting(t, cmd, 1)}
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[filepath.Base(path)] = string(text)
-	}
+	output := runExpecting(t, cmd, 1)
+	texts := readFiles(t, files)
+	texts["the terminal"] = output
 	for where, text := range texts {
 		// The beginning of a key counts as a leak.
 		for _, part := range []string{key[:8], `other"key`, `other\"key`, "other&#34;key", "other&quot;key", "the-key-of-another"} {
@@ -107,15 +112,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 // diff shows the changes between two runs. It exits with 1 if something is worse, so that CI can stop.
 func TestDiff(t *testing.T) {
 	var broken atomic.Bool
-	url := serve(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if broken.Load() && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {
-				http.NotFound(w, r)
-				return
-			}
-			h.ServeHTTP(w, r)
-		})
-	})
+	url := serve(t, replace(func(r *http.Request) bool { return broken.Load() && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") }, http.NotFound))
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
 // deferredSchema is the version of the file's format.
@@ -112,10 +111,7 @@ func (r *resume) Run() error {
 	if len(o.Select) == 0 {
 		return fmt.Errorf("no deferred cases are left in %s", r.File)
 	}
-	display := cli.NewProgress(os.Stderr)
-	o.Progress = showCases(display)
-	after, err := conformance.Judge(ctx, o)
-	display.End()
+	after, err := judge(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -149,10 +149,7 @@ func (r *run) Run() error {
 	if r.DryRun {
 		return nil
 	}
-	display := cli.NewProgress(os.Stderr)
-	o.Progress = showCases(display)
-	result, err := conformance.Judge(ctx, o)
-	display.End()
+	result, err := judge(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -170,10 +167,7 @@ func (r *run) finish(result *report.Report) error {
 	if err := errors.Join(r.write(result), r.sign(&r.reports)); err != nil {
 		return err
 	}
-	if result.Exit != 0 {
-		return exitError(result.Exit)
-	}
-	return nil
+	return exit(result.Exit)
 }
 
 // resolveTarget resolves the target and applies the other flags. stop stops it.
@@ -282,15 +276,18 @@ func (s *sweep) Run() error {
 		fmt.Fprintf(os.Stderr, "not deleted: %s %s, made by %s: %s %s\n", m.Kind, m.ID, m.Case, m.Method, m.URL)
 	}
 	if len(left) > 0 {
-		return exitError(conformance.ExitLeaked)
+		return exit(conformance.ExitLeaked)
 	}
 	return e.Close()
 }
 
-// showCases returns a function that shows the progress of a run.
-func showCases(line *cli.Progress) func(conformance.Progress) {
-	return func(now conformance.Progress) {
+// judge judges a deployment and shows the progress.
+func judge(ctx context.Context, o conformance.Options) (*report.Report, error) {
+	display := cli.NewProgress(os.Stderr)
+	defer display.End()
+	o.Progress = func(now conformance.Progress) {
 		slices.Sort(now.Running)
-		line.Show("%d of %d cases, running %s", now.Done, now.Total, strings.Join(now.Running, " "))
+		display.Show("%d of %d cases, running %s", now.Done, now.Total, strings.Join(now.Running, " "))
 	}
+	return conformance.Judge(ctx, o)
 }

@@ -2,21 +2,9 @@ package cases
 
 import (
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
-
-// pollUntil repeats a request, at most five times, until done accepts the answer. Deletions
-// and counts may take effect a little late.
-func pollUntil(c *suite.C, request func() *suite.Answer, done func(*suite.Answer) bool) {
-	for range 5 {
-		if done(request()) {
-			return
-		}
-		c.Sleep(time.Second)
-	}
-}
 
 // judgeAbsentObjects judges the answers about objects that never existed and about deleted
 // objects.

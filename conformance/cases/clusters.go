@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -27,7 +28,8 @@ var clusterCases = []suite.Case{
 			shown := c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
 			shown.Equal("compute.gpuTypeId", body["compute"].(suite.M)["gpuTypeId"]).Str("createdAt")
 			c.Expect(eventually(c, func() bool { return summaryOf(c, id) == "3 of 3" }), "3 of 3 pods counted by status", "%s pods", summaryOf(c, id))
-			c.Expect(eventually(c, func() bool { return slices.Equal(ranksOf(c, id), []string{"0", "1", "2"}) }), "the ranks 0, 1 and 2", "the ranks %v", ranksOf(c, id))
+			withoutRoles := map[string]string{"0": "", "1": "", "2": ""}
+			c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), withoutRoles) }), "the ranks 0, 1 and 2", "the ranks and roles %v", rolesByRank(c, id))
 			pods := c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200)
 			for i := range 3 {
 				at := fmt.Sprintf("pods.%d.", i)
@@ -101,9 +103,7 @@ var clusterCases = []suite.Case{
 				"name": {"", 1}, "type": {"", "OTHER", nil}, "registry": {"some-registry"}, "templateId": {"some-template"}, "compute": {nil, suite.M{}},
 			} {
 				for _, value := range values {
-					body := clusterBody(c, 2)
-					body[member] = value
-					c.Create("v2", "/clusters", body).Refused()
+					c.Create("v2", "/clusters", withMember(clusterBody(c, 2), member, value)).Refused()
 				}
 			}
 			for member, values := range map[string][]any{"podCount": {1, 0, 251, "2", 2.5}, "gpuCountPerPod": {0, -1, 1000}, "gpuTypeId": {""}, "other": {1}} {
@@ -120,10 +120,9 @@ var clusterCases = []suite.Case{
 			for kind, want := range map[string][2]string{
 				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},
 			} {
-				body := clusterBody(c, 2)
-				body["type"] = kind
-				id := newClusterOf(c, body)
-				c.Expect(eventually(c, func() bool { return rolesOf(c, id) == want }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %q", rolesOf(c, id))
+				id := newClusterOf(c, withMember(clusterBody(c, 2), "type", kind))
+				wantByRank := map[string]string{"0": want[0], "1": want[1]}
+				c.Expect(eventually(c, func() bool { return maps.Equal(rolesByRank(c, id), wantByRank) }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %v", rolesByRank(c, id))
 			}
 		}},
 }
@@ -145,7 +144,7 @@ func newClusterOf(c *suite.C, body suite.M) (id string) {
 	return id
 }
 
-// memberOf returns the id of a cluster's first pod.
+// podOfCluster returns the id of a cluster's first pod.
 func podOfCluster(c *suite.C, id string) string {
 	c.Expect(eventually(c, func() bool { return len(clusterPods(c, id)) > 0 }), "a cluster with pods", "0 pods")
 	member, _ := clusterPods(c, id)[0]["id"].(string)
@@ -160,27 +159,12 @@ func clusterPods(c *suite.C, id string) (pods []map[string]any) {
 	return pods
 }
 
-// ranksOf returns the ranks of a cluster's pods, sorted.
-func ranksOf(c *suite.C, id string) (ranks []string) {
+// rolesByRank returns the role of each pod of a cluster by its rank, or "" for no role.
+func rolesByRank(c *suite.C, id string) map[string]string {
+	roles := map[string]string{}
 	for _, pod := range clusterPods(c, id) {
 		membership, _ := pod["cluster"].(map[string]any)
-		ranks = append(ranks, fmt.Sprint(membership["rank"]))
-	}
-	slices.Sort(ranks)
-	return ranks
-}
-
-// rolesOf returns the roles of ranks 0 and 1, or "" for no role.
-func rolesOf(c *suite.C, id string) (roles [2]string) {
-	for _, pod := range clusterPods(c, id) {
-		membership, _ := pod["cluster"].(map[string]any)
-		role, _ := membership["role"].(string)
-		switch fmt.Sprint(membership["rank"]) {
-		case "0":
-			roles[0] = role
-		case "1":
-			roles[1] = role
-		}
+		roles[fmt.Sprint(membership["rank"])], _ = membership["role"].(string)
 	}
 	return roles
 }

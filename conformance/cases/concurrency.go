@@ -79,16 +79,11 @@ func withOpenRuns(c *suite.C, do func()) {
 		open = append(open, c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet()))
 	}
 	c.Given("RAT-12", func() {
-		for deadline := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
-			n, succeeded := countHeld(open)
-			if succeeded {
-				c.Skip("the deployment answers too fast to hold so many requests open")
-			}
-			if n <= 200 {
-				return
-			}
-			c.Expect(time.Now().Before(deadline), "429 to one of 201", "no answer 429")
+		n, succeeded := awaitRefusals(open, 200)
+		if succeeded {
+			c.Skip("the deployment answers too fast to hold so many requests open")
 		}
+		c.Expect(n <= 200, "429 to one of 201", "no answer 429")
 	})
 	do()
 }
@@ -121,24 +116,10 @@ func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.
 	for range limit + more {
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
-	for deadline := time.Now().Add(refusalPatience); ; {
-		if n, succeeded = countHeld(open); succeeded {
-			return n, true
-		}
-		if n <= limit || time.Now().After(deadline) {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if n == limit {
+	if n, succeeded = awaitRefusals(open, limit); n == limit && !succeeded {
 		// One more request is refused while all earlier ones are held. By then, all have arrived.
 		open = append(open, c.Start(method, path, body, o...))
-		for deadline := time.Now().Add(refusalPatience); n >= limit && time.Now().Before(deadline); {
-			if n, succeeded = countHeld(open); n == limit || succeeded {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		awaitRefusals(open, limit)
 		time.Sleep(20 * time.Millisecond)
 		n, succeeded = countHeld(open)
 	}
@@ -195,6 +176,15 @@ func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id str
 	c.Skip("the deployment answers too fast for concurrent requests")
 }
 
+// awaitRefusals waits until at most limit requests are open, or until one succeeded.
+func awaitRefusals(all []*suite.Pending, limit int) (open int, succeeded bool) {
+	for deadline := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
+		if open, succeeded = countHeld(all); succeeded || open <= limit || time.Now().After(deadline) {
+			return open, succeeded
+		}
+	}
+}
+
 // countHeld counts the open requests and reports whether a request succeeded. All others must have
 // got a 429.
 func countHeld(all []*suite.Pending) (open int, succeeded bool) {
@@ -213,31 +203,14 @@ func countHeld(all []*suite.Pending) (open int, succeeded bool) {
 
 // openToLimit sends more requests than the limit, and returns the requests in flight. If their
 // number isn't the limit, it skips the case.
-func openToLimit(c *suite.C, clause string, limit int, method, path string, body any) (open []*suite.Pending) {
+func openToLimit(c *suite.C, clause string, limit int, method, path string, body any) (held []*suite.Pending) {
+	var open []*suite.Pending
 	for range limit + 20 {
 		open = append(open, c.Start(method, path, body, suite.Quiet()))
 	}
-	held := open
-	for deadline := time.Now().Add(refusalPatience); len(held) > limit && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		held = nil
-		for _, p := range open {
-			if !p.Answered() {
-				held = append(held, p)
-			}
-		}
-	}
 	succeeded := false
-	c.Given(clause, func() {
-		for _, p := range open {
-			if !p.Answered() {
-				continue
-			}
-			a := p.Answer()
-			if succeeded = succeeded || a.Code/100 == 2; !succeeded {
-				a.Is(http.StatusTooManyRequests)
-			}
-		}
-	})
+	c.Given(clause, func() { _, succeeded = awaitRefusals(open, limit) })
+	held = slices.DeleteFunc(slices.Clone(open), (*suite.Pending).Answered)
 	if succeeded || len(held) != limit {
 		abortAll(open)
 		c.Skip("%[2]d requests are open, not the %[1]d that the limit allows", limit, len(held))

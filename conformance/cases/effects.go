@@ -12,7 +12,7 @@ type effect struct {
 	name string
 	// clause returns the clause about a stage, or "".
 	clause func(s stage) string
-	jobs   int     // submitted jobs, in addition to those of the stage
+	jobs   int     // submitted jobs, in addition to the stage's
 	policy suite.M // of the submitted job
 	judge  func(c *suite.C, s stage, p *stagedJob)
 }
@@ -63,7 +63,7 @@ var effects = []effect{
 			due.expectDeleted(c, p.Job)
 		},
 	},
-	// A deleted job stays deleted, whatever request follows.
+	// No request restores a deleted job.
 	{
 		name: "gone", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: func(stage) string { return "SUB-28" },
@@ -74,9 +74,7 @@ var effects = []effect{
 			p.Retry().Is(404)
 			p.Cancel().Is(404)
 			p.Stream().Is(404)
-			if p.blocker != nil {
-				p.blocker.Cancel()
-			}
+			p.freeWorker()
 			c.Sleep(secondRunTime)
 			p.Status().Is(404)
 		},
@@ -189,9 +187,7 @@ var effects = []effect{
 		judge: func(c *suite.C, _ stage, p *stagedJob) {
 			p.Cancel().Is(200).Equal("id", p.ID).Equal("status", suite.Cancelled)
 			p.Await(suite.Cancelled)
-			if p.blocker != nil {
-				p.blocker.Cancel()
-			}
+			p.freeWorker()
 			c.Run(suite.Echo()).Completed() // earlier jobs in the queue have begun
 			c.Sleep(secondRunTime)
 			p.Status().Is(200).Equal("status", suite.Cancelled)
@@ -237,9 +233,7 @@ var effects = []effect{
 		name: "purge", clause: byStatus(map[string]string{suite.InQueue: "OPS-20"}), jobs: 1,
 		judge: func(c *suite.C, _ stage, p *stagedJob) {
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
-			if p.blocker != nil {
-				p.blocker.Cancel()
-			}
+			p.freeWorker()
 			c.Run(suite.Echo()).Completed() // earlier jobs in the queue have begun
 			a := p.Status()
 			status, _ := a.Find("status")
@@ -311,9 +305,7 @@ var effects = []effect{
 			expectHealth(c, "jobs.inQueue", queued)
 			expectHealth(c, "jobs.inProgress", running)
 			c.Given("JOB-19", func() { p.Cancel().Is(200) })
-			if p.blocker != nil {
-				c.Given("JOB-19", func() { p.blocker.Cancel().Is(200) })
-			}
+			p.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
 			expectHealth(c, "jobs.inProgress", 0)
 		},
@@ -323,9 +315,7 @@ var effects = []effect{
 		judge: func(c *suite.C, _ stage, p *stagedJob) {
 			p.submittedAt.add(lifetime).untilEffective(c)
 			c.Given("SUB-26", func() { p.Status().Is(404) })
-			if p.blocker != nil {
-				c.Given("JOB-19", func() { p.blocker.Cancel().Is(200) })
-			}
+			p.freeWorker()
 			expectHealth(c, "jobs.inQueue", 0)
 			expectHealth(c, "jobs.inProgress", 0)
 		},

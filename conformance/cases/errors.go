@@ -58,7 +58,7 @@ var errorCases = []suite.Case{
 		jobs := []*suite.Job{done, c.Blocker(time.Minute), c.Run(suite.Echo())}
 		c.V2("DELETE", "/serverless/"+c.Endpoint, nil).Success()
 		c.Sleep(consistency)
-		pollUntil(c, func() *suite.Answer { return c.Get("/health") }, func(a *suite.Answer) bool { return a.Code/100 == 4 })
+		eventually(c, func() bool { return c.Get("/health").Code/100 == 4 })
 		for _, op := range jobOperations {
 			for _, j := range jobs {
 				op.send(c, j.ID, op.validBody(c, nil, c.Nonce())).Is(404, 410)
@@ -229,12 +229,8 @@ var describedPaths = map[string][]string{
 func isProxyAnswer(w *suite.Watched) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(w.Path, "/"), "/")
 	first, _, _ = strings.Cut(first, "?")
-	switch w.Exchange.Status {
-	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return !slices.Contains(describedPaths[w.API], first)
+	code := w.Exchange.Status
+	return suite.FromProxy(code) || code == http.StatusRequestTimeout || code == http.StatusRequestURITooLong || !slices.Contains(describedPaths[w.API], first)
 }
 
 // isUnknownRoute tells whether a router without the path or method sent the answer.

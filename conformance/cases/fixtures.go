@@ -2,6 +2,7 @@ package cases
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -53,24 +54,19 @@ func newRealObjects(c *suite.C, a api) *realObjects {
 
 var catalogClause = map[string]string{"gpus": "VER-36", "cpus": "VER-38", "datacenters": "VER-40"}
 
-// collection returns the path of a kind's list.
-func collection(a api, kind string) string {
-	i := slices.IndexFunc(contract, func(op contractOperation) bool { return op.api == a && op.kind == kind && op.effect == effectCreate })
-	return contract[i].path
+// creationOf returns the operation that creates objects of a kind.
+func creationOf(a api, kind string) contractOperation {
+	return contract[slices.IndexFunc(contract, func(op contractOperation) bool { return op.api == a && op.kind == kind && op.effect == effectCreate })]
 }
+
+// collection returns the path of a kind's list.
+func collection(a api, kind string) string { return creationOf(a, kind).path }
 
 // create creates an object of a kind. If the description leaves the body open, the creation
 // may be refused.
 func (o *realObjects) create(kind string) {
 	word := o.c.Nonce()
-	apiKind := kind
-	if kind == "serverless template" {
-		apiKind = "template"
-	}
-	at := slices.IndexFunc(contract, func(op contractOperation) bool {
-		return op.api == o.api && op.kind == apiKind && op.effect == effectCreate
-	})
-	op := contract[at]
+	op := creationOf(o.api, strings.TrimPrefix(kind, "serverless "))
 	body := op.body(o.c, o, word)
 	if kind == "serverless template" {
 		body["isServerless"] = true
@@ -87,9 +83,6 @@ func (o *realObjects) create(kind string) {
 	o.c.Given(clause, func() { o.ids[kind] = a.Success().Str("id") })
 }
 
-// id returns the id of the object of a kind, or "".
-func (o *realObjects) id(kind string) string { return o.ids[kind] }
-
 // consistency is how long reads may lag behind a write.
 const consistency = 2 * time.Second
 
@@ -97,7 +90,7 @@ const consistency = 2 * time.Second
 // description doesn't have may not be served.
 func (o *realObjects) recordRead(op contractOperation) {
 	var a *suite.Answer
-	pollUntil(o.c, func() *suite.Answer { a = op.send(o.c, o.ids[op.kind], nil); return a }, func(a *suite.Answer) bool { return a.Contains(o.ids[op.kind]) })
+	eventually(o.c, func() bool { a = op.send(o.c, o.ids[op.kind], nil); return a.Contains(o.ids[op.kind]) })
 	reads := o.listReads
 	if op.takesID() {
 		reads = o.itemReads
@@ -139,7 +132,7 @@ func (o *realObjects) expectUntouched(words ...string) {
 		}
 		if op, ok := o.listReads[kind]; ok {
 			a := op.send(o.c, "", nil).Is(200)
-			o.c.Expect(a.Contains(o.ids[kind]), op.String()+": the "+kind+" that is there", "a list without %s", o.ids[kind])
+			o.c.Expect(a.Contains(o.ids[kind]), op.String()+": the existing "+kind, "a list without %s", o.ids[kind])
 			expectNone(a, words)
 		}
 	}

@@ -54,11 +54,7 @@ var jobCases = []suite.Case{
 		Statement: "Two jobs never have the same id.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
 			ids := map[string]bool{}
-			n := 5
-			if c.Local() {
-				n = 100
-			}
-			for range n {
+			for range countFor(c, 100, 5) {
 				id := c.Run(suite.Echo()).ID
 				c.Expect(!ids[id], "an id of its own", "the id %s again", id)
 				ids[id] = true

@@ -27,7 +27,7 @@ var jobTimeCases = []suite.Case{
 		c.Sleep(runTime + c.Grace())
 		expectMilliseconds(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
 	}},
-	// The times of a retried job may be those of its last run, or of all runs.
+	// The times of a retried job may cover its last run or all runs.
 	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
 		j, _, waited, _, since := failTwice(c)
 		expectMilliseconds(c, j, "delayTime", waited, since)

@@ -90,7 +90,7 @@ var volumeCases = []suite.Case{
 			v, name := c.NewVolume("v1", 10), c.Name()
 			growVolume(c, v, suite.M{"name": name, "size": 5}).Refused()
 			a := growVolume(c, v, suite.M{"size": 11}).Success()
-			c.Expect(!suite.Same(a.Value("name"), name), "the name as it was", "name = %s", suite.JSONText(a.Value("name")))
+			c.Expect(!suite.Same(a.Value("name"), name), "the previous name", "name = %s", suite.JSONText(a.Value("name")))
 		}},
 	{ID: "V-12", Level: suite.Should, Source: "Network volume, dataCenterId",
 		Statement: "An update doesn't change the data center.",

@@ -197,7 +197,7 @@ func registryAuth(c *suite.C, _ *realObjects, word string) suite.M {
 }
 
 func endpointBodyV1(c *suite.C, o *realObjects, word string) suite.M {
-	return c.EndpointBody("v1", suite.M{"name": "conf-" + word, "templateId": o.id("serverless template"), "workersMin": 0, "workersMax": 0})
+	return c.EndpointBody("v1", suite.M{"name": "conf-" + word, "templateId": o.ids["serverless template"], "workersMin": 0, "workersMax": 0})
 }
 
 func endpointBodyV2(c *suite.C, _ *realObjects, word string) suite.M {
@@ -286,7 +286,9 @@ func pathMatches(pattern, path string) bool {
 }
 
 // isMissing tells whether the deployment may not serve the path.
-func isMissing(a *suite.Answer) bool { return a.Code == 404 || a.Code == 405 || a.Code == 501 }
+func isMissing(a *suite.Answer) bool { return isMissingCode(a.Code) }
+
+func isMissingCode(code int) bool { return code == 404 || code == 405 || code == 501 }
 
 // eachJobOperation calls do for each operation on a job.
 func eachJobOperation(do func(op contractOperation)) {

@@ -201,7 +201,8 @@ var podCases = []suite.Case{
 		}},
 }
 
-func podFlavor(c *suite.C) string { return firstOrDefault(c.Catalog("cpus"), "cpu3c") }
+// podFlavor returns the first CPU flavor of the catalog, or else cpu3c.
+func podFlavor(c *suite.C) string { return append(c.Catalog("cpus"), "cpu3c")[0] }
 
 // podBody returns the body of a CPU pod, with additional members.
 func podBody(c *suite.C, more suite.M) suite.M {

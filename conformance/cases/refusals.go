@@ -55,10 +55,6 @@ func judgeErrorForm(a api) func(*suite.Watched) string {
 	}
 }
 
-func isMissingCode(code int) bool {
-	return code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented
-}
-
 // refuseEachOperation sends each operation in ways that must be refused, and judges the
 // form of each refusal.
 func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {

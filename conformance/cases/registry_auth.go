@@ -2,10 +2,10 @@ package cases
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -136,17 +136,14 @@ func listRegistryAuths(c *suite.C) (all []any) {
 	for range 100 {
 		a := c.V1("GET", path, nil).Exactly(200)
 		all = append(all, a.Array("")...)
-		next := nextPage.FindStringSubmatch(a.Header.Get("Link"))
-		if next == nil {
+		next := env.NextPage(a.Header)
+		if next == "" {
 			break
 		}
-		path = "/containerregistryauth" + next[1]
+		path = "/containerregistryauth" + next
 	}
 	return all
 }
-
-// nextPage matches a link to the next page of a list (RFC 8288).
-var nextPage = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
 func isListed(c *suite.C, id string) bool {
 	for _, entry := range listRegistryAuths(c) {

@@ -68,12 +68,8 @@ var retentionCases = []suite.Case{
 		}},
 	// A result of /runsync is kept for the same time however the job ended, and with a wait for at
 	// least a minute.
-	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		expectRunSyncKept(c, "/runsync", suite.Fail(), suite.Failed)
-	}},
-	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		expectRunSyncKept(c, "/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), suite.Completed)
-	}},
+	{ID: "LIM-14-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept("/runsync", suite.Fail(), suite.Failed)},
+	{ID: "LIM-14-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: judgeRunSyncKept("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), suite.Completed)},
 	{ID: "LIM-14-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 70 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		j, ended := timeOutRunSync(c)
 		expectKeptForAMinute(c, j, ended, suite.TimedOut)
@@ -85,16 +81,12 @@ var retentionCases = []suite.Case{
 			j.Status().Is(200).Equal("output.x", "kept")
 			expectExpired(c, j, j.Answer.Received.Add(time.Minute))
 		}},
-	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		expectRunSyncExpired(c, "/runsync", suite.Fail(), time.Minute)
-	}},
+	{ID: "LIM-15-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync", suite.Fail(), time.Minute)},
 	{ID: "LIM-15-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 6, Run: func(c *suite.C) {
 		j, ended := timeOutRunSync(c)
 		expectExpired(c, j, ended.to.Add(time.Minute))
 	}},
-	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		expectRunSyncExpired(c, "/runsync", suite.Stream(3, 0), time.Minute)
-	}},
+	{ID: "LIM-15-streamed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 2 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync", suite.Stream(3, 0), time.Minute)},
 	{ID: "LIM-16", Level: suite.Must, Source: "Limits, Result retention (/runsync)",
 		Statement: "With a wait setting, the result of /runsync is deleted after five minutes at the latest.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, WaitTime: 6 * time.Minute, Run: func(c *suite.C) {
@@ -103,12 +95,8 @@ var retentionCases = []suite.Case{
 			j.Status().Is(200).Equal("output.x", "kept")
 			expectExpired(c, j, a.Received.Add(5*time.Minute))
 		}},
-	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		expectRunSyncExpired(c, "/runsync?wait=300000", suite.Fail(), 5*time.Minute)
-	}},
-	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: func(c *suite.C) {
-		expectRunSyncExpired(c, "/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)
-	}},
+	{ID: "LIM-16-failed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=300000", suite.Fail(), 5*time.Minute)},
+	{ID: "LIM-16-short-wait", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 1, WaitTime: 6 * time.Minute, Seconds: 1, Run: judgeRunSyncExpired("/runsync?wait=1000", suite.Echo(suite.M{"x": "kept"}), 5*time.Minute)},
 	{ID: "LIM-17", Level: suite.Must, Source: "Limits, Result retention (/run)",
 		Statement: "Retention starts when the job ends.",
 		Needs:     suite.AnyEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, Seconds: 1200, WaitTime: time.Hour, Run: func(c *suite.C) {
@@ -177,10 +165,12 @@ func expectExpired(c *suite.C, j *suite.Job, due time.Time) {
 	j.Retry().Refused()
 }
 
-// expectRunSyncKept expects that a result is kept for a minute.
-func expectRunSyncKept(c *suite.C, path string, input suite.M, status string) {
-	j, ended := runSync(c, path, input)
-	expectKeptForAMinute(c, j, ended, status)
+// judgeRunSyncKept judges that a result is kept for a minute.
+func judgeRunSyncKept(path string, input suite.M, status string) func(*suite.C) {
+	return func(c *suite.C) {
+		j, ended := runSync(c, path, input)
+		expectKeptForAMinute(c, j, ended, status)
+	}
 }
 
 // expectKeptForAMinute expects the status of a job, and that it can be retried unless it is
@@ -209,11 +199,13 @@ func timeOutRunSync(c *suite.C) (*suite.Job, interval) {
 	return j, interval{begin.Add(shortLimit), j.TimedOut().Received}
 }
 
-// expectRunSyncExpired expects that a result is deleted after its retention.
-func expectRunSyncExpired(c *suite.C, path string, input suite.M, kept time.Duration) {
-	j, ended := runSync(c, path, input)
-	expectExpired(c, j, ended.to.Add(kept))
-	expectNoChunks(c, j)
+// judgeRunSyncExpired judges that a result is deleted after its retention.
+func judgeRunSyncExpired(path string, input suite.M, kept time.Duration) func(*suite.C) {
+	return func(c *suite.C) {
+		j, ended := runSync(c, path, input)
+		expectExpired(c, j, ended.to.Add(kept))
+		expectNoChunks(c, j)
+	}
 }
 
 // runSync submits a job that ends at once, and waits for its end.

@@ -38,9 +38,7 @@ var runSyncCases = []suite.Case{
 			p.Until(begin.Add(time.Second + c.Grace()))
 			cancelRunSync(c, p.Answer()) // the description leaves the answer open
 		}},
-	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: func(c *suite.C) {
-		expectWait(c, 20*time.Second)
-	}},
+	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: judgeWait(20 * time.Second)},
 	{ID: "OPS-03", Level: suite.Must, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends earlier is returned.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
@@ -50,7 +48,7 @@ var runSyncCases = []suite.Case{
 			c.JobOf(p.Answer().Is(200)).Answer.Equal("status", suite.Completed).Equal("output", "late")
 		}},
 	// Any wait between the limits is applied.
-	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: expectFiveMinuteWait},
+	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: judgeWait(5 * time.Minute)},
 	{ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
 		Statement: "A wait out of bounds is rejected.",
 		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator doesn't document a wait outside the limits"},
@@ -163,18 +161,18 @@ func awaitAnswer(p *suite.Pending) bool {
 	return p.Answered()
 }
 
-func expectFiveMinuteWait(c *suite.C) { expectWait(c, 5*time.Minute) }
-
-// expectWait expects that a wait lasts as long as requested, for a queued and for a running
+// judgeWait judges that a wait lasts as long as requested, for a queued and for a running
 // job.
-func expectWait(c *suite.C, wait time.Duration) {
-	begin := c.Now()
-	path := "/runsync?wait=" + strconv.FormatInt(wait.Milliseconds(), 10)
-	submission := suite.Submission(suite.Sleep(2 * wait))
-	runs, queued := c.Start("POST", path, submission), c.Start("POST", path, submission)
-	c.Until(begin.Add(wait - c.EarlyMargin(2*time.Second)))
-	c.Expect(runs.Unanswered() && queued.Unanswered(), "no answer before "+wait.String(), "an answer before that")
-	c.Until(begin.Add(wait + c.LateMargin(10*time.Second)))
-	runs.Answer()
-	queued.Answer()
+func judgeWait(wait time.Duration) func(*suite.C) {
+	return func(c *suite.C) {
+		begin := c.Now()
+		path := "/runsync?wait=" + strconv.FormatInt(wait.Milliseconds(), 10)
+		submission := suite.Submission(suite.Sleep(2 * wait))
+		runs, queued := c.Start("POST", path, submission), c.Start("POST", path, submission)
+		c.Until(begin.Add(wait - c.EarlyMargin(2*time.Second)))
+		c.Expect(runs.Unanswered() && queued.Unanswered(), "no answer before "+wait.String(), "an answer before that")
+		c.Until(begin.Add(wait + c.LateMargin(10*time.Second)))
+		runs.Answer()
+		queued.Answer()
+	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// stage is a state of a job and the way in which the job reached it. An operation or an elapsed
-// time must have the same effect whatever the way was. So each pair of a stage and an effect
-// (effects.go) is a case.
+// stage is a state of a job, with the way in which the job reached it. The effect of an
+// operation or of an elapsed time must not depend on that way. So each pair of a stage and
+// an effect (effects.go) is a case.
 type stage struct {
 	name    string
 	status  string
@@ -232,6 +232,13 @@ func (p *stagedJob) requeue(clause string) *stagedJob {
 	p.retry(clause)
 	p.InQueue()
 	return p
+}
+
+// freeWorker cancels the job that keeps the worker busy, if there is one.
+func (p *stagedJob) freeWorker() {
+	if p.blocker != nil {
+		p.c.Given("JOB-19", func() { p.blocker.Cancel().Is(200) })
+	}
 }
 
 // expectStatus expects the status of the stage. For a cancelled job it is a SHOULD: it has no

@@ -70,8 +70,7 @@ var storedCases = func() (list []suite.Case) {
 			add(versionsCase, k, "", suite.V1|suite.V2, 24, judgeOtherVersion)
 		}
 	}
-	v2 := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "endpoint" && k.version == "v2" })]
-	add(createdCase, v2, "-template", 0, 12, judgeFromTemplate)
+	add(createdCase, kindOf("endpoint", "v2"), "-template", 0, 12, judgeFromTemplate)
 	return list
 }()
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -43,7 +44,7 @@ func (o object) canHold(f field) bool {
 func newObjects(c *suite.C, k kind) *objects {
 	s := &objects{c: c, k: k, placeholders: &placeholders{c: c, known: map[string]any{}, ids: map[string][]string{}}}
 	extra := suite.M{}
-	if strings.HasSuffix(k.path, "/endpoints") || k.path == "/serverless" {
+	if k.isEndpoint() {
 		extra = c.EndpointBody(k.version, nil)
 	}
 	chosen := func(name string) bool { return extra[name] != nil }
@@ -147,7 +148,7 @@ func (s *objects) asTable(o suite.M) suite.M {
 func (s *objects) create(values suite.M) object {
 	ask := func() *suite.Answer {
 		body := s.body(values)
-		if s.isEndpoint() {
+		if s.k.isEndpoint() {
 			body = s.c.EndpointBody(s.k.version, body)
 		}
 		return s.c.Create(s.k.version, s.k.path, body)
@@ -170,7 +171,7 @@ func (s *objects) create(values suite.M) object {
 	return o
 }
 
-func (s *objects) isEndpoint() bool { return s.k.path == "/endpoints" || s.k.path == "/serverless" }
+func (k kind) isEndpoint() bool { return k.path == "/endpoints" || k.path == "/serverless" }
 
 // problem is a deviation of an answer: a failure if must is set, and otherwise a warning.
 type problem struct {
@@ -232,10 +233,7 @@ func (f field) problems(want, got any, path, where string, must bool) []problem 
 func (s *objects) url(id string) string { return s.k.path + "/" + suite.PathSegment(id) }
 
 func (s *objects) ask(method, path string, body any) *suite.Answer {
-	if s.k.version == "v1" {
-		return s.c.V1(method, path, body)
-	}
-	return s.c.V2(method, path, body)
+	return sendTo(s.c, api(s.k.version), method, path, body)
 }
 
 // read returns a single object, or nil if the operation isn't served.
@@ -269,12 +267,12 @@ func (s *objects) list() map[string]suite.M {
 			}
 		}
 		cursor, _ := a.Find("pagination.nextCursor")
-		next := nextPage.FindStringSubmatch(a.Header.Get("Link"))
+		next := env.NextPage(a.Header)
 		switch text, _ := cursor.(string); {
 		case text != "":
 			path = s.k.path + "?cursor=" + url.QueryEscape(text)
-		case next != nil:
-			path = s.k.path + next[1]
+		case next != "":
+			path = s.k.path + next
 		default:
 			return list
 		}
@@ -394,7 +392,7 @@ func (s *objects) send(o object, body suite.M, nth int) (a *suite.Answer, descri
 		op := (nth + i) % len(s.k.updates)
 		described = s.k.changed && op == 0
 		a = s.ask(s.k.updates[op].method, s.url(o.id)+s.k.updates[op].suffix, body)
-		if described || a.Code != http.StatusNotFound && a.Code != http.StatusMethodNotAllowed && a.Code != http.StatusNotImplemented {
+		if described || !isMissing(a) {
 			return a, described
 		}
 	}

@@ -2,7 +2,6 @@ package cases
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,17 +132,7 @@ func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 // each pool.
 func (g *placeholders) pools() (gpus []suite.M, types []int) {
 	if g.types == nil && g.c.Serves("v2") {
-		g.types = []suite.M{}
-		body, _ := g.c.V2("GET", "/catalog/gpus", nil).Find("")
-		lists, _ := body.(suite.M)
-		for _, name := range slices.Sorted(maps.Keys(lists)) {
-			items, _ := lists[name].([]any)
-			for _, item := range items {
-				if object, ok := item.(suite.M); ok {
-					g.types = append(g.types, object)
-				}
-			}
-		}
+		g.types = append([]suite.M{}, g.c.V2("GET", "/catalog/gpus", nil).Objects()...)
 	}
 	count := map[any]int{}
 	for _, gpu := range g.types {

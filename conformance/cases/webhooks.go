@@ -183,7 +183,7 @@ var webhookCases = []suite.Case{
 			c.Observe("%s, %s", call.Method, call.Header.Get("Content-Type"))
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
 		}},
-	// Fields of the job in the webhook call equal those of the status.
+	// The job has the same times in the webhook call and in its status.
 	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
 		a, _, _ := runAfterWait(c, suite.M{"webhook": box.URL})

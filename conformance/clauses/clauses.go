@@ -14,13 +14,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Clause is a statement of the description. Its fields are those of suite.Case.
+// Clause is a statement of the description. suite.Case explains the fields.
 type Clause struct {
 	ID         string
 	Level      suite.Level
 	Source     string
 	Statement  string
-	Note       string
 	Live       suite.Dialect
 	Untestable string // why no case judges it, or ""
 }
@@ -39,7 +38,7 @@ func (c Clause) Result() report.Result {
 // InLiveDialect returns the clause in the dialect of the public SDKs.
 func (c Clause) InLiveDialect() Clause {
 	if c.Live.Level != "" {
-		c.Level, c.Note = c.Live.Level, c.Live.Why
+		c.Level = c.Live.Level
 	}
 	return c
 }
@@ -53,7 +52,7 @@ var registry = sync.OnceValue(func() []Clause {
 	for _, c := range cases.All() {
 		if id := c.Clause(); c.Statement != "" && !declared[id] {
 			declared[id] = true
-			list = append(list, Clause{ID: id, Level: c.Level, Source: c.Source, Statement: c.Statement, Note: c.Note, Live: c.Live})
+			list = append(list, Clause{ID: id, Level: c.Level, Source: c.Source, Statement: c.Statement, Live: c.Live})
 		}
 	}
 	slices.SortFunc(list, func(a, b Clause) int {

@@ -48,8 +48,6 @@ func writeEntry(b *strings.Builder, c Clause) {
 	fmt.Fprintf(b, "\n### %s\n\n%s%s\n", c.ID, level, escapeMarkup(c.Statement))
 	if c.Untestable != "" {
 		fmt.Fprintf(b, "No case judges it: %s.\n", escapeMarkup(strings.TrimSuffix(c.Untestable, ".")))
-	} else if c.Note != "" {
-		fmt.Fprintf(b, "Note: %s.\n", escapeMarkup(strings.TrimSuffix(c.Note, ".")))
 	}
 	if c.Live.Level != "" {
 		fmt.Fprintf(b, "If the suite uses the job API as the public SDKs expect it (--dialect live): %s, because %s.\n", c.Live.Level, escapeMarkup(strings.TrimSuffix(c.Live.Why, ".")))

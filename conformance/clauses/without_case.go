@@ -2,8 +2,6 @@ package clauses
 
 import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 
-const reasonForClients = "it applies to clients; conformance client tests them"
-
 // withoutCase are the clauses that no case declares: no case can judge them, or cases of
 // other clauses judge them by Given.
 var withoutCase = []Clause{
@@ -22,59 +20,31 @@ var withoutCase = []Clause{
 		Statement:  "Whether the versions are compatible.",
 		Untestable: "the description promises none",
 	},
-	{
-		ID: "CLI-01", Level: suite.Must, Source: "Authentication, 1",
-		Statement:  "A client sends its key as Authorization: Bearer on every call.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-02", Level: suite.Should, Source: "Errors, 429",
-		Statement:  "After a 429, a client backs off exponentially and retries.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-03", Level: suite.Should, Source: "Events, 1",
-		Statement:  "A receiver of webhooks returns 200.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-04", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement:  "A client that plans changes rejects a smaller size for a volume before it sends a request.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-05", Level: suite.Must, Source: "Template",
-		Statement:  "A client reports that a name is taken.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-06", Level: suite.Must, Source: "Versioning, 1",
-		Statement:  "After the retirement of version 1, a client that uses it warns.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-07", Level: suite.Should, Source: "Errors, 500",
-		Statement:  "A client doesn't repeat a create unless it has checked that nothing was created.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-08", Level: suite.Should, Source: "Errors, 400",
-		Statement:  "A client doesn't repeat a request after a 4xx other than 429.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-09", Level: suite.Should, Source: "States and transitions, ttl elapsed",
-		Statement:  "A client that waits for a job stops and reports it when the job returns 404.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-10", Level: suite.Should, Source: "States and transitions, POST /cancel",
-		Statement:  "A client that waits for a job stops and reports it when the job is CANCELLED.",
-		Untestable: reasonForClients,
-	},
-	{
-		ID: "CLI-11", Level: suite.Should, Source: "Authentication, 1",
-		Statement:  "A client never prints its key, and sends it only in Authorization.",
-		Untestable: reasonForClients,
-	},
+	forClients("CLI-01", suite.Must, "Authentication, 1",
+		"A client sends its key as Authorization: Bearer on every call."),
+	forClients("CLI-02", suite.Should, "Errors, 429",
+		"After a 429, a client backs off exponentially and retries."),
+	forClients("CLI-03", suite.Should, "Events, 1",
+		"A receiver of webhooks returns 200."),
+	forClients("CLI-04", suite.Must, "States and transitions, Network volume size rule",
+		"A client that plans changes rejects a smaller size for a volume before it sends a request."),
+	forClients("CLI-05", suite.Must, "Template",
+		"A client reports that a name is taken."),
+	forClients("CLI-06", suite.Must, "Versioning, 1",
+		"After the retirement of version 1, a client that uses it warns."),
+	forClients("CLI-07", suite.Should, "Errors, 500",
+		"A client doesn't repeat a create unless it has checked that nothing was created."),
+	forClients("CLI-08", suite.Should, "Errors, 400",
+		"A client doesn't repeat a request after a 4xx other than 429."),
+	forClients("CLI-09", suite.Should, "States and transitions, ttl elapsed",
+		"A client that waits for a job stops and reports it when the job returns 404."),
+	forClients("CLI-10", suite.Should, "States and transitions, POST /cancel",
+		"A client that waits for a job stops and reports it when the job is CANCELLED."),
+	forClients("CLI-11", suite.Should, "Authentication, 1",
+		"A client never prints its key, and sends it only in Authorization."),
+}
+
+// forClients returns a clause about clients.
+func forClients(id string, level suite.Level, source, statement string) Clause {
+	return Clause{ID: id, Level: level, Source: source, Statement: statement, Untestable: "it applies to clients; conformance client tests them"}
 }

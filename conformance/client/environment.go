@@ -34,7 +34,7 @@ func (w *workspace) environment(deployment map[string]string) []string {
 	return list
 }
 
-// redirectHome replaces the user's directories by those of the scenario.
+// redirectHome replaces the user's directories with the scenario's.
 func (w *workspace) redirectHome(env map[string]string) {
 	for _, name := range []string{"OLDPWD", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
 		delete(env, name)

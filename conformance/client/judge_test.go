@@ -1,11 +1,7 @@
 package client
 
 import (
-	"context"
-	"io"
-	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -88,44 +84,6 @@ func TestSecretIsFoundInOutput(t *testing.T) {
 		if len(k.text()) > 2*keptBytes+10 {
 			t.Errorf("%s: %d bytes are kept", c.name, len(k.text()))
 		}
-	}
-}
-
-// When a run is cancelled, all processes that the command started are killed.
-func TestGroupIsKilled(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	running, stop := context.WithCancel(t.Context())
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := command{args: as(t, "hang", listener.Addr().String()), env: os.Environ()}.run(running)
-		ended <- err
-	}()
-	grandchild, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer grandchild.Close()
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	_, _ = io.ReadAll(grandchild) // returns when the grandchild has exited
-}
-
-// An interrupted run has the exit code 130.
-func TestInterrupted(t *testing.T) {
-	t.Parallel()
-	running, stop := context.WithCancel(t.Context())
-	stop()
-	r, err := Judge(running, Options{Command: as(t, "sample", "none")})
-	if err != nil || r.Exit != 130 {
-		t.Errorf("%v %+v", err, r)
 	}
 }
 

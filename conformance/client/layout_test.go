@@ -158,7 +158,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	}
 }
 
-// Files of other file systems are never read, since those of /proc may be endless.
+// Files of other file systems are never read, since some files of /proc are endless.
 func TestOtherFileSystemsAreLinked(t *testing.T) {
 	root, err := os.Stat("/")
 	if err != nil {

@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -32,29 +30,8 @@ func roles(args []string) int {
 		return s.do(http.MethodGet, "", nil).status / 1000
 	case "jobs":
 		return jobsClient()
-	case "hang":
-		child := exec.Command(os.Args[0], "as", "hold", args[1])
-		if err := child.Start(); err != nil {
-			return 1
-		}
-		return exitCode(child.Wait())
-	case "hold": // keeps a connection open until it exits
-		c, err := net.Dial("tcp", args[1])
-		if err != nil {
-			return 1
-		}
-		_, err = io.Copy(io.Discard, c)
-		return exitCode(err)
 	}
 	return 1
-}
-
-// exitCode returns 1 for an error.
-func exitCode(err error) int {
-	if err != nil {
-		return 1
-	}
-	return 0
 }
 
 // sample is a client that is correct except for one fault.
@@ -266,5 +243,5 @@ func jobsClient() int {
 		return 1
 	}
 	fmt.Println(job.Status)
-	return exitCode(nil)
+	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -126,30 +127,37 @@ func (e *Env) listedIDs(ctx context.Context, list string) map[string]bool {
 		if x.Status/100 != 2 {
 			return ids
 		}
-		for _, object := range objectsIn(body) {
+		for _, object := range ObjectsIn(body) {
 			if id, ok := object["id"].(string); ok && !isTerminated(object) {
 				ids[id] = true
 			}
 		}
-		next := nextPage.FindStringSubmatch(x.Header.Get("Link"))
-		if next == nil {
+		next := NextPage(x.Header)
+		if next == "" {
 			break
 		}
-		list = pathOf(list) + next[1]
+		list = pathOf(list) + next
 	}
 	return ids
 }
 
-// nextPage matches a link to the next page of a list (RFC 8288).
-var nextPage = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
+// NextPage returns the query of the link to the next page of a list (RFC 8288), or "".
+func NextPage(header http.Header) string {
+	if link := nextLink.FindStringSubmatch(header.Get("Link")); link != nil {
+		return link[1]
+	}
+	return ""
+}
 
-// objectsIn returns the objects of a list: an array, or an object with arrays.
-func objectsIn(body any) (list []map[string]any) {
-	if members, ok := body.(map[string]any); ok {
-		for _, member := range members {
-			if _, ok := member.([]any); ok {
-				list = append(list, objectsIn(member)...)
-			}
+var nextLink = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
+
+// ObjectsIn returns the objects of a list: of an array, or of the arrays in an object, by
+// the names of the arrays.
+func ObjectsIn(body any) (list []map[string]any) {
+	members, _ := body.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if _, ok := members[name].([]any); ok {
+			list = append(list, ObjectsIn(members[name])...)
 		}
 	}
 	items, _ := body.([]any)

@@ -19,7 +19,7 @@ type Env struct {
 	Ledger  *Ledger
 	Pace    *Pace // nil is no rate limit
 	Seed    uint64
-	// MaxRequests bounds all requests, including those of the cleanup. Zero is no bound.
+	// MaxRequests bounds all requests, including the cleanup's. Zero is no bound.
 	MaxRequests int
 	// OnExchange is called with every exchange.
 	OnExchange func(*wire.Exchange)
@@ -84,7 +84,7 @@ func (e *Env) Exhausted() bool {
 	return int(e.Requests())+objects+inFlight+preflight >= e.MaxRequests
 }
 
-// The most requests that a run sends beside those of its cases.
+// The most requests that a run sends in addition to its cases' requests.
 const (
 	listReads = 12 // one list of each kind and version
 	inFlight  = 8

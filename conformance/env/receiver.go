@@ -44,9 +44,6 @@ type Call struct {
 	Body   []byte
 }
 
-// ErrNoReceiver says that the target can't reach this machine.
-var ErrNoReceiver = errors.New("the target can't reach this machine: set --hook-url to an address that it reaches")
-
 // NewBox opens an address. It answers calls with the status codes in turn and then repeats
 // the last one. Without codes, it answers 200. Code 0 closes the connection.
 func (e *Env) NewBox(answers ...int) (*Box, error) {
@@ -81,7 +78,7 @@ func isLoopback(address string) bool {
 
 func (e *Env) startReceiver() (*Receiver, error) {
 	if !e.Target.Reachable() {
-		return nil, ErrNoReceiver
+		return nil, errors.New("the target can't reach this machine: set --hook-url to an address that it reaches")
 	}
 	listener := e.Target.HookListener
 	if listener == nil {

@@ -27,18 +27,8 @@ var files embed.FS
 
 // All returns the mutants in the order of their files and lines.
 var All = sync.OnceValue(func() (all []Mutant) {
-	var table strings.Builder
-	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid
-	for _, name := range names {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // embedded
-		}
-		table.Write(text)
-	}
-	for line := range strings.Lines(table.String()) {
-		fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
-		if strings.HasPrefix(line, "#") || len(fields) != 4 {
+	for _, fields := range Rows(files) {
+		if len(fields) != 4 {
 			continue
 		}
 		if fields[1] == "-" {
@@ -48,3 +38,21 @@ var All = sync.OnceValue(func() (all []Mutant) {
 	}
 	return all
 })
+
+// Rows returns the rows of all embedded files, in the order of the files' names. Lines that
+// begin with # are comments.
+func Rows(files embed.FS) (rows [][]string) {
+	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // embedded
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "#") {
+				rows = append(rows, strings.Split(strings.TrimRight(line, "\r\n"), "\t"))
+			}
+		}
+	}
+	return rows
+}

@@ -170,10 +170,6 @@ func runFacts(r *Report) (list [][2]string) {
 	if time.Duration(r.TargetTime) > time.Duration(r.Duration)+time.Minute {
 		passed = time.Duration(r.TargetTime).Round(time.Second).String()
 	}
-	reruns := ""
-	if r.Reruns != nil {
-		reruns = r.Reruns.String()
-	}
 	seed := ""
 	if r.Seed != 0 {
 		seed = fmt.Sprint(r.Seed)
@@ -183,7 +179,7 @@ func runFacts(r *Report) (list [][2]string) {
 		{"Time of the target", passed},
 		{"Requests", groupDigits(int(r.Requests))},
 		{"Jobs", groupDigits(int(r.Jobs))},
-		{"Reruns, beside that", reruns},
+		{"Reruns, beside that", r.Reruns.String()},
 		{"Dialect", r.Dialect},
 		{"Endpoint", r.Target.Endpoint},
 		{"Seed", seed},

@@ -143,12 +143,8 @@ func junitOf(x Result) junitCase {
 
 // junitProperties describe the run, so that it can be repeated.
 func junitProperties(r *Report) (list []junitProperty) {
-	reruns := ""
-	if r.Reruns != nil {
-		reruns = r.Reruns.String()
-	}
 	for _, p := range []junitProperty{
-		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", reruns},
+		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", r.Reruns.String()},
 		{"target", r.Target.Address()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
 		{"implementation", implementationText(r.Implementation)}, {"documents", r.documents()},
 		{"partly judged", strings.Join(r.PartlyJudged, " ")},

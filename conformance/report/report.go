@@ -65,8 +65,8 @@ type Report struct {
 	Exit   int             `json:"exit"`
 	// NotJudged are the clauses that were not judged. The result of each has the reason.
 	NotJudged []string `json:"not_judged"`
-	// PartlyJudged are the clauses of which a case, or a part of a case, did not run.
-	// LeftOut of each result has the reasons.
+	// PartlyJudged are the clauses with a case that did not run, or ran only in part. LeftOut
+	// of each result has the reasons.
 	PartlyJudged []string `json:"partly_judged"`
 	// Preflight is the reason why nothing could be judged, or "".
 	Preflight string   `json:"preflight,omitempty"`
@@ -102,7 +102,11 @@ func (r *Reruns) Add(more *Reruns) *Reruns {
 	}
 }
 
+// String returns "" if there was none.
 func (r *Reruns) String() string {
+	if r == nil {
+		return ""
+	}
 	cases := "1 case"
 	if r.Cases != 1 {
 		cases = fmt.Sprintf("%d cases", r.Cases)

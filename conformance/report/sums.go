@@ -37,9 +37,7 @@ func (r *Report) Sums() (list []Sum) {
 // Attention returns the results that need attention, worst first.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
-		switch x.Verdict {
-		case Pass, Skip, Observed:
-		default:
+		if x.needsAttention() {
 			list = append(list, x)
 		}
 	}
@@ -47,4 +45,8 @@ func (r *Report) Attention() (list []Result) {
 		return slices.Index(Verdicts, a.Verdict) - slices.Index(Verdicts, b.Verdict)
 	})
 	return list
+}
+
+func (x *Result) needsAttention() bool {
+	return x.Verdict != Pass && x.Verdict != Skip && x.Verdict != Observed
 }

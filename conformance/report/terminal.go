@@ -19,9 +19,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		fmt.Fprintln(w, p.paint(yellow, stripControls(note)))
 	}
 	for _, x := range r.Results {
-		switch x.Verdict {
-		case Pass, Skip, Observed:
-		default:
+		if x.needsAttention() {
 			writeResult(w, p, x)
 		}
 	}

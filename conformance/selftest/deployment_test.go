@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -37,21 +40,17 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 // suite advances its clock.
 func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
 	t.Helper()
-	target := startRunningDeployment(t, wrap, configure...)
-	if err := target.stopClock(t.Context()); err != nil {
+	target, callClock := startRunningDeployment(t, wrap, configure...)
+	if _, err := callClock(t.Context(), `{"stop":true}`); err != nil {
 		t.Fatal(err)
 	}
 	target.ClockStopped = true
-	return target.Target
+	return target
 }
 
-// runningDeployment is a deployment whose clock runs and can also be advanced.
-type runningDeployment struct {
-	conformance.Target
-	stopClock func(context.Context) error
-}
-
-func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) runningDeployment {
+// startRunningDeployment starts a jobrunner whose clock runs and can also be advanced.
+// callClock sends a body to /clock and returns the deployment's time.
+func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) (_ conformance.Target, callClock func(ctx context.Context, body string) (time.Time, error)) {
 	t.Helper()
 	target, dir := newTarget(t)
 	config := jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true}
@@ -62,29 +61,23 @@ func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := j.Handler()
-	if wrap != nil {
-		handler = wrap(handler)
-	}
-	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	target.BaseURL = server.URL
-	callClock := func(ctx context.Context, body string) (time.Time, error) {
+	handler := j.Handler()
+	if wrap != nil {
+		handler = wrap(handler)
+	}
+	target.BaseURL = startServer(t, handler)
+	callClock = func(ctx context.Context, body string) (time.Time, error) {
 		return postClock(ctx, j.Handler(), target.Key, body)
 	}
 	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
 		return callClock(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
 	}
-	return runningDeployment{target, func(ctx context.Context) error {
-		_, err := callClock(ctx, `{"stop":true}`)
-		return err
-	}}
+	return target, callClock
 }
 
 // postClock sends a body to /clock and returns the deployment's time.
@@ -101,10 +94,73 @@ func postClock(ctx context.Context, h http.Handler, key, body string) (time.Time
 	return answer.Now, nil
 }
 
-// cancellableContext returns a context that is cancelled at the end of the test at the latest.
-func cancellableContext(t *testing.T) (context.Context, context.CancelFunc) {
+// startServer serves a handler until the test ends, and returns its URL.
+func startServer(t *testing.T, h http.Handler) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	return ctx, cancel
+	server := httptest.NewServer(h)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// replace returns a middleware that answers the matching requests itself.
+func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if matches(r) {
+				answer(w, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+}
+
+// count returns a middleware that counts the requests.
+func count(requests *atomic.Int64) func(http.Handler) http.Handler {
+	return replace(func(*http.Request) bool { requests.Add(1); return false }, nil)
+}
+
+// pathHas matches requests whose path contains a text.
+func pathHas(text string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return strings.Contains(r.URL.Path, text) }
+}
+
+// forward sends a recorded answer.
+func forward(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // a failed write shows in the verdicts
+}
+
+// serveInMemory serves a handler until stop is called, without sockets, as a bubble of
+// virtual time requires.
+func serveInMemory(h http.Handler) (client *http.Client, stop func()) {
+	network := pipenet.Listen()
+	server := &http.Server{Handler: h}
+	go server.Serve(network)
+	transport := network.Transport()
+	transport.MaxIdleConnsPerHost = 64
+	return &http.Client{Transport: transport}, func() {
+		transport.CloseIdleConnections()
+		server.Close()
+	}
+}
+
+// request sends a request with the target's key.
+func request(t *testing.T, target conformance.Target, method, path, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+target.Key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // Three jobrunners on one PostgreSQL conform like one, whichever of them answers a request.
-// The tests run a sample of the cases: limits, of which each node reserves a share, and
+// The test runs a sample of the cases: about limits, which the nodes share, and about
 // queues, whose jobs several nodes see. CONFORMANCE_NODES=1 runs all cases (make nodes).
 func TestThreeNodesConform(t *testing.T) {
 	sample := []string{"OPS-17", "OPS-20", "OPS-24"}

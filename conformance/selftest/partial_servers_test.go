@@ -102,25 +102,11 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server detects a closed connection
 		<-r.Context().Done()
 	})
-	billingHangs := func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/v2/billing") {
-				hang.ServeHTTP(w, r)
-				return
-			}
-			h.ServeHTTP(w, r)
-		})
-	}
 	everythingHangs := func(h http.Handler) http.Handler {
 		var afterPreflight atomic.Bool
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if afterPreflight.Load() {
-				hang.ServeHTTP(w, r)
-				return
-			}
-			afterPreflight.Store(strings.Contains(r.URL.Path, "nothing-is-here"))
-			h.ServeHTTP(w, r)
-		})
+		return replace(func(r *http.Request) bool {
+			return afterPreflight.Swap(afterPreflight.Load() || strings.Contains(r.URL.Path, "nothing-is-here"))
+		}, hang)(h)
 	}
 	for name, c := range map[string]struct {
 		deployment   func(http.Handler) http.Handler
@@ -134,7 +120,7 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		"everything hangs, only reads": {everythingHangs, 0, "*", 4 * time.Minute, 30, "3 requests in a row timed out", 0},
 		"everything hangs":             {everythingHangs, ^conformance.Allow(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
 		"the job API hangs":            {serveOperations(nil, hang), ^conformance.Allow(0), "JOB,LIM-16,T", 15 * time.Minute, 5, "3 requests in a row timed out", 10},
-		"billing hangs":                {billingHangs, 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
+		"billing hangs":                {replace(pathHas("/v2/billing"), hang), 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := remoteInBubble(t, c.deployment, func(o *conformance.Options) {
@@ -175,13 +161,7 @@ func TestRunKeepsToMaxRequests(t *testing.T) {
 	} {
 		for _, maxRequests := range []int{100, 400} {
 			var requests atomic.Int64
-			r := remoteInBubble(t, func(h http.Handler) http.Handler {
-				h = deployment(h)
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					requests.Add(1)
-					h.ServeHTTP(w, r)
-				})
-			}, func(o *conformance.Options) {
+			r := remoteInBubble(t, func(h http.Handler) http.Handler { return count(&requests)(deployment(h)) }, func(o *conformance.Options) {
 				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, maxRequests, 5*time.Minute
 				plan, err := conformance.Plan(*o)
 				if err != nil || plan.Requests > maxRequests || len(plan.Cases) < maxRequests/40 {

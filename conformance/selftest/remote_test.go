@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,9 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
 // remoteInBubble judges a jobrunner as a remote deployment with a real-time clock,
@@ -30,35 +27,20 @@ import (
 func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change func(*conformance.Options)) (r *report.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		target := conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Unserved: conformance.Unserved()}
-		for name, key := range map[string]*string{"user": &target.UserKey, "other": &target.OtherKey} {
-			var endpoints []string
-			if name == "other" {
-				endpoints = []string{"nothing-of-ours"}
-			}
-			var err error
-			if *key, err = apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		target, dir := newTarget(t)
+		target.BaseURL, target.Local = "http://jobrunner", false
 		j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: target.Key, KeyDir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
-		network := pipenet.Listen()
-		server := &http.Server{Handler: wrap(j.Handler())}
-		go server.Serve(network)
-		transport := network.Transport()
-		transport.MaxIdleConnsPerHost = 64
-		target.Client = &http.Client{Transport: transport}
+		client, stop := serveInMemory(wrap(j.Handler()))
+		target.Client = client
 		o := conformance.Options{Target: target, Allow: ^conformance.Allow(0), MaxWait: 30 * 24 * time.Hour, Reruns: 2}
 		if change != nil {
 			change(&o)
 		}
 		r = judge(t, o)
-		transport.CloseIdleConnections()
-		server.Close()
+		stop()
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
@@ -84,9 +66,7 @@ func withLatency(latency time.Duration) func(http.Handler) http.Handler {
 			answer := httptest.NewRecorder()
 			h.ServeHTTP(answer, r)
 			time.Sleep(latency / 2)
-			maps.Copy(w.Header(), answer.Header())
-			w.WriteHeader(answer.Code)
-			_, _ = w.Write(answer.Body.Bytes())
+			forward(w, answer)
 		})
 	}
 }
@@ -203,12 +183,7 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 // A run caches no answers: as many requests arrive as it counts.
 func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64
-	r := remoteInBubble(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			arrived.Add(1)
-			h.ServeHTTP(w, r)
-		})
-	}, func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
+	r := remoteInBubble(t, count(&arrived), func(o *conformance.Options) { o.Select = []string{"VER-3*", "VER-06", "AUT-02", "RAT-08", "VER-19"} })
 	sent := 0
 	seen := map[string]bool{}
 	for _, x := range r.Results {

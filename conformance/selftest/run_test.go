@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,16 +70,10 @@ func TestTargetIsDown(t *testing.T) {
 // No report contains a secret.
 func TestReportHasNoSecret(t *testing.T) {
 	// Most cases fail, so the report has many answers.
-	target := startDeployment(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "/status/") {
-				w.WriteHeader(500)
-				fmt.Fprintf(w, `{"error":%q}`, r.Header.Get("Authorization"))
-				return
-			}
-			h.ServeHTTP(w, r)
-		})
-	})
+	target := startDeployment(t, replace(pathHas("/status/"), func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(500)
+		fmt.Fprintf(w, `{"error":%q}`, r.Header.Get("Authorization"))
+	}))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "AUT", "SUB-22"}})
 	if r.Counts[report.Fail] == 0 || r.Exit != conformance.ExitFailed {
 		t.Errorf("%v, exit code %d", r.Counts, r.Exit)
@@ -103,17 +96,11 @@ func TestReportHasNoSecret(t *testing.T) {
 
 // A listed deviation doesn't fail the run, but a listed clause that passes does.
 func TestKnownDeviations(t *testing.T) {
-	broken := func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/update") && bytes.Contains(body, []byte("11")) {
-				w.WriteHeader(http.StatusTeapot)
-				return
-			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			h.ServeHTTP(w, r)
-		})
-	}
+	broken := replace(func(r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/update") && bytes.Contains(body, []byte("11"))
+	}, teapot)
 	known := func(lines string) conformance.Known {
 		t.Helper()
 		k, err := conformance.ParseKnown(lines)
@@ -149,15 +136,7 @@ func TestKnownDeviations(t *testing.T) {
 // A failure that reruns don't reproduce is inconclusive, with the share of failed runs.
 func TestFlakyFailure(t *testing.T) {
 	var calls atomic.Int64
-	target := startDeployment(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "/cancel/") && calls.Add(1) == 1 {
-				w.WriteHeader(http.StatusTeapot)
-				return
-			}
-			h.ServeHTTP(w, r)
-		})
-	})
+	target := startDeployment(t, replace(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/cancel/") && calls.Add(1) == 1 }, teapot))
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17"}, Reruns: 2})
 	if x := r.Results[0]; x.Verdict != report.Inconclusive || x.Repeats != "1/3" || r.Exit != conformance.ExitInconclusive {
 		t.Errorf("%s, %s, exit code %d", x.Verdict, x.Repeats, r.Exit)
@@ -195,16 +174,7 @@ func TestUnservedList(t *testing.T) {
 // parameter at the same place.
 func isServed(t *testing.T, target conformance.Target, method, path string) bool {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+target.Key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
+	resp := request(t, target, method, path, "{}")
 	var body struct{ Detail string }
 	_ = json.NewDecoder(resp.Body).Decode(&body) // an answer of another shape has no detail
 	if resp.StatusCode == http.StatusNotFound && !strings.Contains(path, "/x") {
@@ -220,18 +190,14 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	for name, alwaysHidden := range map[string]bool{"while it is used": false, "always": true} {
 		var used atomic.Bool
 		used.Store(true)
-		target := startDeployment(t, func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.HasPrefix(r.URL.Path, "/v1/templates/") && (alwaysHidden || used.Load()) {
-					if r.Method == http.MethodDelete {
-						used.Store(false) // at the second attempt, the template is no longer in use
-					}
-					stubHandlers["404"](w, r)
-					return
-				}
-				h.ServeHTTP(w, r)
-			})
-		})
+		target := startDeployment(t, replace(func(r *http.Request) bool {
+			return strings.HasPrefix(r.URL.Path, "/v1/templates/") && (alwaysHidden || used.Load())
+		}, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodDelete {
+				used.Store(false) // at the second attempt, the template is no longer in use
+			}
+			stubHandlers["404"](w, r)
+		}))
 		target.Local, target.Advance = false, nil
 		r := judge(t, conformance.Options{Target: target, Select: []string{"T-01"}, Allow: suite.Create})
 		if alwaysHidden != (len(r.Leaked) == 1 && r.Exit == conformance.ExitLeaked && strings.Contains(r.Leaked[0], "/v1/templates/")) || !alwaysHidden && r.Exit != 0 {
@@ -240,37 +206,9 @@ func TestHiddenObjectIsReported(t *testing.T) {
 	}
 }
 
-// An interrupted run deletes its objects and records that in the ledger.
-func TestInterrupted(t *testing.T) {
-	target := startDeployment(t, nil)
-	target.Local, target.Advance = false, nil // the case waits in real time
-	ctx, cancel := cancellableContext(t)
-	ledger := t.TempDir() + "/ledger"
-	go func() {
-		for { // until an endpoint is created
-			if text, err := os.ReadFile(ledger); err == nil && strings.Contains(string(text), `"serverless"`) {
-				cancel()
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	r, err := conformance.Judge(ctx, conformance.Options{Target: target, Select: []string{"SUB-22"}, Allow: ^conformance.Allow(0), Ledger: ledger})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Exit != conformance.ExitInterrupted || len(r.Leaked) > 0 {
-		t.Errorf("exit code %d, leaked %v", r.Exit, r.Leaked)
-	}
-	text, err := os.ReadFile(ledger)
-	if err != nil || !strings.Contains(string(text), `"gone":true`) {
-		t.Errorf("the ledger is %s, %v", text, err)
-	}
-}
-
-// Without --allow a run only reads, with at most 260 requests, of which 38 are about pods.
-// Each clause about billing reads two of the five histories. The default of --max-requests
-// is higher, for operations that aren't served yet.
+// Without --allow a run only reads, with at most 300 requests. Each clause about billing
+// reads two of the five histories. The default of --max-requests is higher, for operations
+// that aren't served yet.
 func TestDefaultRunOnlyReads(t *testing.T) {
 	var requests atomic.Int64
 	var settingUp atomic.Bool
@@ -325,16 +263,7 @@ func (w *statusRecorder) WriteHeader(status int) {
 // createEndpoint creates an endpoint of the suite's handler, and returns its id.
 func createEndpoint(t *testing.T, target conformance.Target) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target.BaseURL+"/v2/serverless", strings.NewReader(`{"name":"e","image":"builtin/conformance"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+target.Key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
+	resp := request(t, target, http.MethodPost, "/v2/serverless", `{"name":"e","image":"builtin/conformance"}`)
 	var body struct{ ID string }
 	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.ID == "" {
 		t.Fatalf("can't create an endpoint: %d, %v", resp.StatusCode, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
 // stubHandlers answer every request in the same way.
@@ -45,6 +43,8 @@ var stubHandlers = map[string]http.HandlerFunc{
 	"429": fixedAnswer(429, "application/json", `{"error":"too many"}`),
 }
 
+var teapot = fixedAnswer(http.StatusTeapot, "", "")
+
 // fixedAnswer answers every request with the status and body.
 func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -54,17 +54,6 @@ func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
-}
-
-// startServer serves a handler until the test ends, and returns its URL.
-func startServer(t *testing.T, h http.Handler) string {
-	t.Helper()
-	server := httptest.NewServer(h)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL
 }
 
 // A run against a stub ends within seconds, with one line about the request with the wrong
@@ -188,13 +177,11 @@ func TestStubServersAfterPreflight(t *testing.T) {
 					allowed = slices.Concat(preflightClauses, creationClauses)
 				}
 				synctest.Test(t, func(t *testing.T) {
-					network := pipenet.Listen()
-					server := &http.Server{Handler: preflightServer(stubHandlers[name], creates)}
-					go server.Serve(network)
-					transport := network.Transport()
+					client, stop := serveInMemory(preflightServer(stubHandlers[name], creates))
+					defer stop()
 					target := conformance.Target{
 						BaseURL: "http://stub", Key: "the-key", OtherKey: "the-other-key", UserKey: "the-user's-key",
-						Client: &http.Client{Transport: transport}, Virtual: true, Local: creates,
+						Client: client, Virtual: true, Local: creates,
 					}
 					if !creates {
 						target.Endpoint = "our-endpoint"
@@ -208,8 +195,6 @@ func TestStubServersAfterPreflight(t *testing.T) {
 							t.Errorf("%s passes", clause)
 						}
 					}
-					transport.CloseIdleConnections()
-					server.Close()
 				})
 			})
 		}

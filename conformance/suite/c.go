@@ -349,7 +349,7 @@ func (c *C) Box(answers ...int) *env.Box {
 	return b
 }
 
-// Calls waits a short time for n calls of a receiver, and returns those that arrived.
+// Calls waits a short time for n calls of a receiver, and returns the calls so far.
 func (c *C) Calls(b *env.Box, n int) []env.Call {
 	wait := patience
 	if !c.Local() {

@@ -32,15 +32,14 @@ type Dialect struct {
 // Case judges a clause. Run is a short function that sends requests through C, whose
 // helpers end the case if the clause doesn't accept an answer.
 //
-// The case with the same ID as the clause declares the clause: Level, Source, Statement,
-// Note and Live. Further cases of the clause follow it without these fields.
+// The case with the same ID as the clause declares the clause: Level, Source, Statement
+// and Live. Further cases of the clause follow it without these fields.
 type Case struct {
 	// ID is the clause's ID. Further cases append a word: SUB-20-above.
 	ID        string
 	Level     Level
-	Source    string // section and row of the description
-	Statement string // in our own words
-	Note      string
+	Source    string  // section and row of the description
+	Statement string  // in our own words
 	Live      Dialect // if the dialect of the public SDKs differs
 	// Clauses are further clauses that get the same verdict.
 	Clauses []string
@@ -108,7 +107,6 @@ const (
 	LocalOnly                          // a test deployment: elsewhere the case would be too expensive, slow or harmful
 	Advanced                           // a clock that can be advanced
 	DescribedDialect                   // the dialect of the description
-	LiveDialect                        // the dialect of the public SDKs
 )
 
 // Has tells whether the needs include all of others.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
 // IDs returns the ids in a list of the catalog. The description doesn't define its shape, so IDs
@@ -96,23 +98,17 @@ func (c *C) GPU() (gpu any) {
 		return given
 	}
 	pool := "ADA_24"
-	a := c.V2("GET", "/catalog/gpus", nil)
-	for _, member := range slices.Sorted(maps.Keys(objectOf(a))) {
-		list, _ := objectOf(a)[member].([]any)
-		for _, element := range list {
-			item, _ := element.(M)
-			if text, ok := item["pool"].(string); ok && text != "" {
-				return M{"pools": []any{text}, "count": 1}
-			}
+	for _, item := range c.V2("GET", "/catalog/gpus", nil).Objects() {
+		if text, ok := item["pool"].(string); ok && text != "" {
+			pool = text
+			break
 		}
 	}
 	return M{"pools": []any{pool}, "count": 1}
 }
 
-func objectOf(a *Answer) M {
-	o, _ := a.json.(M)
-	return o
-}
+// Objects returns the objects of a list: of an array, or of the arrays in an object.
+func (a *Answer) Objects() []M { return env.ObjectsIn(a.json) }
 
 // PathSegment escapes an id for use as a segment of a path.
 func PathSegment(id string) string { return url.PathEscape(id) }

@@ -124,8 +124,8 @@ func (c *C) Burst(n int, method, path string, body any) {
 	}
 }
 
-// SendSimultaneously sends requests to the paths at the same moment, and counts those that
-// aren't answered 429. overlapped says that the last request was sent at least minimumOverlap
+// SendSimultaneously sends requests to the paths at the same moment, and counts the answers
+// other than 429. overlapped says that the last request was sent at least minimumOverlap
 // before the first accepted request was answered.
 func (c *C) SendSimultaneously(method string, paths []string) (accepted int, overlapped bool) {
 	var mu sync.Mutex

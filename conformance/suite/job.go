@@ -43,8 +43,8 @@ func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
 // Beacon is the input of a job that calls a box when it begins, and then at intervals while
 // it runs.
-func Beacon(b *env.Box, interval, duration time.Duration, more ...M) M {
-	return handlerInput("beacon", more, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
+func Beacon(b *env.Box, interval, duration time.Duration) M {
+	return handlerInput("beacon", nil, M{"url": b.URL, "every": interval.Milliseconds(), "ms": duration.Milliseconds()})
 }
 
 func handlerInput(op string, more []M, members ...M) M {
@@ -88,35 +88,24 @@ type Job struct {
 }
 
 // Run submits a job with POST /run, as a fixture.
-func (c *C) Run(input any, more ...M) *Job { return c.RunAt(c.Endpoint, input, more...) }
-
-// RunAt is Run for another endpoint.
-func (c *C) RunAt(endpoint string, input any, more ...M) *Job {
-	j := &Job{c: c, endpoint: endpoint}
-	c.Given("JOB-11", func() {
-		j.Answer = c.Job("POST", endpoint, "/run", Submission(input, more...)).Is(200)
-		j.ID = j.Answer.Str("id")
-		c.Expect(j.ID != "", "an id", "an empty id")
-	})
-	c.NoteJob(endpoint, j.ID)
+func (c *C) Run(input any, more ...M) (j *Job) {
+	c.Given("JOB-11", func() { j = c.JobOf(c.Post("/run", Submission(input, more...)).Is(200)) })
 	return j
 }
 
 // RunSync submits a job with POST /runsync as a fixture, and expects its result. The job
 // must need no time of the target.
-func (c *C) RunSync(input any, more ...M) *Job {
-	j := &Job{c: c, endpoint: c.Endpoint}
+func (c *C) RunSync(input any, more ...M) (j *Job) {
 	c.Given("JOB-14", func() {
-		j.Answer = c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", "COMPLETED")
-		j.ID = j.Answer.Str("id")
+		j = c.JobOf(c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", Completed))
 	})
-	c.NoteJob(c.Endpoint, j.ID)
 	return j
 }
 
 // JobOf returns the job of an answer to /run or /runsync.
 func (c *C) JobOf(a *Answer) *Job {
 	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
+	c.Expect(j.ID != "", "an id", "an empty id")
 	c.NoteJob(c.Endpoint, j.ID)
 	return j
 }

@@ -4,9 +4,10 @@ package variants
 
 import (
 	"embed"
-	"io/fs"
 	"strings"
 	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 )
 
 // Variant is a deployment that conforms to the contract, but differs from the jobrunner.
@@ -34,27 +35,19 @@ var files embed.FS
 
 // All returns the variants in the order of their files and lines.
 var All = sync.OnceValue(func() (all []Variant) {
-	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid
-	for _, name := range names {
-		table, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // embedded
+	for _, fields := range mutants.Rows(files) {
+		if len(fields) < 5 {
+			continue
 		}
-		for line := range strings.Lines(string(table)) {
-			fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
-			if strings.HasPrefix(line, "#") || len(fields) < 5 {
-				continue
-			}
-			v := Variant{ID: fields[0], Choice: fields[2], Description: fields[3], Fault: fields[4]}
-			if fields[1] != "-" {
-				v.MayWarn = strings.Fields(fields[1])
-			}
-			if len(fields) > 5 {
-				v.EndpointBody = fields[5]
-			}
-			v.Exact = len(fields) > 6 && fields[6] == "exact"
-			all = append(all, v)
+		v := Variant{ID: fields[0], Choice: fields[2], Description: fields[3], Fault: fields[4]}
+		if fields[1] != "-" {
+			v.MayWarn = strings.Fields(fields[1])
 		}
+		if len(fields) > 5 {
+			v.EndpointBody = fields[5]
+		}
+		v.Exact = len(fields) > 6 && fields[6] == "exact"
+		all = append(all, v)
 	}
 	return all
 })

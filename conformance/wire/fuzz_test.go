@@ -25,7 +25,7 @@ func FuzzSecrets(f *testing.F) {
 			text := before + form + after
 			cut := int(uint(cut) % uint(len(text)+1))
 			r := wire.Request{Method: "POST", URL: "http://deployment/x?" + url.QueryEscape(key), Header: http.Header{"Authorization": {"Bearer " + key}, "X-Odd": {text}}, Body: []byte(text)}
-			for function, got := range map[string]string{"redacted": s.Redact(text), "cut": s.Cut([]byte(text), cut), "curl": r.Curl(&s)} {
+			for function, got := range map[string]string{"redacted": s.Redact(text), "cut": s.Cut([]byte(text), cut), "script": wire.Script([]wire.Step{{Exchange: &wire.Exchange{Request: r}}}, nil, nil, &s)} {
 				// The surrounding text and the placeholder may form the key again.
 				if strings.Contains(got, form) && !strings.Contains(before+after, form) && strings.Count(text, form) == 1 && !strings.Contains(before+"$GPUCLOUD_API_KEY"+after, form) {
 					t.Errorf("%s: %q with the key %q as %s: %q", function, text, key, name, got)

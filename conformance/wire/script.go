@@ -311,12 +311,5 @@ func (s *scriptWriter) setVariable(v secret) {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Curl returns a shell command that repeats the request.
-func (r Request) Curl(hide *Secrets) string {
-	s := scriptWriter{hide: hide, names: map[string]bool{}}
-	line := s.curl(r, "-i", "")
-	return strings.Join(append(s.settings, line), "\n")
-}
-
 // maxShownBytes is the longest body, in bytes, that a command contains.
 const maxShownBytes = 2000

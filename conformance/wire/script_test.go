@@ -28,7 +28,7 @@ func (m *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.requests = append(m.requests, fmt.Sprintf("%s %s %s %s", r.Method, r.URL, r.Header.Get("Authorization"), body))
+	m.requests = append(m.requests, fmt.Sprintf("%s %s %s %s %s", r.Method, r.URL, r.Header.Get("Authorization"), r.Header.Get("X-Odd"), body))
 	m.count++
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"status": "there", "id": "thing-number-%03d", "gpu": {"id": "L40S"}}`, m.count)
@@ -57,7 +57,7 @@ func TestScriptRepeats(t *testing.T) {
 	hide.Add("PASSWORD", "planted-secret")
 	var steps []wire.Step
 	send := func(method, path, body string) string {
-		r := wire.Request{Method: method, URL: server.URL + path, Header: http.Header{"Authorization": {"Bearer the-secret-key"}}}
+		r := wire.Request{Method: method, URL: server.URL + path, Header: http.Header{"Authorization": {"Bearer the-secret-key"}, "X-Odd": {"it's"}}}
 		if body != "" {
 			r.Body = []byte(body)
 		}
@@ -75,9 +75,10 @@ func TestScriptRepeats(t *testing.T) {
 	send("GET", "/v2/"+endpoint+"/health", "")
 	send("GET", "/v2/"+endpoint+"/health", "")
 	second := send("POST", "/v2/serverless", `{}`)
+	send("GET", "/v2/the-secret-key", "")
 	send("PATCH", "/v2/serverless/"+second+"-not", `["`+endpoint+`"]`)
 	cleanup := []wire.Request{{Method: "DELETE", URL: server.URL + "/v2/serverless/" + second}}
-	want := append(m.take(), "DELETE /v2/serverless/"+second+"  ")
+	want := append(m.take(), "DELETE /v2/serverless/"+second+"   ")
 	failed := steps[len(steps)-1].Exchange
 	text := wire.Script(steps, failed, cleanup, &hide)
 	for _, secret := range []string{"the-secret-key", "planted-secret", "thing-number"} {

@@ -2,10 +2,8 @@ package wire_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -44,44 +42,6 @@ func TestCutRedactsFirst(t *testing.T) {
 		}
 		if _, ok := strings.CutPrefix(redacted, got); !ok || n >= len(text) && got != redacted {
 			t.Errorf("cut at %d: %q", n, got)
-		}
-	}
-}
-
-// The command of a failure sends the request of the suite.
-func TestCurlRepeats(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		t.Skip("curl isn't installed")
-	}
-	got := make(chan string, 2)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got <- strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Authorization"), r.Header.Get("X-Odd"), string(body)}, " | ")
-	}))
-	defer server.Close()
-	var s wire.Secrets
-	s.Add("GPUCLOUD_API_KEY", "the-secret-key")
-	for _, r := range []wire.Request{
-		{Method: "POST", URL: server.URL + "/x?y=1&z=2", Header: http.Header{"Authorization": {"Bearer the-secret-key"}, "X-Odd": {"it's"}}, Body: []byte("{\"a\": \"b'c$d\\n`\"}")},
-		{Method: "GET", URL: server.URL + "/the-secret-key", Header: http.Header{"Authorization": {"the-secret-key"}}},
-	} {
-		x := wire.Do(context.Background(), server.Client(), r, time.Now)
-		if x.Err != nil || x.Status != 200 {
-			t.Fatal(x.Err)
-		}
-		want := <-got
-		line := r.Curl(&s)
-		if strings.Contains(line, "the-secret-key") {
-			t.Errorf("the key is in %s", line)
-		}
-		cmd := exec.Command("sh", "-c", strings.Replace(line, "curl", curl, 1))
-		cmd.Env = []string{"GPUCLOUD_API_KEY=the-secret-key"}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %s", line, out)
-		}
-		if repeated := <-got; repeated != want {
-			t.Errorf("%s\nsaid %s\nnot  %s", line, repeated, want)
 		}
 	}
 }

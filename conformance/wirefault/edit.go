@@ -54,12 +54,7 @@ func (e Edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 		e.apply(nil, r.Header, placeholders)
 		return
 	}
-	for name, value := range e.Header {
-		r.Header.Del(name)
-		if value != "" {
-			r.Header.Set(name, placeholders.Replace(value))
-		}
-	}
+	e.applyToHeader(r.Header, placeholders)
 	r.Body = &lazyBody{raw: r.Body, apply: func(body []byte) []byte { return e.apply(body, http.Header{}, placeholders) }}
 	r.ContentLength = -1
 }
@@ -84,14 +79,18 @@ func (l *lazyBody) Read(p []byte) (int, error) {
 
 func (l *lazyBody) Close() error { return l.raw.Close() }
 
-// apply edits a header, and returns the edited body.
-func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
+func (e Edit) applyToHeader(header http.Header, placeholders *strings.Replacer) {
 	for name, value := range e.Header {
 		header.Del(name)
 		if value != "" {
 			header.Set(name, placeholders.Replace(value))
 		}
 	}
+}
+
+// apply edits a header, and returns the edited body.
+func (e Edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
+	e.applyToHeader(header, placeholders)
 	if e.Body != nil {
 		return []byte(placeholders.Replace(*e.Body))
 	}

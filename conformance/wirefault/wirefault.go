@@ -324,13 +324,8 @@ func (f *Fault) addRecalled(body []byte) []byte {
 
 // remember records the value of the member Remember.
 func (f *Fault) remember(r *http.Request) {
-	if f.Remember == "" || r.Body == nil {
-		return
-	}
-	body, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	var members map[string]any
-	if err != nil || json.Unmarshal(body, &members) != nil {
+	if f.Remember == "" || json.Unmarshal(readBody(r), &members) != nil {
 		return
 	}
 	if text, ok := members[f.Remember].(string); ok {

@@ -21,9 +21,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
@@ -93,17 +94,16 @@ func runMutants(ctx context.Context, binary string, full bool, only string, para
 		}
 	}
 	outcomes := make([]outcome, len(selected))
-	slots := make(chan struct{}, parallel)
-	var running sync.WaitGroup
+	var running errgroup.Group
+	running.SetLimit(parallel)
 	for i, m := range selected {
-		running.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		running.Go(func() error {
 			outcomes[i] = judgeMutant(ctx, binary, m, full)
 			fmt.Println(outcomes[i].line())
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait() // the functions return no error
 	return summarize(outcomes, full, time.Since(started))
 }
 

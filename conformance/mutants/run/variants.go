@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -191,12 +193,10 @@ func runVariants(ctx context.Context, binary string, list []group, parallel int)
 	started := time.Now()
 	var mu sync.Mutex
 	var failed []string
-	slots := make(chan struct{}, parallel)
-	var running sync.WaitGroup
+	var running errgroup.Group
+	running.SetLimit(parallel)
 	for _, g := range list {
-		running.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		running.Go(func() error {
 			c := judgeGroup(ctx, binary, g)
 			mu.Lock()
 			defer mu.Unlock()
@@ -204,9 +204,10 @@ func runVariants(ctx context.Context, binary string, list []group, parallel int)
 			if !c.ok() {
 				failed = append(failed, g.id())
 			}
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait() // the functions return no error
 	fmt.Printf("\n%d of %d variants pass, in %.0f s\n", len(list)-len(failed), len(list), time.Since(started).Seconds())
 	if len(failed) > 0 {
 		return fmt.Errorf("the suite fails deployments although the contract leaves the choice: %s", strings.Join(failed, ", "))
