@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -71,14 +70,15 @@ func TestBatchSurvivesKill(t *testing.T) {
 // awaitBatch waits until a batch has a state. Another process runs it, in real time.
 func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(api.Batch) bool) api.Batch {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // a poll of another process
-		switch b, err := c.Jobs.Batch(t.Context(), endpoint, id); {
-		case err != nil || time.Now().After(deadline):
-			t.Fatalf("the batch is %+v, %v", b, err)
-		case reached(b):
-			return b
+	var b api.Batch
+	until(t, "the batch "+id, func() bool {
+		var err error
+		if b, err = c.Jobs.Batch(t.Context(), endpoint, id); err != nil {
+			t.Fatal(err)
 		}
-	}
+		return reached(b)
+	})
+	return b
 }
 
 // A batch can be sent to a node that doesn't lead its endpoint, and survives the leader's death.

@@ -34,14 +34,12 @@ exec %s "$@"
 // newContainerClusters starts a deployment whose clusters are containers of an engine.
 func newContainerClusters(t *testing.T, e *containers.Engine, settings string, gpus int, args ...string) *containerDeployment {
 	t.Helper()
-	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
-	requireImage(t, e)
-	engine := filepath.Join(c.dir, e.Name)
+	engine := filepath.Join(t.TempDir(), e.Name)
 	put(t, engine, fmt.Sprintf(withoutGPUs, e.Path))
 	if err := os.Chmod(engine, 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+engine+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
+	c := prepareContainers(t, e, engine, settings)
 	put(t, c.machine(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
 	c.start(t, append([]string{"--simulate-gpus=" + c.machine()}, args...)...)
 	return c

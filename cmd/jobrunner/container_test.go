@@ -29,31 +29,21 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	if text := strings.Join(p.greeted, "\n"); !strings.Contains(text, "docker 99.1 ("+filepath.Join(tools, "docker")+")") {
 		t.Errorf("greeted:\n%s", text)
 	}
-	var login, volume, endpoint struct{ ID string }
-	p.call(http.MethodPost, "/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`, &login)
-	p.call(http.MethodPost, "/v2/network-volumes", `{"name": "models", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
-	p.call(http.MethodPost, "/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login.ID+`",
-		"env": {"TOKEN": "planted-token"}, "ports": ["8000/http"], "networkVolumes": ["`+volume.ID+`"], "gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 1, "max": 1}}`, &endpoint)
-	var worker struct {
-		ID   string
-		GPUs []struct{ ID string }
+	login, volume := p.create("/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`), p.createVolume()
+	endpoint := p.create("/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login+`",
+		"env": {"TOKEN": "planted-token"}, "ports": ["8000/http"], "networkVolumes": ["`+volume+`"], "gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 1, "max": 1}}`)
+	var list struct {
+		Workers []struct {
+			ID        string
+			StartedAt *string
+			GPUs      []struct{ ID string }
+		}
 	}
-	h := &handlers{process: p}
-	h.until("a worker", func() bool {
-		var list struct {
-			Workers []struct {
-				ID        string
-				StartedAt *string
-				GPUs      []struct{ ID string }
-			}
-		}
-		p.call(http.MethodGet, "/v2/serverless/"+endpoint.ID+"/workers", "", &list)
-		if len(list.Workers) != 1 || list.Workers[0].StartedAt == nil {
-			return false
-		}
-		worker.ID, worker.GPUs = list.Workers[0].ID, list.Workers[0].GPUs
-		return true
+	p.until("a worker", func() bool {
+		p.call(http.MethodGet, "/v2/serverless/"+endpoint+"/workers", "", &list)
+		return len(list.Workers) == 1 && list.Workers[0].StartedAt != nil
 	})
+	worker := list.Workers[0]
 	read := func(name string) string {
 		text, _ := os.ReadFile(filepath.Join(known, name)) // "" if it doesn't exist
 		return string(text)
@@ -70,7 +60,7 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	args := strings.Join(create, " ")
 	for _, want := range []string{
 		`--gpus "device=` + worker.GPUs[0].ID + "," + worker.GPUs[1].ID + `"`, "--network bridge", "--publish 127.0.0.1::8000", "--shm-size=1g",
-		"target=/runpod-volume", "source=" + filepath.Join(home, "data"), "--label gpucloud.endpoint=" + endpoint.ID, "--label gpucloud.worker=" + worker.ID,
+		"target=/runpod-volume", "source=" + filepath.Join(home, "data"), "--label gpucloud.endpoint=" + endpoint, "--label gpucloud.worker=" + worker.ID,
 		"registry.example/private/model serve two words",
 	} {
 		if !strings.Contains(args, want) {

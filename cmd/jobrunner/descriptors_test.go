@@ -125,14 +125,9 @@ func testFlood(t *testing.T, p *process) {
 	for _, conn := range append(silent, held...) {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // another process notices the closed connections
+	p.until("the end of the flood", func() bool {
 		_, err := c.NetworkVolumes.List(t.Context())
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after the flood: %s", err)
-		}
-	}
+		return err == nil
+	})
 	p.interrupt()
 }

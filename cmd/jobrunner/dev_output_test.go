@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -216,6 +217,7 @@ def log(level, message, job=None):
     print(json.dumps({"requestId": job, "message": message, "level": level}), flush=True)
 def handler(job):
     print("\x1b[31mhello\x1b[0m\x1b]0;owned\x07", flush=True)
+    print("pid", os.getpid(), flush=True)
     log("DEBUG", "a heartbeat")
     log("INFO", "two\nlines", job["id"])
     return helper.VERSION
@@ -231,12 +233,18 @@ runpod.serverless.start({"handler": handler})
 	put(t, helper, "VERSION = 2\n\n")
 	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
 	s.until(`JOB   COMPLETED .*\n {15}2\n`)
+	pids := regexp.MustCompile(`pid (\d+)\n`).FindAllStringSubmatch(s.String(), -1)
 	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
 	s.until(`WARN  all workers of an endpoint fail to start, and its jobs wait\n {15}it ended right after its start, with exit status 1( \(meanwhile .*\))?\n`)
 	s.lacks("heartbeat")
 	s.lacks("\x1b")
 	s.lacks(`"requestId"`)
 	s.interrupt()
+	for _, found := range pids {
+		if pid, _ := strconv.Atoi(found[1]); runs(pid) {
+			t.Errorf("the worker %d outlives its jobrunner", pid)
+		}
+	}
 }
 
 func TestDevLogLevel(t *testing.T) {

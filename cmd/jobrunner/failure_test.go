@@ -65,16 +65,6 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	}
 }
 
-// If a program exits with 0 without requesting a job, the reason says that it didn't start the
-// worker.
-func TestForgottenStart(t *testing.T) {
-	t.Parallel()
-	h := serveBroken(t, "def handler(job):\n    return job\n")
-	if got := h.reason("exit status 0"); !strings.Contains(got, "serverless.start") {
-		t.Errorf("the reason is %q", got)
-	}
-}
-
 // A repeated failure is logged once, even if its text has a changing address, time or id. Another
 // exit status is another failure.
 func TestSameFailureIsSaidOnce(t *testing.T) {

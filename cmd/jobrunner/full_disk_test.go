@@ -42,15 +42,18 @@ func TestFullDisk(t *testing.T) {
 		return job.ID, err
 	}
 	var jobs []string
-	var err error
-	for len(jobs) < 1000 {
-		var id string
-		if id, err = submit(c); err != nil {
-			break
+	fill := func(c *api.Client) error { // submits jobs until one is rejected
+		for range 1000 {
+			id, err := submit(c)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, id)
 		}
-		jobs = append(jobs, id)
+		t.Fatal("a full disk accepts any number of jobs")
+		return nil
 	}
-	if err == nil || !strings.Contains(err.Error(), "the disk that holds the database is full") || !strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)) {
+	if err := fill(c); !strings.Contains(err.Error(), "the disk that holds the database is full") || !strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)) {
 		t.Fatalf("after %d jobs: %v", len(jobs), err)
 	}
 	there := func(c *api.Client) {
@@ -68,16 +71,7 @@ func TestFullDisk(t *testing.T) {
 	c = p.client("k")
 	there(c)
 	// The start may move the write-ahead log into the database, which frees space for a few jobs.
-	for len(jobs) < 1000 {
-		var id string
-		if id, err = submit(c); err != nil {
-			break
-		}
-		jobs = append(jobs, id)
-	}
-	if len(jobs) == 1000 {
-		t.Error("a full disk accepts any number of jobs")
-	}
+	fill(c)
 	cancelled := jobs[0]
 	if _, err := c.Jobs.Cancel(t.Context(), endpoint, cancelled); err != nil {
 		t.Errorf("cancelling on a full disk: %v", err)
@@ -94,11 +88,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := submit(c); err != nil {
 		t.Errorf("with free space again: %s", err)
 	}
-	for { // full again
-		if _, err := submit(c); err != nil {
-			break
-		}
-	}
+	fill(c)
 	var purged struct{ Removed int }
 	if p.call(http.MethodPost, "/v2/"+endpoint+"/purge-queue", "", &purged); purged.Removed < len(jobs) {
 		t.Errorf("purging a queue on a full disk removed %d jobs of %d", purged.Removed, len(jobs))
@@ -106,11 +96,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := submit(c); err != nil {
 		t.Errorf("after the purge: %s", err)
 	}
-	for {
-		if _, err := submit(c); err != nil {
-			break
-		}
-	}
+	fill(c)
 	if err := c.Endpoints.Delete(t.Context(), endpoint); err != nil {
 		t.Errorf("deleting an endpoint on a full disk: %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -29,9 +28,8 @@ func clusterFaults(t *testing.T) {
 	k.GPUs(t, 1, 2, "NVIDIA-L4")
 	k.GPUs(t, 2, 1, "NVIDIA-L4")
 	c := newInCluster(t)
-	var volume struct{ ID string }
-	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "notes", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
-	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume.ID+`"],
+	volume := c.createVolume()
+	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume+`"],
 		"workers": {"min": 0, "max": 3}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
 	killed := func(program string, down time.Duration) func() {
 		return func() {
@@ -63,7 +61,7 @@ func clusterFaults(t *testing.T) {
 	for _, f := range faults {
 		var all account
 		for range rounds {
-			all.add(c.underLoad(f.fault, volume.ID))
+			all.add(c.underLoad(f.fault, volume))
 		}
 		t.Logf("%s, %d times: %s", f.name, rounds, all)
 	}

@@ -363,9 +363,8 @@ func clusterPods(t *testing.T) {
 // A network volume is a claim, which grows and is deleted with it.
 func clusterVolumes(t *testing.T) {
 	c := newInCluster(t)
-	var v struct{ ID string }
-	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &v)
-	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+v.ID+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
+	volume := c.createVolume()
+	c.createEndpoint("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+volume+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
 	c.completes(c.submit(`{"name": "one"}`))
 	for _, pod := range c.pods() {
 		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {
@@ -374,15 +373,15 @@ func clusterVolumes(t *testing.T) {
 			}
 		}
 	}
-	claim := "gpucloud-volume-" + v.ID
+	claim := "gpucloud-volume-" + volume
 	if size := c.cluster.ClaimSize(t, claim); size != "10G" {
 		t.Errorf("a claim of %q", size)
 	}
-	c.call(http.MethodPatch, "/v2/network-volumes/"+v.ID, `{"size": 20}`, nil)
+	c.call(http.MethodPatch, "/v2/network-volumes/"+volume, `{"size": 20}`, nil)
 	c.until("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
 	c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	c.awaitEmpty()
-	c.call(http.MethodDelete, "/v2/network-volumes/"+v.ID, "", nil)
+	c.call(http.MethodDelete, "/v2/network-volumes/"+volume, "", nil)
 	c.until("no claim", func() bool { return c.cluster.ClaimSize(t, claim) == "" })
 	c.interrupt()
 }

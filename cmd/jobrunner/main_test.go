@@ -159,6 +159,25 @@ func queue(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (i
 	return e.ID
 }
 
+// until polls a condition on other processes.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); !done(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}
+
+func (p *process) until(what string, done func() bool) {
+	p.t.Helper()
+	until(p.t, what, done)
+}
+
 // send sends a request with a key and reads the response's body.
 func send(ctx context.Context, method, url, key, body string) (resp *http.Response, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -515,15 +534,11 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 // counts as a retry.
 func awaitOutput(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	until(t, "the end of "+id, func() bool {
 		job, err := c.Jobs.Status(t.Context(), endpoint, id)
-		switch {
-		case err != nil:
-			t.Fatalf("job %s: %s", id, err)
-		case job.Status == "COMPLETED" && string(job.Output) == output && job.Retries <= 1:
-			return
-		case job.Finished(), time.Now().After(deadline):
-			t.Fatalf("job %s is %s with %s after %d retries", id, job.Status, job.Output, job.Retries)
+		if err != nil || job.Finished() && (job.Status != "COMPLETED" || string(job.Output) != output || job.Retries > 1) {
+			t.Fatalf("job %s is %s with %s after %d retries, %v", id, job.Status, job.Output, job.Retries, err)
 		}
-	}
+		return job.Finished()
+	})
 }

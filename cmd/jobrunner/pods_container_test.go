@@ -50,9 +50,7 @@ func newContainerPods(t *testing.T, e *containers.Engine, settings string) *cont
 	if e.Name == "podman" && settings == "" {
 		settings = "network: host" // another network needs plugins and iptables
 	}
-	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
-	requireImage(t, e)
-	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
+	c := prepareContainers(t, e, e.Path, settings)
 	c.start(t)
 	return c
 }
@@ -158,10 +156,9 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 	c.awaitReason(id, "this machine has no GPU")
 	c.act(id, "terminate")
 	// The same works with a network volume and without GPUs.
-	var v struct{ ID string }
-	c.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
+	volume := c.createVolume()
 	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
-		handlerImage, pythonArgs(podProgram)+" serve", cpu, v.ID))
+		handlerImage, pythonArgs(podProgram)+" serve", cpu, volume))
 	p := c.awaitPodStatus(id, "RUNNING")
 	c.podLog(id, "", "disk 1 volume 1 red", nil)
 	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {
@@ -187,7 +184,7 @@ func realPodLife(t *testing.T, e *containers.Engine) {
 		c.podLog(id, "", fmt.Sprintf("disk 1 volume %d red", n+2), nil)
 		c.until("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
 	}
-	put(t, filepath.Join(c.home, "data", "volumes", v.ID, "exit"), "0")
+	put(t, filepath.Join(c.home, "data", "volumes", volume, "exit"), "0")
 	c.awaitPodStatus(id, "EXITED")
 	c.until("the removal", func() bool { return len(c.podContainers(id)) == 0 })
 	c.interrupt()
@@ -225,22 +222,17 @@ func realPodImages(t *testing.T, e *containers.Engine) {
 
 // The next ephemeral jobrunner of the same user removes the pods' containers of a killed one.
 func realEphemeralPods(t *testing.T, e *containers.Engine) {
-	home := t.TempDir()
-	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {network: host}\n")
-	start := func() *containerDeployment {
-		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)
-		return &containerDeployment{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
-	}
-	c := start()
+	c := prepareContainers(t, e, e.Path, "network: host")
+	c.startEphemeral(t)
 	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, handlerImage, cpu))
 	c.awaitPodStatus(id, "RUNNING")
 	if all := c.podContainers(id); len(all) != 1 {
 		t.Fatalf("containers: %v", all)
 	}
 	c.kill()
-	next := start()
-	if left := next.podContainers(id); len(left) != 0 {
+	c.startEphemeral(t)
+	if left := c.podContainers(id); len(left) != 0 {
 		t.Errorf("containers are left: %v", left)
 	}
-	next.interrupt()
+	c.interrupt()
 }

@@ -135,10 +135,9 @@ func (m *podModels) create() {
 	}
 	compute, mounts := fmt.Sprintf(`"gpu":{"id":"NVIDIA L4","count":%d}`, p.gpus), `{"persistent":{"size":10,"path":"/w"}}`
 	if p.gpus == 0 {
-		var v struct{ ID string }
-		m.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
-		p.network, p.volume = true, filepath.Join(m.home, "data", "volumes", v.ID)
-		compute, mounts = cpu, `{"network":[{"volumeId":"`+v.ID+`","path":"/w"}]}`
+		volume := m.createVolume()
+		p.network, p.volume = true, filepath.Join(m.home, "data", "volumes", volume)
+		compute, mounts = cpu, `{"network":[{"volumeId":"`+volume+`","path":"/w"}]}`
 	}
 	p.id = m.pod(fmt.Sprintf(`{"name":%q,"image":%q,%s,"mounts":%s,"env":{"COLOR":"red"}}`, p.name, image, compute, mounts))
 	if !p.network {

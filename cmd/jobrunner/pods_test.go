@@ -361,10 +361,9 @@ func TestPodsThatEnd(t *testing.T) {
 func TestPodsNetworkVolume(t *testing.T) {
 	t.Parallel()
 	h := newPods(t)
-	var v struct{ ID string }
-	h.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
-	id := h.pod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + v.ID + `","path":"/n"}]}}`)
-	file := filepath.Join(h.home, "data", "volumes", v.ID, "starts")
+	volume := h.createVolume()
+	id := h.pod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + volume + `","path":"/n"}]}}`)
+	file := filepath.Join(h.home, "data", "volumes", volume, "starts")
 	h.until("its start", func() bool { _, err := os.Stat(file); return err == nil })
 	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
 	h.until("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })

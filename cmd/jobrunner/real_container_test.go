@@ -62,18 +62,29 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
 }
 
-// newContainerDeployment starts a deployment with a network volume and without an endpoint.
-// Its jobrunner.yaml has the settings for containers.
-func newContainerDeployment(t *testing.T, e *containers.Engine, settings string, args ...string) *containerDeployment {
+// prepareContainers writes a configuration in which all images run as containers with settings.
+func prepareContainers(t *testing.T, e *containers.Engine, program, settings string) *containerDeployment {
 	t.Helper()
-	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
 	requireImage(t, e)
-	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
-	c.start(t, args...)
-	var volume struct{ ID string }
-	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "notes", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
-	c.volume, c.dir = volume.ID, filepath.Join(c.home, "data", "volumes", volume.ID)
+	c := &containerDeployment{handlers: &handlers{home: t.TempDir(), dir: t.TempDir(), env: e.Env}, engine: e}
+	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+program+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
 	return c
+}
+
+// newContainerDeployment starts a deployment with a network volume and without an endpoint.
+func newContainerDeployment(t *testing.T, e *containers.Engine, settings string) *containerDeployment {
+	t.Helper()
+	c := prepareContainers(t, e, e.Path, settings)
+	c.start(t)
+	c.volume = c.createVolume()
+	c.dir = filepath.Join(c.home, "data", "volumes", c.volume)
+	return c
+}
+
+// startEphemeral starts the deployment with its state in memory.
+func (c *containerDeployment) startEphemeral(t *testing.T) {
+	t.Helper()
+	c.process = serve(t, environment(c.home, append(c.env, "GPUCLOUD_API_KEY=k")...), "--ephemeral", "--config="+filepath.Join(c.home, "jobrunner.yaml"))
 }
 
 // createEndpointOf creates an endpoint with an image, the volume and further members.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,9 +27,7 @@ func (c *containerDeployment) reason(part string) (reason string) {
 // registryAuth creates a registry auth and returns its id.
 func (c *containerDeployment) registryAuth(name, username, password string) string {
 	c.t.Helper()
-	var auth struct{ ID string }
-	c.call(http.MethodPost, "/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password), &auth)
-	return auth.ID
+	return c.create("/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password))
 }
 
 // An image in a private registry is pulled with its endpoint's registry auth. If auth or image are
@@ -258,20 +255,11 @@ func realPublishedPorts(t *testing.T, e *containers.Engine) {
 
 // The next ephemeral jobrunner of the same user removes the container of a killed one.
 func realEphemeralKills(t *testing.T, e *containers.Engine) {
-	home := t.TempDir()
-	requireImage(t, e)
-	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\n")
-	start := func() *containerDeployment {
-		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)
-		return &containerDeployment{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
-	}
-	c := start()
+	c := prepareContainers(t, e, e.Path, "")
+	c.startEphemeral(t)
 	c.createEndpoint("/v2/serverless", `{"name": "contained", "image": "`+handlerImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
 	c.completes(c.submit(`{"name": "one"}`))
 	c.kill()
-	next := start()
-	if left := c.containers(); len(left) != 0 {
-		t.Errorf("containers are left: %v", left)
-	}
-	next.interrupt()
+	c.startEphemeral(t)
+	c.end()
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
 // A stop answers each waiting request with the current state of its job, and the program ends before
@@ -35,17 +37,14 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	}
 	queued := ask("POST", "/v2/"+waits+"/runsync?wait=300000", `{"input": {}}`)
 	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
-	for _, e := range []string{waits, runs} {
-		for ; ; time.Sleep(10 * time.Millisecond) {
-			h, err := c.Jobs.Health(t.Context(), e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e == waits && h.Jobs.InQueue == 1 || e == runs && h.Jobs.InProgress == 1 {
-				break
-			}
+	health := func(endpoint string) api.Health {
+		h, err := c.Jobs.Health(t.Context(), endpoint)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return h
 	}
+	p.until("both jobs", func() bool { return health(waits).Jobs.InQueue == 1 && health(runs).Jobs.InProgress == 1 })
 	list := struct{ Requests []struct{ ID string } }{}
 	if _, body := p.get("/v2/" + runs + "/requests"); json.Unmarshal([]byte(body), &list) != nil || len(list.Requests) != 1 {
 		t.Fatalf("the jobs are %s", body)
@@ -54,15 +53,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
 	openAI := ask("POST", "/v2/"+waits+"/openai/v1/chat/completions", `{}`)
-	for ; ; time.Sleep(10 * time.Millisecond) { // until the second request waits, too
-		h, err := c.Jobs.Health(t.Context(), waits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Jobs.InQueue == 2 {
-			break
-		}
-	}
+	p.until("the second request", func() bool { return health(waits).Jobs.InQueue == 2 })
 
 	started := time.Now()
 	p.cmd.Process.Signal(syscall.SIGTERM)

@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -89,9 +87,7 @@ func serveHandlers(t *testing.T, more string, args ...string) *handlers {
 // createEndpoint creates the endpoint.
 func (h *handlers) createEndpoint(path, body string) {
 	h.t.Helper()
-	var made struct{ ID string }
-	h.call(http.MethodPost, path, body, &made)
-	h.endpoint = made.ID
+	h.endpoint = h.create(path, body)
 }
 
 // start starts the deployment with its current data folder.
@@ -99,6 +95,20 @@ func (h *handlers) start(t testing.TB, args ...string) {
 	t.Helper()
 	h.process = serve(t, environment(h.home, append(h.env, "GPUCLOUD_API_KEY=k")...),
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)
+}
+
+// create creates an object and returns its id.
+func (p *process) create(path, body string) (id string) {
+	p.t.Helper()
+	var made struct{ ID string }
+	p.call(http.MethodPost, path, body, &made)
+	return made.ID
+}
+
+// createVolume creates a network volume and returns its id.
+func (p *process) createVolume() string {
+	p.t.Helper()
+	return p.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
 }
 
 // call sends a request and decodes the response into a value that isn't nil.
@@ -152,20 +162,6 @@ func (h *handlers) lines(kind string) [][]string {
 		}
 	}
 	return out
-}
-
-// until polls a condition on other processes.
-func (p *process) until(what string, done func() bool) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); !done(); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			p.t.Fatalf("timed out waiting for %s", what)
-		}
-	}
 }
 
 // The management API, the metrics and the log of a job's end have the utilization of a worker's GPUs
@@ -278,9 +274,9 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	acctest.LeaveToCI(t, "worker tests rolling updates in virtual time")
 	t.Parallel()
 	h := newHandlers(t)
-	var template struct{ ID string } // the endpoint follows it through version 1
-	h.call(http.MethodPost, "/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`, &template)
-	h.createEndpoint("/v1/endpoints", `{"name": "rolls", "templateId": "`+template.ID+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
+	template := h.create("/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`)
+	// The endpoint follows the template through version 1.
+	h.createEndpoint("/v1/endpoints", `{"name": "rolls", "templateId": "`+template+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
 	busy := h.run("busy", "go")
 	h.until("the job that goes on", func() bool { return len(h.lines("begins")) == 1 })
 
@@ -323,7 +319,7 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	}
 	h.until("jobs in the old version", func() bool { return done("red") >= 3 })
 	before := h.rollout()
-	h.call(http.MethodPatch, "/v1/templates/"+template.ID, `{"env": {"COLOR": "blue"}}`, nil)
+	h.call(http.MethodPatch, "/v1/templates/"+template, `{"env": {"COLOR": "blue"}}`, nil)
 	h.until("jobs in the new version", func() bool { return done("blue") >= 3 })
 	during := h.rollout()
 	if r := before.Rollout; r.InProgress || r.PercentOnLatest != 100 || r.WorkersTotal < 2 {

@@ -25,14 +25,14 @@ type fileBuild struct {
 	Endpoint      text  `yaml:"endpoint"` // name of the endpoint, or *
 	ID            text  `yaml:"id"`
 	Status        text  `yaml:"status"`
-	CommitHash    *text `yaml:"commit_hash"`
-	CommitMessage *text `yaml:"commit_message"`
-	Branch        *text `yaml:"branch"`
+	CommitHash    text  `yaml:"commit_hash"`
+	CommitMessage text  `yaml:"commit_message"`
+	Branch        text  `yaml:"branch"`
 	CommitDate    *text `yaml:"commit_date"`
-	ImageName     *text `yaml:"image_name"`
+	ImageName     text  `yaml:"image_name"`
 	StartedAt     *text `yaml:"started_at"`
 	CompletedAt   *text `yaml:"completed_at"`
-	Error         *text `yaml:"error"`
+	Error         text  `yaml:"error"`
 	line          int
 }
 
@@ -54,12 +54,10 @@ func (f *file) builds(c *Catalog) error {
 		if !slices.Contains(BuildStatuses, e.Status.Value) {
 			return f.unknown(e.Status, "status of a build", BuildStatuses)
 		}
-		b := Build{ID: e.ID.Value, Status: e.Status.Value}
-		setText(&b.CommitHash, e.CommitHash)
-		setText(&b.CommitMessage, e.CommitMessage)
-		setText(&b.Branch, e.Branch)
-		setText(&b.ImageName, e.ImageName)
-		setText(&b.Error, e.Error)
+		b := Build{
+			ID: e.ID.Value, Status: e.Status.Value, CommitHash: e.CommitHash.Value, CommitMessage: e.CommitMessage.Value,
+			Branch: e.Branch.Value, ImageName: e.ImageName.Value, Error: e.Error.Value,
+		}
 		for field, text := range map[**time.Time]*text{&b.CommitDate: e.CommitDate, &b.StartedAt: e.StartedAt, &b.CompletedAt: e.CompletedAt} {
 			if text == nil {
 				continue

@@ -57,23 +57,17 @@ func (c *Catalog) GPUsWith(stock map[string]Stock) []GPU {
 func displayName(id string) string { return strings.TrimPrefix(id, "NVIDIA ") }
 
 // PoolByID finds a pool.
-func (c *Catalog) PoolByID(id string) (Pool, bool) {
-	return find(c.Pools, id, func(p Pool) string { return p.ID })
-}
+func (c *Catalog) PoolByID(id string) (Pool, bool) { return find(c.Pools, id, poolID) }
 
 // GPUByID finds a GPU type.
-func (c *Catalog) GPUByID(id string) (GPU, bool) {
-	return find(c.GPUs, id, func(g GPU) string { return g.ID })
-}
+func (c *Catalog) GPUByID(id string) (GPU, bool) { return find(c.GPUs, id, gpuID) }
 
 // CPUByID finds a CPU flavor.
-func (c *Catalog) CPUByID(id string) (CPU, bool) {
-	return find(c.CPUs, id, func(f CPU) string { return f.ID })
-}
+func (c *Catalog) CPUByID(id string) (CPU, bool) { return find(c.CPUs, id, cpuID) }
 
 // DataCenterByID finds a data center.
 func (c *Catalog) DataCenterByID(id string) (DataCenter, bool) {
-	return find(c.DataCenters, id, func(d DataCenter) string { return d.ID })
+	return find(c.DataCenters, id, dataCenterID)
 }
 
 func find[T any](entries []T, id string, key func(T) string) (found T, ok bool) {

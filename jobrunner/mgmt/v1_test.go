@@ -276,7 +276,7 @@ func TestInvalidEndpointsV1(t *testing.T) {
 		"networkVolumeId":     {`"unknown"`, `1`},
 		"networkVolumeIds":    {`["unknown"]`, `"x"`},
 		"workersMin":          {`-1`, `4`, `1.5`},
-		"workersMax":          {`-1`, `"3"`},
+		"workersMax":          {`-1`, `"3"`, `1001`, `9223372036854775807`},
 		"idleTimeout":         {`0`, `3601`, `"5"`},
 		"scalerType":          {`"OTHER"`, `null`},
 		"scalerValue":         {`0`, `1.5`},
