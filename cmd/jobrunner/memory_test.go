@@ -136,13 +136,14 @@ func TestOutputsShareMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := 0
-	for ; size == 0; time.Sleep(10 * time.Millisecond) {
+	until(t, "the output", func() bool {
 		job, err := c.Jobs.Status(t.Context(), id, job.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		size = len(job.Output)
-	}
+		return size > 0
+	})
 	for range 100 {
 		p.ask("GET", "/v2/"+id+"/status/"+job.ID, 0, nil).(*net.TCPConn).SetReadBuffer(4 << 10)
 	}

@@ -101,19 +101,15 @@ func (c *nodes) query(dest any, query string, args ...any) error {
 }
 
 // leader returns the node that leads an endpoint.
-func (c *nodes) leader(endpoint string) int {
+func (c *nodes) leader(endpoint string) (leader int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	until(c.t, "a node to lead the endpoint "+endpoint, func() bool {
 		var at string
 		err := c.query(&at, "SELECT url FROM leads JOIN processes ON processes.id = leads.process WHERE endpoint = $1", endpoint)
-		for i, p := range c.all {
-			if err == nil && p.url == at {
-				return i
-			}
-		}
-	}
-	c.t.Fatalf("no node leads the endpoint %s", endpoint)
-	return 0
+		leader = slices.IndexFunc(c.all, func(p *process) bool { return p.url == at })
+		return err == nil && leader >= 0
+	})
+	return leader
 }
 
 // load submits jobs to all nodes in turn until ctx ends, and returns the acknowledged ones with
@@ -251,12 +247,7 @@ func TestNodesUnderFaults(t *testing.T) {
 	takenOver := func(c *nodes, from int) {
 		c.t.Helper()
 		begun := time.Now()
-		for c.leader(endpoint) == from {
-			if time.Since(begun) > patience {
-				c.t.Fatal("no other node takes over")
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		until(c.t, "another node to take over", func() bool { return c.leader(endpoint) != from })
 		c.t.Logf("another node leads after %s", time.Since(begun).Round(100*time.Millisecond))
 		time.Sleep(time.Second)
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -96,11 +95,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	progress := func() {
 		t.Helper()
-		for before, deadline := done(), time.Now().Add(time.Minute); done() < before+20; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("no jobs complete")
-			}
-		}
+		before := done()
+		until(t, "jobs to complete", func() bool { return done() >= before+20 })
 	}
 	progress()
 	before := version()

@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -149,21 +150,15 @@ var kinds = map[string]string{
 
 func files() map[string]file {
 	all := map[string]file{}
-	dir, err := fs.Sub(embedded, "assets")
-	if err != nil {
-		panic(err) // never: the folder is embedded
-	}
-	entries, err := fs.ReadDir(dir, ".")
-	if err != nil {
-		panic(err)
-	}
-	for _, e := range entries {
-		content, err := fs.ReadFile(dir, e.Name())
-		if err != nil {
-			panic(err)
-		}
+	names, err := fs.Glob(embedded, "assets/*")
+	for _, name := range names {
+		content, readErr := embedded.ReadFile(name)
+		err = errors.Join(err, readErr)
 		sum := sha256.Sum256(content)
-		all[e.Name()] = file{content, kinds[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+		all[path.Base(name)] = file{content, kinds[path.Ext(name)], `"` + hex.EncodeToString(sum[:8]) + `"`}
+	}
+	if err != nil {
+		panic(err) // never: the files are embedded
 	}
 	return all
 }

@@ -21,8 +21,7 @@ type ECRImage struct {
 	Tag        string `json:"tag"`
 }
 
-func (d *Delegation) kind() kind     { return delegations }
-func (d *Delegation) refs() []string { return nil }
+func (d *Delegation) kind() kind { return delegations }
 
 // CreateDelegation stores a delegation with a new id.
 func (s *Store) CreateDelegation(ctx context.Context, d Delegation) (Delegation, error) {

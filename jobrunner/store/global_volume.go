@@ -11,8 +11,7 @@ type GlobalVolume struct {
 	Owner string `json:"owner"`
 }
 
-func (v *GlobalVolume) kind() kind     { return globalVolumes }
-func (v *GlobalVolume) refs() []string { return nil }
+func (v *GlobalVolume) kind() kind { return globalVolumes }
 
 // CreateGlobalVolume stores a volume with a new id.
 func (s *Store) CreateGlobalVolume(ctx context.Context, v GlobalVolume) (GlobalVolume, error) {

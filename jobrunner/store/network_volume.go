@@ -14,8 +14,7 @@ type NetworkVolume struct {
 	Type       string `json:"type"` // tier
 }
 
-func (v *NetworkVolume) kind() kind     { return networkVolumes }
-func (v *NetworkVolume) refs() []string { return nil }
+func (v *NetworkVolume) kind() kind { return networkVolumes }
 
 // CreateNetworkVolume stores v with a new id.
 func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {

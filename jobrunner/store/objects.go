@@ -37,7 +37,8 @@ type Head struct {
 	Created time.Time `json:"created"` // UTC, whole milliseconds
 }
 
-func (h *Head) head() *Head { return h }
+func (h *Head) head() *Head    { return h }
+func (h *Head) refs() []string { return nil }
 
 // record is implemented by pointers to the stored types, such as *Endpoint.
 type record interface {

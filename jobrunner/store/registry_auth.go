@@ -26,8 +26,7 @@ type registryRecord struct {
 	Password string `json:"password"`
 }
 
-func (r *RegistryAuth) kind() kind     { return registryAuths }
-func (r *RegistryAuth) refs() []string { return nil }
+func (r *RegistryAuth) kind() kind { return registryAuths }
 
 // Credentials reads the credentials of a registry auth, for pulling images.
 func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error) {

@@ -18,8 +18,7 @@ type Secret struct {
 	ValueUpdated time.Time `json:"valueUpdated"`
 }
 
-func (s *Secret) kind() kind     { return secrets }
-func (s *Secret) refs() []string { return nil }
+func (s *Secret) kind() kind { return secrets }
 
 // SecretKey sets the file of the key that encrypts the values of secrets. The first secret
 // creates the file. If the path is empty, the key is in memory. SecretKey must precede the

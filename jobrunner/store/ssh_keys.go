@@ -14,8 +14,7 @@ type sshKeySet struct {
 	Keys []string `json:"keys"`
 }
 
-func (k *sshKeySet) kind() kind     { return sshKeySets }
-func (k *sshKeySet) refs() []string { return nil }
+func (k *sshKeySet) kind() kind { return sshKeySets }
 
 // SSHKeys lists the public keys of an owner, in the order of SetSSHKeys.
 func (s *Store) SSHKeys(ctx context.Context, owner string) ([]string, error) {

@@ -104,8 +104,11 @@ func describeChange(c store.Change) string {
 	name := strings.TrimPrefix(c.Field, "template.")
 	var oldEnv, newEnv map[string]string
 	if name == "env" && json.Unmarshal(c.Old, &oldEnv) == nil && json.Unmarshal(c.New, &newEnv) == nil {
+		all := map[string]string{}
+		maps.Copy(all, oldEnv)
+		maps.Copy(all, newEnv)
 		var changed []string
-		for _, variable := range slices.Sorted(maps.Keys(merged(oldEnv, newEnv))) {
+		for _, variable := range slices.Sorted(maps.Keys(all)) {
 			if oldEnv[variable] != newEnv[variable] {
 				changed = append(changed, variable)
 			}
@@ -113,15 +116,6 @@ func describeChange(c store.Change) string {
 		return "env: " + strings.Join(changed, ", ")
 	}
 	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
-}
-
-func merged(a, b map[string]string) map[string]string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, b)
-	return all
 }
 
 // plain formats a value for people: as JSON, except for text and absent values.

@@ -21,8 +21,8 @@ import (
 
 // View reads a deployment for the page.
 type View struct {
+	*engine.Engine
 	Store     *store.Store
-	Engine    *engine.Engine
 	Pools     *worker.Pools
 	Pods      *pod.Pods
 	Meter     *billing.Meter
@@ -49,16 +49,6 @@ func (v *View) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 		}
 	}
 	return out, err
-}
-
-func (v *View) Counts(endpoint string) engine.Counts { return v.Engine.Counts(endpoint) }
-
-func (v *View) Active(ctx context.Context) (map[string]engine.Counts, error) {
-	return v.Engine.Active(ctx)
-}
-
-func (v *View) Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error) {
-	return v.Engine.Latest(ctx, endpoint, n)
 }
 
 func (v *View) Job(ctx context.Context, endpoint, id string) (engine.Job, error) {
