@@ -30,38 +30,19 @@ type job struct {
 	Batch  jobBatch  `cmd:"" help:"Run many jobs as a batch, on separate workers."`
 }
 
-// Help has examples.
-func (job) Help() string {
-	return jobHelp + `Examples:
-  jobrunner job run my-endpoint --input '{"prompt": "hello"}'
-  jobrunner job status my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1
-  GPUCLOUD_BASE_URL=https://cloud.example.com jobrunner job run my-endpoint --detach`
-}
-
-// jobHelp is the common part of the help of all job commands.
-const jobHelp = `ENDPOINT is the id or name of an endpoint. The deployment is at GPUCLOUD_BASE_URL, by default the jobrunner
-of this machine, whose key is read from its data folder unless GPUCLOUD_API_KEY is set.
-
-`
-
-const jobExits = `
-Exit status: 0 the job is COMPLETED, 1 FAILED, 2 it was rejected, 3 TIMED_OUT, 4 anything else.`
-
-// jobOf are the arguments that select a job.
-type jobOf struct {
+// endpointOf are the flags and the argument that select an endpoint.
+type endpointOf struct {
 	deployment `embed:""`
 	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
+}
+
+type jobOf struct {
+	endpointOf `embed:""`
 	Job        string `arg:"" help:"Id of the job."`
 }
 
-// with calls a function with a client and the endpoint's id.
-func (j *jobOf) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
-	return j.deployment.with(j.Endpoint, call)
-}
-
 type runJob struct {
-	deployment       `embed:""`
-	Endpoint         string        `arg:"" help:"Id or name of the endpoint."`
+	endpointOf       `embed:""`
 	Input            string        `default:"{}" placeholder:"FILE|JSON|-" help:"Input of the job: a JSON object, a file that has one, or - for stdin."`
 	Detach           bool          `help:"Print the job's id and don't wait for its end."`
 	Tail             bool          `help:"Print the chunks that the handler yields, as they arrive, instead of the output."`
@@ -72,16 +53,6 @@ type runJob struct {
 	LowPriority      bool          `help:"Don't start a worker for this job."`
 }
 
-// Help has the details and examples.
-func (runJob) Help() string {
-	return jobHelp + `Examples:
-  jobrunner job run my-endpoint --input '{"prompt": "hello"}'
-  jobrunner job run my-endpoint --input request.json --tail
-  jobrunner job run my-endpoint --detach
-` + jobExits
-}
-
-// Run sends the job.
 func (r *runJob) Run() error {
 	if r.Timeout <= 0 {
 		return rejected(fmt.Errorf("invalid --timeout %s: expected a positive duration", r.Timeout))
@@ -90,7 +61,7 @@ func (r *runJob) Run() error {
 	if err != nil {
 		return rejected(err)
 	}
-	return r.with(r.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		if r.Detach {
 			sent, err := c.Jobs.Run(ctx, endpointID, s)
 			if err != nil {
@@ -205,12 +176,6 @@ type jobStatus struct {
 	jobOf `embed:""`
 }
 
-// Help has an example.
-func (jobStatus) Help() string {
-	return jobHelp + "Example:\n  jobrunner job status my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1 --json\n\nIt exits with 0 for any status of the job."
-}
-
-// Run prints the status.
 func (s *jobStatus) Run() error {
 	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.Status(ctx, endpointID, s.Job)
@@ -231,12 +196,6 @@ type tailJob struct {
 	jobOf `embed:""`
 }
 
-// Help has details and an example.
-func (tailJob) Help() string {
-	return jobHelp + "The deployment returns each chunk only once, so chunks that another client has read are missing. Text is\nprinted as it is, any other chunk as a line of JSON. If the job has no chunks, its output is printed.\n\nExample:\n  jobrunner job tail my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1\n" + jobExits
-}
-
-// Run shows the chunks.
 func (t *tailJob) Run() error {
 	return t.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		ended, err := t.tail(ctx, c, endpointID, t.Job)
@@ -251,12 +210,6 @@ type cancelJob struct {
 	jobOf `embed:""`
 }
 
-// Help has an example.
-func (cancelJob) Help() string {
-	return jobHelp + "Example:\n  jobrunner job cancel my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
-}
-
-// Run cancels the job.
 func (j *cancelJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.Cancel(ctx, endpointID, j.Job)
@@ -274,12 +227,6 @@ type retryJob struct {
 	jobOf `embed:""`
 }
 
-// Help has an example.
-func (retryJob) Help() string {
-	return jobHelp + "Example:\n  jobrunner job retry my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
-}
-
-// Run queues the job again.
 func (j *retryJob) Run() error {
 	return j.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.Retry(ctx, endpointID, j.Job)
@@ -291,18 +238,11 @@ func (j *retryJob) Run() error {
 }
 
 type purgeJobs struct {
-	deployment `embed:""`
-	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
+	endpointOf `embed:""`
 }
 
-// Help has an example.
-func (purgeJobs) Help() string {
-	return jobHelp + "Running jobs continue.\n\nExample:\n  jobrunner job purge my-endpoint"
-}
-
-// Run purges the queue.
 func (p *purgeJobs) Run() error {
-	return p.with(p.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return p.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		removed, err := c.Jobs.PurgeQueue(ctx, endpointID)
 		switch {
 		case err != nil:
@@ -319,19 +259,19 @@ func (p *purgeJobs) Run() error {
 func rejected(err error) error { return &exitError{exitNotStarted, err.Error()} }
 
 // with resolves the endpoint's name and calls a function, whose context ends at Ctrl-C.
-func (d *deployment) with(endpoint string, call func(ctx context.Context, c *api.Client, endpointID string) error) error {
+func (e *endpointOf) with(call func(ctx context.Context, c *api.Client, endpointID string) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c, err := d.client()
+	c, err := e.client()
 	if err != nil {
 		return rejected(err)
 	}
-	id, err := endpointID(ctx, c, endpoint)
+	id, err := endpointID(ctx, c, e.Endpoint)
 	if err != nil {
 		return rejected(err)
 	}
-	if e, err := c.Endpoints.Get(ctx, id); err == nil && e.Type == "LOAD_BALANCER" {
-		return rejected(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", endpoint, e.RequestURLs.Base))
+	if found, err := c.Endpoints.Get(ctx, id); err == nil && found.Type == "LOAD_BALANCER" {
+		return rejected(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", e.Endpoint, found.RequestURLs.Base))
 	}
 	return call(ctx, c, id)
 }

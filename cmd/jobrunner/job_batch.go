@@ -24,46 +24,27 @@ type jobBatch struct {
 	Cancel  cancelBatch  `cmd:"" help:"Cancel a batch: delete its queued requests and let running ones finish."`
 }
 
-// Help has an example.
-func (jobBatch) Help() string {
-	return jobHelp + "A batch runs up to 5,000 requests on separate workers (docs/guides/batch.md).\n\nExample:\n  jobrunner job batch run my-endpoint inputs.jsonl --name nightly > results.jsonl"
-}
-
 type batchOf struct {
-	deployment `embed:""`
-	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
+	endpointOf `embed:""`
 	Batch      string `arg:"" help:"Id of the batch."`
 }
 
 type runBatch struct {
-	deployment `embed:""`
-	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
+	endpointOf `embed:""`
 	Inputs     string `arg:"" help:"File with the input of a request in each line, a JSON object; - for stdin."`
 	Name       string `help:"Name of the batch."`
 	Detach     bool   `help:"Print the batch's id and don't wait for its end."`
 }
 
-// Help has the details and examples.
-func (runBatch) Help() string {
-	return jobHelp + `After Ctrl-C the batch continues.
-
-Examples:
-  jobrunner job batch run my-endpoint inputs.jsonl > results.jsonl
-  jobrunner job batch run my-endpoint inputs.jsonl --name nightly --detach
-
-Exit status: 0 all requests are COMPLETED, 1 some aren't, 2 the batch was rejected, 4 anything else.`
-}
-
 // maxBatchCall is the maximum size of the inputs in a call, below the API's limit of 10 MiB.
 const maxBatchCall = 8 << 20
 
-// Run creates the batch and waits for its end.
 func (r *runBatch) Run() error {
 	inputs, err := readInputs(r.Inputs)
 	if err != nil {
 		return rejected(err)
 	}
-	return r.with(r.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		b, err := r.create(ctx, c, endpointID, inputs)
 		if err != nil {
 			return rejected(err)
@@ -186,18 +167,11 @@ func describeBatch(b api.Batch) string {
 }
 
 type listBatches struct {
-	deployment `embed:""`
-	Endpoint   string `arg:"" help:"Id or name of the endpoint."`
+	endpointOf `embed:""`
 }
 
-// Help has an example.
-func (listBatches) Help() string {
-	return jobHelp + "Example:\n  jobrunner job batch list my-endpoint"
-}
-
-// Run lists the batches.
 func (l *listBatches) Run() error {
-	return l.with(l.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return l.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		all, err := c.Jobs.Batches(ctx, endpointID)
 		if err != nil {
 			return err
@@ -219,14 +193,8 @@ type batchStatus struct {
 	batchOf `embed:""`
 }
 
-// Help has an example.
-func (batchStatus) Help() string {
-	return jobHelp + "Example:\n  jobrunner job batch status my-endpoint 01a20ee2-b476-7200-b70b-92030390656b"
-}
-
-// Run prints the summary.
 func (s *batchStatus) Run() error {
-	return s.with(s.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return s.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		b, err := c.Jobs.Batch(ctx, endpointID, s.Batch)
 		if err != nil {
 			return err
@@ -239,14 +207,8 @@ type batchResults struct {
 	batchOf `embed:""`
 }
 
-// Help has an example.
-func (batchResults) Help() string {
-	return jobHelp + "Example:\n  jobrunner job batch results my-endpoint 01a20ee2-b476-7200-b70b-92030390656b"
-}
-
-// Run prints the results.
 func (r *batchResults) Run() error {
-	return r.with(r.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return r.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		return printRequests(ctx, c, endpointID, r.Batch)
 	})
 }
@@ -255,14 +217,8 @@ type cancelBatch struct {
 	batchOf `embed:""`
 }
 
-// Help has an example.
-func (cancelBatch) Help() string {
-	return jobHelp + "Example:\n  jobrunner job batch cancel my-endpoint 01a20ee2-b476-7200-b70b-92030390656b"
-}
-
-// Run cancels the batch.
 func (b *cancelBatch) Run() error {
-	return b.with(b.Endpoint, func(ctx context.Context, c *api.Client, endpointID string) error {
+	return b.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		now, err := c.Jobs.CancelBatch(ctx, endpointID, b.Batch)
 		if err != nil {
 			return err

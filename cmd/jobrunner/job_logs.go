@@ -22,12 +22,6 @@ type jobLogs struct {
 // maxLogLines is the maximum number of lines that the API returns.
 const maxLogLines = 5000
 
-// Help has details and an example.
-func (jobLogs) Help() string {
-	return jobHelp + "Prints the worker's log from the first line that names the job until the job's end, without lines that name another job.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
-}
-
-// Run reads the log of the worker that has, or had, the job.
 func (l *jobLogs) Run() error {
 	if l.Lines < 1 || l.Lines > maxLogLines {
 		return &exitError{exitUsage, fmt.Sprintf("invalid --lines: expected 1 to %d, got %d", maxLogLines, l.Lines)}
