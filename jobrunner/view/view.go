@@ -52,7 +52,7 @@ func (v *View) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 }
 
 func (v *View) Job(ctx context.Context, endpoint, id string) (engine.Job, error) {
-	return v.Engine.Get(ctx, endpoint, id)
+	return v.Get(ctx, endpoint, id)
 }
 
 func (v *View) Batches(ctx context.Context, endpoint string, n int) ([]engine.Batch, int, error) {
@@ -131,11 +131,11 @@ func (v Metrics) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	}
 	out := make([]metrics.Endpoint, len(ids))
 	for i, id := range ids {
-		load, err := v.Engine.Load(ctx, id)
+		load, err := v.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = metrics.Endpoint{ID: id, Jobs: v.Engine.Counts(id), Oldest: load.Oldest, Workers: v.states(id)}
+		out[i] = metrics.Endpoint{ID: id, Jobs: v.Counts(id), Oldest: load.Oldest, Workers: v.states(id)}
 		for _, w := range v.Pools.Workers(id) {
 			if w.Usage != (run.Usage{}) { // the worker is a process
 				out[i].Each = append(out[i].Each, metrics.Worker{ID: w.ID, CPU: w.Usage.CPU, Memory: w.Usage.Memory})
