@@ -21,7 +21,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// digits are those of a number in a state, all of them.
+// digits returns a number of a state with all its digits.
 func digits(t *testing.T, s tfdrive.State, path ...any) string {
 	t.Helper()
 	at := tftypes.NewAttributePath()
@@ -49,8 +49,8 @@ func digits(t *testing.T, s tfdrive.State, path ...any) string {
 
 var bills = []string{"billing", "pod_billing", "serverless_billing", "public_endpoint_billing", "network_volume_billing", "cluster_billing"}
 
-// A bill of a deployment whose clock goes on for two days: the sums are the sums of the
-// records, to the last digit, on both versions.
+// After two days of the deployment's clock, the totals of a bill are the exact sums of its records,
+// on both versions.
 func TestBillingOfADeployment(t *testing.T) {
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) {
 		c.AdminClock, c.Catalog = true, acctest.CatalogFile(t, "storage: {standard: 0.730000073}\n")
@@ -59,7 +59,7 @@ func TestBillingOfADeployment(t *testing.T) {
 	other := send(t, d, "POST", "/v2/network-volumes", `{"name":"w","size":13,"dataCenter":"EU-RO-1"}`)["id"].(string)
 	send(t, d, "POST", "/clock", `{"advance":172800000}`)
 	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
-	// Hours that are over cost nothing more.
+	// The cost of past hours doesn't change.
 	now := time.Now().UTC().Truncate(time.Hour)
 	hours := map[string]any{"bucket_size": "hour", "start_time": now.Format(time.RFC3339), "end_time": now.Add(40 * time.Hour).Format(time.RFC3339)}
 	all := read(t, v2, "gpucloud_network_volume_billing", hours)
@@ -117,8 +117,8 @@ func TestBillingOfADeployment(t *testing.T) {
 	}
 }
 
-// A deployment returns a record for each object and day, also for those in which nothing
-// was billed. With 500 pods and the default period, those were 15,500 records.
+// A deployment also returns records without an amount, for each object and day: 15,500 records for
+// 500 pods and the default period. The data source omits them.
 func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 	d := acctest.Deploy(t)
 	for i := range 20 {
@@ -137,7 +137,7 @@ func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 	}
 }
 
-// fake answers bills with what no deployment has: more digits than a float holds.
+// fake answers bills whose amounts have more digits than a float.
 type fake struct {
 	*httptest.Server
 	asked []string // path and query
@@ -181,7 +181,7 @@ func (f *fake) drive(t *testing.T, v api.Version) *tfdrive.Provider {
 	return drive(t, &acctest.Deployment{URL: f.URL, Key: "key-of-the-fake"}, v)
 }
 
-// Amounts lose nothing, also digits that no floating-point number holds.
+// Amounts keep all digits, even more than a floating-point number has.
 func TestBillingKeepsAllDigits(t *testing.T) {
 	f := newFake(t)
 	got := read(t, f.drive(t, api.V2), "gpucloud_pod_billing", nil)
@@ -215,7 +215,7 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 	}
 }
 
-// Every bill is asked for at its own address, with its filters in the version's names.
+// Each bill is requested at its address, with its filters under the version's names.
 func TestBillingQueries(t *testing.T) {
 	f := newFake(t)
 	for _, c := range []struct {

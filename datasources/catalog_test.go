@@ -80,7 +80,7 @@ func TestGPUTypes(t *testing.T) {
 	if got := one.Get("data_centers"); !reflect.DeepEqual(column(got, "availability"), []any{"MEDIUM", "LOW"}) || !reflect.DeepEqual(column(one.Get("cuda_versions"), "version"), []any{"12.8", "12.4"}) {
 		t.Errorf("data centers %v, CUDA %v", got, one.Get("cuda_versions"))
 	}
-	// What a filter of the list leaves out is still there by itself.
+	// An entry that a filter of the list excludes can be read by id.
 	abroad := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Small", "product": []any{"POD"}, "country_codes": []any{"FR"}})
 	if abroad.Get("id") != "AMD Small" || abroad.Get("availability") != "NONE" || len(abroad.Get("data_centers").([]any)) != 0 {
 		t.Errorf("without stock: %v", abroad.Value)
@@ -187,7 +187,7 @@ func TestDataCenters(t *testing.T) {
 	expectErrors(t, p, "gpucloud_data_centers", map[string]any{"compliance": []any{nil}}, "compliance:", "an element is null")
 }
 
-// The catalog is a part of API v2 alone: on v1 the plan says so, and asks nothing.
+// Only API v2 has the catalog. On v1, the plan says so and sends no request.
 func TestCatalogNeedsV2(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)
@@ -202,8 +202,7 @@ func TestCatalogNeedsV2(t *testing.T) {
 	}
 }
 
-// Entries of the catalog, by id or by name, and all of them cost one call for each
-// kind and query.
+// All lookups of catalog entries, by id, by name or as a list, make one call per kind and query.
 func TestCatalogIsAskedOnce(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

@@ -9,8 +9,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// With each CLI: what is known is read in the plan, what is not in the apply,
-// an error stands in the plan, and nothing is written.
+// With each CLI, the plan reads a data source whose configuration is known, and the apply reads the
+// others. An error is reported by the plan, and nothing is written.
 func TestDataSourcesWithEachCLI(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		d := acctest.Deploy(t)
@@ -40,7 +40,7 @@ output "endpoint" {
 			t.Errorf("the endpoint is not in the plan:\n%s", out)
 		}
 		if d.Writes() != writes {
-			t.Error("a plan wrote")
+			t.Error("a plan sent a write")
 		}
 		w.Write("main.tf", lookups+`
 resource "gpucloud_network_volume" "v" {

@@ -9,8 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
 
-// The pods of a cluster are listed by rank, with what tells them apart, and none of
-// their environment.
+// The pods of a cluster are listed by rank, without their environment.
 func TestClusterPods(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

@@ -4,17 +4,11 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
-
-type endpointBuild struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	ID         types.String `tfsdk:"id"`
-}
 
 type endpointBuilds struct {
 	Builds []api.Build `tfsdk:"builds"`
@@ -55,7 +49,7 @@ var EndpointBuilds = &kit.DataSource[ofEndpoint, endpointBuilds]{
 }
 
 // EndpointBuild is gpucloud_endpoint_build.
-var EndpointBuild = &kit.DataSource[endpointBuild, api.Build]{
+var EndpointBuild = &kit.DataSource[inEndpoint, api.Build]{
 	Name:    "endpoint_build",
 	Title:   "build of the endpoint",
 	Version: api.V2,
@@ -66,11 +60,8 @@ var EndpointBuild = &kit.DataSource[endpointBuild, api.Build]{
 			"id":          schema.StringAttribute{Required: true, MarkdownDescription: "Id of the build, such as `build_id` of a release."},
 		}),
 	},
-	Validate: func(c diagnostics.Check, m *endpointBuild) {
-		validID(c, "endpoint_id", m.EndpointID)
-		validID(c, "id", m.ID)
-	},
-	Read: func(ctx context.Context, c *api.Client, m *endpointBuild) (api.Build, error) {
+	Validate: func(c diagnostics.Check, m *inEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (api.Build, error) {
 		return c.EndpointBuild(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 	},
 }

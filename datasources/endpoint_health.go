@@ -18,6 +18,17 @@ type ofEndpoint struct {
 
 func (m *ofEndpoint) validate(c diagnostics.Check) { validID(c, "endpoint_id", m.EndpointID) }
 
+// inEndpoint is a configuration that names a job or build of an endpoint.
+type inEndpoint struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
+	ID         types.String `tfsdk:"id"`
+}
+
+func (m *inEndpoint) validate(c diagnostics.Check) {
+	validID(c, "endpoint_id", m.EndpointID)
+	validID(c, "id", m.ID)
+}
+
 // EndpointHealth is gpucloud_endpoint_health.
 var EndpointHealth = &kit.DataSource[ofEndpoint, api.Health]{
 	Name:  "endpoint_health",

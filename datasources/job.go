@@ -4,17 +4,11 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
-
-type ofJob struct {
-	EndpointID types.String `tfsdk:"endpoint_id"`
-	ID         types.String `tfsdk:"id"`
-}
 
 type job struct {
 	Status        string `tfsdk:"status"`
@@ -27,7 +21,7 @@ type job struct {
 }
 
 // Job is gpucloud_job, the data source: a job that something else has submitted.
-var Job = &kit.DataSource[ofJob, job]{
+var Job = &kit.DataSource[inEndpoint, job]{
 	Name:  "job",
 	Title: "job",
 	Schema: schema.Schema{
@@ -46,11 +40,8 @@ var Job = &kit.DataSource[ofJob, job]{
 			"retries":        integer("How often it was dispatched again, after a worker was lost."),
 		},
 	},
-	Validate: func(c diagnostics.Check, m *ofJob) {
-		validID(c, "endpoint_id", m.EndpointID)
-		validID(c, "id", m.ID)
-	},
-	Read: func(ctx context.Context, c *api.Client, m *ofJob) (job, error) {
+	Validate: func(c diagnostics.Check, m *inEndpoint) { m.validate(c) },
+	Read: func(ctx context.Context, c *api.Client, m *inEndpoint) (job, error) {
 		got, err := c.Jobs.Status(ctx, m.EndpointID.ValueString(), m.ID.ValueString())
 		return job{got.Status, string(got.Output), got.Error, got.WorkerID, got.DelayTime, got.ExecutionTime, got.Retries}, err
 	},

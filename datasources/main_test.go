@@ -33,7 +33,7 @@ func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]
 	return got
 }
 
-// expectErrors expects the errors of a data source to hold these texts.
+// expectErrors expects these texts in the errors of a data source.
 func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
 	t.Helper()
 	_, diags := p.Data(typeName, config)
@@ -45,14 +45,14 @@ func expectErrors(t *testing.T, p *tfdrive.Provider, typeName string, config map
 	}
 }
 
-// with is config with some attributes changed.
+// with returns config with changed attributes.
 func with(config, changes map[string]any) map[string]any {
 	out := maps.Clone(config)
 	maps.Copy(out, changes)
 	return out
 }
 
-// member is a member of an element of a list.
+// member returns a member of a list's element, or nil.
 func member(list any, at int, name string) any {
 	elements, _ := list.([]any)
 	if at >= len(elements) {
@@ -61,7 +61,7 @@ func member(list any, at int, name string) any {
 	return elements[at].(map[string]any)[name]
 }
 
-// column are the members of all elements of a list.
+// column returns a member of each element of a list.
 func column(list any, name string) (out []any) {
 	elements, _ := list.([]any)
 	for _, e := range elements {

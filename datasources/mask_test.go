@@ -8,7 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// Wherever an environment stands in what a release changed, its values are digests.
+// The values of an environment are digests, wherever it is in a release's changes.
 func TestChangedValueMasksEnvironments(t *testing.T) {
 	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "k"})
 	if err != nil {

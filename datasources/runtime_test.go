@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
-// send calls the deployment beside the provider.
+// send calls the deployment without the provider.
 func send(t *testing.T, d *acctest.Deployment, method, path, body string) map[string]any {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, d.URL+path, strings.NewReader(body))
@@ -40,13 +40,13 @@ func send(t *testing.T, d *acctest.Deployment, method, path, body string) map[st
 	return out
 }
 
-// makeEndpoint makes one whose worker runs at once.
+// makeEndpoint creates an endpoint with a worker.
 func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
 	return send(t, d, "POST", "/v2/serverless", `{"name":"e","image":"builtin/conformance","workers":{"min":1,"max":1},"env":{"TOKEN":"a-planted-secret"}}`)["id"].(string)
 }
 
-// until reads a data source again until it is as expected.
+// until reads a data source until it is as expected.
 func until(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, expected func(tfdrive.State) bool) tfdrive.State {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -121,7 +121,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	if releases.Get("endpoint_version") != 0.0 || len(releases.Get("releases").([]any)) != 1 || member(releases.Get("releases"), 0, "source") != "MANUAL" {
 		t.Errorf("releases: %v", releases.Value)
 	}
-	// What a release changed may hold secrets, before and after.
+	// Old and new values of a release may contain secrets.
 	send(t, d, "PATCH", "/v2/serverless/"+endpoint, `{"env":{"TOKEN":"another-planted-secret","MORE":"x"},"image":"builtin/echo"}`)
 	releases = read(t, p, "gpucloud_endpoint_releases", of)
 	changes := member(releases.Get("releases"), 0, "diff")
@@ -145,7 +145,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	}
 }
 
-// A build has only what is known of it so far, in the list as alone.
+// A build has only its known attributes, in the list and by id.
 func TestBuilds(t *testing.T) {
 	d := acctest.DeployCatalog(t, "builds:\n  - {endpoint: e, id: b2, status: PENDING}\n  - {endpoint: e, id: b1, status: FAILED, commit_hash: abc, commit_message: \"fix: it\", branch: main, "+
 		"commit_date: 2026-11-01T10:00:00Z, image_name: \"r/i:1\", started_at: 2026-11-01T11:00:00Z, completed_at: 2026-11-01T12:00:00Z, error: exit 1}\n")
@@ -174,7 +174,7 @@ func TestBuilds(t *testing.T) {
 	expectErrors(t, drive(t, d, api.V1), "gpucloud_endpoint_build", of("b1"), "gpucloud_endpoint_build exists in management API v2 only")
 }
 
-// A log is read as far as it has come, within its bounds.
+// The existing lines of a log are read, within its limits.
 func TestLogs(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
@@ -197,7 +197,7 @@ func TestLogs(t *testing.T) {
 		t.Errorf("the first lines since a time: %v", got)
 	}
 	begin := time.Now()
-	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines").([]any); len(got) != 0 || time.Since(begin) > 3*time.Minute { // it ends: the log itself is open for ever
+	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines").([]any); len(got) != 0 || time.Since(begin) > 3*time.Minute { // the read ends, although the API keeps the log open
 		t.Errorf("%d lines after %s", len(got), time.Since(begin))
 	}
 	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "system"})).Get("entries"); slices.Contains(column(got, "source"), any("container")) {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// cliGuide is the guide with the table of what works with which CLI.
+// cliGuide has the table of features by CLI.
 const cliGuide = "../docs/reference/terraform-versions.md"
 
 const (
@@ -23,8 +23,7 @@ const (
 	no  = "no"
 )
 
-// cliFeature is a row of the table: what a CLI does, in the words of
-// its cell.
+// cliFeature is a row of the table. try returns the content of a CLI's cell.
 type cliFeature struct {
 	title string
 	try   func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string
@@ -320,7 +319,7 @@ resource "gpucloud_network_volume" "v" {
 	}},
 }
 
-// The guide's table says of each CLI on this machine what it does.
+// The table is correct for each CLI on this machine.
 func TestCommandLines(t *testing.T) {
 	text, columns, rows := readGuide(t)
 	for _, release := range tfcli.Releases {
@@ -355,19 +354,18 @@ func TestCommandLines(t *testing.T) {
 	}
 	for title := range rows {
 		if !documented[title] {
-			t.Errorf("%s has a row that no test proves: %s", cliGuide, title)
+			t.Errorf("%s has a row without a test: %s", cliGuide, title)
 		}
 	}
 }
 
-// series is a CLI as the table's columns name it.
+// series returns the name of a CLI's column.
 func series(cli tfcli.CLI) string {
 	text := cli.String()
 	return text[:strings.LastIndex(text, ".")]
 }
 
-// readGuide returns the guide's text with each line break as a space, and its
-// only table.
+// readGuide returns the guide's text without line breaks, and its only table.
 func readGuide(t *testing.T) (text string, columns map[string]int, rows map[string][]string) {
 	t.Helper()
 	guide, err := os.ReadFile(cliGuide)
@@ -408,7 +406,7 @@ func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
 	return made.ID
 }
 
-// makeEndpoint makes an endpoint whose jobs do what their input says.
+// makeEndpoint creates an endpoint whose handler performs the operation in a job's input.
 func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
 	made, err := d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
@@ -429,7 +427,7 @@ func unchanged(t *testing.T, w *acctest.Workspace) string {
 	return expect(t, w.MustRun("plan"), "No changes.")
 }
 
-// expect is for what works with every CLI.
+// expect expects output that every CLI prints.
 func expect(t *testing.T, output, want string) string {
 	t.Helper()
 	if !strings.Contains(output, want) {
@@ -438,7 +436,7 @@ func expect(t *testing.T, output, want string) string {
 	return yes
 }
 
-// refusal is for what a CLI may not know: the reason must be that.
+// refusal expects a failure for the reason, because the CLI lacks the feature.
 func refusal(t *testing.T, output, reason string) string {
 	t.Helper()
 	if !strings.Contains(output, reason) {
@@ -447,7 +445,7 @@ func refusal(t *testing.T, output, reason string) string {
 	return no
 }
 
-// refusesNewer says whether a file's constraint on a release to come is kept.
+// refusesNewer reports whether the CLI obeys a constraint in a file that requires a later release.
 func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
 	t.Helper()
 	w.Write("main.tf", volume)
@@ -462,7 +460,7 @@ func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
 	return yes
 }
 
-// whereItPoints says at which line the CLI shows an error.
+// whereItPoints returns the line at which the CLI shows an error.
 func whereItPoints(t *testing.T, w *acctest.Workspace, text, attribute string) string {
 	t.Helper()
 	out, err := w.Run("plan")

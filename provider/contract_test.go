@@ -13,8 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
-// typeOf names the resource type of each resource of the contract that is
-// managed.
+// typeOf maps the contract's managed resources to resource types.
 var typeOf = map[string]string{
 	"template":      "gpucloud_template",
 	"networkVolume": "gpucloud_network_volume",
@@ -27,7 +26,7 @@ var typeOf = map[string]string{
 	"globalVolume":  "gpucloud_global_volume",
 }
 
-// attributesOf are the attributes that a member stands in: v2's wire names in snake_case.
+// attributesOf returns the attributes that have a member: v2's names in snake_case.
 func attributesOf(f contract.Field) (names []string) {
 	if f.Resource == "secret" && f.Path == "value" {
 		return []string{"value_wo"} // no answer has it
@@ -38,68 +37,54 @@ func attributesOf(f contract.Field) (names []string) {
 	return names
 }
 
-// left out, with the reason why.
+const (
+	v1Only    = "only v1 returns it, and the state doesn't depend on the version"
+	noSetting = "a property of the machine, the catalog or the account"
+	unstable  = "changes all the time"
+)
+
+// leftOut lists members that no attribute has, with the reason. Their own members are left out,
+// too.
 var leftOut = map[string]string{
-	"v1 template.earned":                    "v1 alone returns it, and the state does not depend on the version",
-	"v1 template.isRunpod":                  "v1 alone returns it, and the state does not depend on the version",
-	"v1 template.isPlatform":                "v1 alone returns it, and the state does not depend on the version",
-	"v1 template.runtimeInMin":              "v1 alone returns it, and the state does not depend on the version",
-	"v1 endpoint.env":                       "v1 returns what the template says; no request can set it",
-	"v1 endpoint.instanceIds":               "v1 alone returns it; cpu says the same",
-	"v1 endpoint.template":                  "the template is a resource of its own",
-	"v1 endpoint.userId":                    "v1 alone returns it, and the state does not depend on the version",
-	"v1 endpoint.version":                   "v1 alone returns it, and the state does not depend on the version",
-	"v1 endpoint.workers":                   "workers come and go by themselves; they are no part of what is managed",
-	"v2 endpoint.cpu.memory":                "follows from id and vcpu_count",
-	"v1 pod.template":                       "of the machine, the catalog or the account, and no setting",
-	"v1 pod.lastStatusChange":               "of the machine, the catalog or the account, and no setting",
-	"v1 pod.lastStartedAt":                  "of the machine, the catalog or the account, and no setting",
-	"v1 pod.endpointId":                     "of the machine, the catalog or the account, and no setting",
-	"v1 pod.aiApiId":                        "of the machine, the catalog or the account, and no setting",
-	"v1 pod.slsVersion":                     "of the machine, the catalog or the account, and no setting",
-	"v1 pod.consumerUserId":                 "of the machine, the catalog or the account, and no setting",
-	"v1 pod.adjustedCostPerHr":              "of the machine, the catalog or the account, and no setting",
-	"v1 pod.savingsPlans":                   "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machineId":                      "of the machine, the catalog or the account, and no setting",
-	"v1 pod.volumeEncrypted":                "of the machine, the catalog or the account, and no setting",
-	"v1 pod.networkVolume.name":             "of the machine, the catalog or the account, and no setting",
-	"v1 pod.networkVolume.size":             "of the machine, the catalog or the account, and no setting",
-	"v1 pod.networkVolume.dataCenterId":     "of the machine, the catalog or the account, and no setting",
-	"v1 pod.gpu.displayName":                "of the machine, the catalog or the account, and no setting",
-	"v1 pod.gpu.securePrice":                "of the machine, the catalog or the account, and no setting",
-	"v1 pod.gpu.communityPrice":             "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine":                        "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuTypeId":              "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuType":                "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuType.id":             "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuType.count":          "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuType.displayName":    "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuType.securePrice":    "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuType.communityPrice": "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuDisplayName":         "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.gpuAvailable":           "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.cpuCount":               "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.cpuTypeId":              "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.minPodGpuCount":         "of the machine, the catalog or the account, and no setting",
-	"v1 pod.machine.costPerHr":              "of the machine, the catalog or the account, and no setting",
-	"v2 pod.actions":                        "follows from status",
-	"v2 pod.reason":                         "changes while the pod waits: the data source of pods has it",
-	"v2 pod.cudaVersion":                    "the machine's",
-	"v2 pod.template":                       "template_id, of an imported pod",
-	"v2 pod.cluster":                        "members of clusters are managed by their cluster",
-	"v2 pod.cluster.id":                     "as cluster",
-	"v2 pod.cluster.rank":                   "as cluster",
-	"v2 pod.cluster.role":                   "as cluster",
-	"v2 pod.cluster.ip":                     "as cluster",
-	"v2 pod.runtime.uptime":                 "changes all the time",
-	"v2 pod.runtime.gpus":                   "changes all the time",
-	"v2 pod.runtime.gpus.util":              "changes all the time",
-	"v2 pod.runtime.gpus.memoryUtil":        "changes all the time",
-	"v2 pod.runtime.cpu":                    "changes all the time",
-	"v2 pod.runtime.cpu.util":               "changes all the time",
-	"v2 pod.runtime.memory":                 "changes all the time",
-	"v2 pod.runtime.memory.util":            "changes all the time",
-	"v2 pod.startedAt":                      "changes with each start",
+	"v1 template.earned":                v1Only,
+	"v1 template.isRunpod":              v1Only,
+	"v1 template.isPlatform":            v1Only,
+	"v1 template.runtimeInMin":          v1Only,
+	"v1 endpoint.env":                   "v1 returns the template's variables; no request can set it",
+	"v1 endpoint.instanceIds":           "only v1 returns it; cpu has the same",
+	"v1 endpoint.template":              "the template is a resource",
+	"v1 endpoint.userId":                v1Only,
+	"v1 endpoint.version":               v1Only,
+	"v1 endpoint.workers":               "workers start and end by themselves and aren't managed",
+	"v2 endpoint.cpu.memory":            "follows from id and vcpu_count",
+	"v1 pod.template":                   noSetting,
+	"v1 pod.lastStatusChange":           noSetting,
+	"v1 pod.lastStartedAt":              noSetting,
+	"v1 pod.endpointId":                 noSetting,
+	"v1 pod.aiApiId":                    noSetting,
+	"v1 pod.slsVersion":                 noSetting,
+	"v1 pod.consumerUserId":             noSetting,
+	"v1 pod.adjustedCostPerHr":          noSetting,
+	"v1 pod.savingsPlans":               noSetting,
+	"v1 pod.machineId":                  noSetting,
+	"v1 pod.volumeEncrypted":            noSetting,
+	"v1 pod.networkVolume.name":         noSetting,
+	"v1 pod.networkVolume.size":         noSetting,
+	"v1 pod.networkVolume.dataCenterId": noSetting,
+	"v1 pod.gpu.displayName":            noSetting,
+	"v1 pod.gpu.securePrice":            noSetting,
+	"v1 pod.gpu.communityPrice":         noSetting,
+	"v1 pod.machine":                    noSetting,
+	"v2 pod.actions":                    "follows from status",
+	"v2 pod.reason":                     "changes while the pod waits: the data source of pods has it",
+	"v2 pod.cudaVersion":                noSetting,
+	"v2 pod.template":                   "template_id of an imported pod",
+	"v2 pod.cluster":                    "the cluster manages its pods",
+	"v2 pod.runtime.uptime":             unstable,
+	"v2 pod.runtime.gpus":               unstable,
+	"v2 pod.runtime.cpu":                unstable,
+	"v2 pod.runtime.memory":             unstable,
+	"v2 pod.startedAt":                  "changes with each start",
 }
 
 func TestSchemaKnowsTheContract(t *testing.T) {
@@ -112,10 +97,10 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 			continue
 		}
 		wire := strings.ReplaceAll(f.Path, "[]", "")
-		if reason := string(f.API) + " " + f.Resource + "." + wire; leftOut[reason] != "" {
-			used[reason] = true
+		if entry := leftOutBy(string(f.API) + " " + f.Resource + "." + wire); entry != "" {
+			used[entry] = true
 			if f.In(contract.Create) || f.In(contract.Update) {
-				t.Errorf("%s is left out although a request sets it", reason)
+				t.Errorf("%s is left out, but a request sets %s", entry, wire)
 			}
 			continue
 		}
@@ -126,21 +111,31 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 			continue
 		}
 		if (f.In(contract.Create) || f.In(contract.Update)) && !a.Optional && !a.Required {
-			t.Errorf("%s %s.%s can be set by a request, and not in the configuration", f.API, f.Resource, f.Path)
+			t.Errorf("%s %s.%s can be set by a request, but not in the configuration", f.API, f.Resource, f.Path)
 		}
 		if f.API == contract.V2 {
 			agrees(t, f, name, a)
 		}
 	}
-	for reason := range leftOut {
-		if !used[reason] {
-			t.Errorf("%s is left out, and the contract has no such field", reason)
+	for entry := range leftOut {
+		if !used[entry] {
+			t.Errorf("%s is left out, but the contract has no such field", entry)
 		}
 	}
 }
 
-// inBoth are attributes that the contract has in one version's requests alone, by these
-// names, and the provider expresses in both.
+// leftOutBy returns the entry of leftOut for a member or for an object that contains it, or "".
+func leftOutBy(member string) string {
+	for ; member != ""; member = member[:max(strings.LastIndex(member, "."), 0)] {
+		if leftOut[member] != "" {
+			return member
+		}
+	}
+	return ""
+}
+
+// inBoth lists attributes that the requests of only one version have, but that the provider sends to
+// both, with the reason.
 var inBoth = map[string]string{
 	"gpucloud_endpoint.gpu.type_ids":          "v2 selects by pool, and the client translates",
 	"gpucloud_endpoint.scaling.request_count": "v1 has scalerValue for both types of scaling",
@@ -148,8 +143,8 @@ var inBoth = map[string]string{
 	"gpucloud_pod.mounts.network.path":        "v1 has volumeMountPath for both kinds of mounts",
 }
 
-// An attribute that the requests of one version alone have is refused in a plan of the
-// other one, by planrule.OneVersion.
+// If the requests of only one version have an attribute, planrule.OneVersion lists it, and a plan
+// for the other version rejects it.
 func TestOneVersionIsDeclared(t *testing.T) {
 	declared := map[string]bool{}
 	for _, kind := range resources.All {
@@ -183,13 +178,12 @@ func TestOneVersionIsDeclared(t *testing.T) {
 		switch {
 		case len(of) != 1 || len(has[typeName]) != 2:
 		case declared[attribute] == (inBoth[attribute] != ""):
-			t.Errorf("%s is of requests of API %s alone: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, of[0])
+			t.Errorf("%s is only in requests of API %s: add it to the planrule.OneVersion of its kind, or to inBoth with the reason", attribute, of[0])
 		}
 	}
 }
 
-// agrees compares what the documentation of an attribute says of its default
-// with the contract, and that a closed list of values is named in full.
+// agrees expects the description of an attribute to name every value of a closed list.
 func agrees(t *testing.T, f contract.Field, name string, a *tfprotov6.SchemaAttribute) {
 	t.Helper()
 	if len(f.Enum) > 0 && !f.Open {

@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// The configurations of the guide on cost ceilings are those of examples/costs, and plan
-// what it says of them at the prices that are there.
+// The guide on cost ceilings shows the configurations of examples/costs, and their plans at the
+// prices of its catalog.
 func TestCostsGuide(t *testing.T) {
 	guide := readText(t, "../docs/guides/costs.md")
 	cli, err := tfcli.Default(t.Context())
@@ -37,7 +37,7 @@ func TestCostsGuide(t *testing.T) {
 			found = found || b[1] == text
 		}
 		if !found {
-			t.Errorf("the guide does not show %s", file)
+			t.Errorf("the guide doesn't show %s", file)
 		}
 		w := d.Workspace(t, cli, api.V2)
 		w.Write("main.tf", text)
@@ -57,7 +57,7 @@ func TestCostsGuide(t *testing.T) {
 			expect(t, plan, "Warning: Above the cost ceiling")
 		}
 		if d.Writes() != writes {
-			t.Errorf("%s: a plan sent something", file)
+			t.Errorf("%s: a plan sent a write", file)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func readText(t *testing.T, file string) string {
 	return string(text)
 }
 
-// squeeze undoes the line breaks and frames of diagnostics.
+// squeeze removes the line breaks and frames of diagnostics.
 func squeeze(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// ephemeral is the end of a variable without a default, or whose default is no value.
+// ephemeral matches the end of an ephemeral variable whose default is missing or null.
 var ephemeral = regexp.MustCompile(`(?m)^(  ephemeral += true\n)(?:  default += null.*\n)?}`)
 
 // exampleFiles returns the examples that match patterns, by name.
@@ -37,7 +37,7 @@ func exampleFiles(t *testing.T, patterns ...string) map[string]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// An example takes its secret from the user.
+			// The secret of an example comes from the user.
 			examples[filepath.Base(filepath.Dir(file))] = ephemeral.ReplaceAllString(string(text), "${1}  default = \"token\"\n}")
 		}
 	}
@@ -72,7 +72,7 @@ func writeModules(w *acctest.Workspace, examples, variables map[string]string) {
 	w.MustRun("get")
 }
 
-// Every example of a resource can be applied, is planned empty after, and destroyed.
+// Every example of a resource can be applied and destroyed, and its next plan is empty.
 func TestExamples(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
@@ -95,7 +95,7 @@ func TestExamplesThatRead(t *testing.T) {
 		w := d.Workspace(t, cli, api.V2)
 		examples := exampleFiles(t, "data-sources/*/data-source.tf", "functions/*/function.tf")
 		if d.Remote {
-			delete(examples, "gpucloud_endpoint_build") // only a catalog file gives an endpoint without a repository a build
+			delete(examples, "gpucloud_endpoint_build") // without a repository, only a catalog file gives an endpoint builds
 		}
 		writeModules(w, examples, ids)
 		w.MustRun("apply", "-auto-approve")
@@ -103,7 +103,7 @@ func TestExamplesThatRead(t *testing.T) {
 	})
 }
 
-// The example of the ephemeral job runs one on an endpoint that exists.
+// The example of the ephemeral resource runs a job on an existing endpoint.
 func TestEphemeralExample(t *testing.T) {
 	text, err := os.ReadFile("../examples/ephemeral-resources/gpucloud_job/ephemeral-resource.tf")
 	if err != nil {
@@ -114,7 +114,7 @@ func TestEphemeralExample(t *testing.T) {
 		t.Parallel()
 		d := acctest.Deploy(t)
 		if d.Remote {
-			t.Skip("the job is made for a handler that is built into the jobrunner")
+			t.Skip("the job needs a handler that is built into the jobrunner")
 		}
 		endpointID := makeEndpoint(t, d)
 		w := d.Workspace(t, cli, api.V2)
@@ -124,8 +124,7 @@ func TestEphemeralExample(t *testing.T) {
 	})
 }
 
-// The examples of actions, on objects that exist, with each CLI that knows
-// actions.
+// The examples of actions run on existing objects, with a CLI that has actions.
 func TestActionExamples(t *testing.T) {
 	files, err := filepath.Glob("../examples/actions/*/action.tf")
 	if err != nil || len(files) == 0 {
@@ -145,7 +144,7 @@ func TestActionExamples(t *testing.T) {
 			t.Parallel()
 			d := acctest.Deploy(t)
 			if d.Remote {
-				t.Skip("jobs and pods are made for programs that are built into the jobrunner")
+				t.Skip("jobs and pods need programs that are built into the jobrunner")
 			}
 			text, err := os.ReadFile(file)
 			if err != nil {
@@ -191,7 +190,7 @@ func runningPod(t *testing.T, d *acctest.Deployment) (id string) {
 	return pod.ID
 }
 
-// failedJob is one that completes when it is retried.
+// failedJob returns a failed job, which completes when it is retried.
 func failedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id string) {
 	t.Helper()
 	job, err := d.Client(t, api.V2).Jobs.RunToEnd(t.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"fail","times":1}`)}, time.Minute, func(api.Job) {})
@@ -201,8 +200,8 @@ func failedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id strin
 	return job.ID
 }
 
-// makeExisting makes what the examples of data sources look up. It returns the ids that
-// they take from variables.
+// makeExisting creates the objects that the examples of data sources look up. It returns the ids of
+// their variables.
 func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-// noVariables keeps the environment of whoever runs the tests out.
+// noVariables clears the developer's environment variables of the provider.
 func noVariables(t *testing.T) {
 	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT", "GPUCLOUD_MAX_HOURLY_COST", "GPUCLOUD_SERVICE", "RUNPOD_API_KEY"} {
 		t.Setenv(name, "")
@@ -28,7 +28,7 @@ func start(t *testing.T, block map[string]any) *tfdrive.Provider {
 	return tfdrive.Start(t, provider.New("test")(), block)
 }
 
-// leastConfigs has a configuration of each type, as far as it needs no other object.
+// leastConfigs has a minimal configuration of each type. An endpoint also needs a template.
 var leastConfigs = map[string]map[string]any{
 	"gpucloud_cluster":             {"name": "c", "type": "TRAINING", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA H100 80GB HBM3", "gpu_count_per_pod": 8, "pod_count": 2}},
 	"gpucloud_endpoint":            {"name": "e"},
@@ -42,8 +42,7 @@ var leastConfigs = map[string]map[string]any{
 	"gpucloud_template":            {"name": "t", "image": "i"},
 }
 
-// The whole provider over the plugin protocol: its schema loads, it can be
-// configured, and each type can be planned.
+// The schema loads, the provider can be configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
 	least := maps.Clone(leastConfigs)
 	onV2Alone := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
@@ -61,7 +60,7 @@ func TestProviderLoads(t *testing.T) {
 		for _, typeName := range p.Types() {
 			config, ok := least[typeName]
 			if !ok {
-				t.Errorf("%s is planned by no test: add its least configuration here", typeName)
+				t.Errorf("%s has no configuration: add its minimal configuration to leastConfigs", typeName)
 				continue
 			}
 			got := p.Plan(typeName, tfdrive.State{}, config)
@@ -157,7 +156,7 @@ func TestProviderSettings(t *testing.T) {
 					}
 				}
 				if strings.Contains(err.Error(), "s3cret") {
-					t.Errorf("a secret stands in %q", err)
+					t.Errorf("a secret is in %q", err)
 				}
 			}
 			if w := got.Warnings(); (c.warns == "") != (w == "") || !strings.Contains(w, c.warns) {
@@ -167,8 +166,7 @@ func TestProviderSettings(t *testing.T) {
 	}
 }
 
-// A plan goes on while the provider's settings are unknown, and an apply or a
-// read says what is the matter.
+// A plan succeeds while the provider's settings are unknown. An apply or a read reports them.
 func TestProviderUnknownSettings(t *testing.T) {
 	noVariables(t)
 	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
@@ -182,8 +180,8 @@ func TestProviderUnknownSettings(t *testing.T) {
 	}
 }
 
-// What went wrong at the API is told with method, address, detail and request
-// id, at the attribute that it names, and never with a secret.
+// An error of the API has the method, address, detail and request id, is reported at the attribute
+// that it names, and contains no secret.
 func TestProviderErrors(t *testing.T) {
 	noVariables(t)
 	for name, c := range map[string]struct {
@@ -220,13 +218,13 @@ func TestProviderErrors(t *testing.T) {
 				}
 			}
 			if strings.Contains(text, "planted-key") {
-				t.Errorf("the key stands in %q", text)
+				t.Errorf("the key is in %q", text)
 			}
 		})
 	}
 }
 
-// What keeps the provider from the deployment has a title of its own.
+// Each reason why the provider can't use the deployment has its own title.
 func TestProviderTitles(t *testing.T) {
 	noVariables(t)
 	d := acctest.Deploy(t)
@@ -248,9 +246,8 @@ func TestProviderTitles(t *testing.T) {
 	}
 }
 
-// Only a 404 of the API means absent: any other failure of a refresh keeps the
-// state, and so does a 404 of a server that has nothing of this API, also in
-// the API's form.
+// Only a 404 of the API removes an object from the state. Any other failure of a refresh keeps it,
+// as does a 404 from a server without the API's lists.
 func TestProviderOnly404IsAbsent(t *testing.T) {
 	noVariables(t)
 	d := acctest.Deploy(t)

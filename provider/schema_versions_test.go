@@ -20,18 +20,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-var updateSchemas = flag.Bool("schemas.update", false, "record what is new in the schemas of resources")
+var updateSchemas = flag.Bool("schemas.update", false, "record new attributes of the schemas of resources")
 
-// recordedSchema is what states of one schema version of a resource type have: the types
-// of its attributes, and those of its identity, as Terraform's JSON writes types.
+// recordedSchema has the types of the attributes and of the identity in states of one schema
+// version of a resource type, in the JSON form of Terraform's types.
 type recordedSchema struct {
 	Attributes      any   `json:"attributes"`
 	IdentityVersion int64 `json:"identity_version"`
 	Identity        any   `json:"identity"`
 }
 
-// A schema whose states an earlier release has written changes compatibly, or with its
-// version, and the state of every version is read: testdata/schemas records them all.
+// A schema changes compatibly with the states of earlier releases, or raises its version. The
+// states of every version in testdata/schemas can be read.
 func TestSchemaVersions(t *testing.T) {
 	server := provider.Server("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
@@ -72,7 +72,7 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
-// checkRecord compares a schema with what is recorded of its version.
+// checkRecord compares a schema with the record of its version.
 func checkRecord(t *testing.T, name string, version int64, current recordedSchema) {
 	t.Helper()
 	recorded, ok := readRecord(t, name, version)
@@ -101,14 +101,14 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 	}
 }
 
-// upgrades reads states of a version: with everything, with attributes that a release before
-// or after had, and without the members of nested attributes.
+// upgrades reads states of a version: complete, with an attribute of another release, and with
+// empty objects.
 func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
 	t.Helper()
 	for what, change := range map[string]func(object map[string]any){
-		"as it is":                        func(map[string]any) {},
-		"with an attribute of other days": func(object map[string]any) { object["of_other_days"] = "text" },
-		"bare":                            func(object map[string]any) { clear(object) },
+		"as it is":                             func(map[string]any) {},
+		"with an attribute of another release": func(object map[string]any) { object["of_another_release"] = "text" },
+		"bare":                                 func(object map[string]any) { clear(object) },
 	} {
 		state := sampleOf(recorded.Attributes, change).(map[string]any)
 		state["id"] = "the-id"
@@ -152,8 +152,7 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 	}
 }
 
-// schemaChanges finds what states of the recorded type have and the current one has not, and
-// what is new.
+// schemaChanges returns the incompatible changes between two types, and the new attributes.
 func schemaChanges(path string, recorded, current any) (broken, added []string) {
 	was, is := objectMembers(recorded), objectMembers(current)
 	switch {
@@ -220,7 +219,7 @@ func readRecord(t *testing.T, name string, version int64) (recorded recordedSche
 	return recorded, true
 }
 
-// wireType is a type as Terraform's JSON has it.
+// wireType decodes the JSON form of a type.
 func wireType(t *testing.T, of tftypes.Type) (decoded any) {
 	t.Helper()
 	text, err := json.Marshal(of)
@@ -240,7 +239,7 @@ func objectMembers(of any) map[string]any {
 	return nil
 }
 
-// elementOf is the type of a collection's elements.
+// elementOf returns the type of a collection's elements.
 func elementOf(of any) any {
 	if parts, ok := of.([]any); ok && parts[0] != "object" {
 		return parts[1]
@@ -248,7 +247,7 @@ func elementOf(of any) any {
 	return nil
 }
 
-// sampleOf is a value of a type, in which every object is changed.
+// sampleOf returns a value of a type, after change has edited each object.
 func sampleOf(of any, change func(object map[string]any)) any {
 	members := objectMembers(of)
 	switch {
@@ -276,7 +275,7 @@ func rawState(t *testing.T, of any) *tfprotov6.RawState {
 	return &tfprotov6.RawState{JSON: text}
 }
 
-// writeOnly are the names of the attributes that no state has.
+// writeOnly returns the names of the write-only attributes.
 func writeOnly(attributes []*tfprotov6.SchemaAttribute) (names []string) {
 	for _, a := range attributes {
 		if a.WriteOnly {
@@ -286,11 +285,11 @@ func writeOnly(attributes []*tfprotov6.SchemaAttribute) (names []string) {
 	return names
 }
 
-// nulls are the attributes without a value, but for some.
-func nulls(t *testing.T, in tftypes.Value, but []string) (paths []string) {
+// nulls returns the paths of the null attributes, except ignored ones.
+func nulls(t *testing.T, in tftypes.Value, ignored []string) (paths []string) {
 	t.Helper()
 	err := tftypes.Walk(in, func(path *tftypes.AttributePath, v tftypes.Value) (bool, error) {
-		if name, ok := path.LastStep().(tftypes.AttributeName); v.IsNull() && (!ok || !slices.Contains(but, string(name))) {
+		if name, ok := path.LastStep().(tftypes.AttributeName); v.IsNull() && (!ok || !slices.Contains(ignored, string(name))) {
 			paths = append(paths, path.String())
 		}
 		return true, nil

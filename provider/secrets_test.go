@@ -22,9 +22,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-const planted = "Pl4nted0a1b2c3d" // is in every secret of these tests
+const planted = "Pl4nted0a1b2c3d" // a part of every secret in these tests
 
-// wire is a connection whose answers a test can replace.
+// wire is a transport whose answers a test can replace.
 type wire struct {
 	mu    sync.Mutex
 	fault func(r *http.Request, body []byte) (status int, contentType, answer string) // status 0: the deployment answers
@@ -57,7 +57,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// log collects what several loggers write.
+// log collects the output of several loggers.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -69,7 +69,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// expectClean expects no secret in what was logged, and empties the log.
+// expectClean expects no secret in the log, and empties it.
 func (l *log) expectClean(t *testing.T, when string) {
 	t.Helper()
 	l.mu.Lock()
@@ -92,8 +92,8 @@ func expectClean(t *testing.T, when string, diags tfdrive.Diagnostics) {
 	}
 }
 
-// secretValue is a value of an attribute that has the secret in every text; nil for an
-// attribute of another type.
+// secretValue returns a value of a type with the secret in every text, or nil for a type without
+// text.
 func secretValue(ty tftypes.Type, secret string) any {
 	switch {
 	case ty.Is(tftypes.String):
@@ -106,7 +106,7 @@ func secretValue(ty tftypes.Type, secret string) any {
 	return nil
 }
 
-// brokenValues are values of a type that a rule may refuse.
+// brokenValues returns values of a type that a rule may reject.
 func brokenValues(ty tftypes.Type) []any {
 	switch {
 	case ty.Equal(tftypes.String):
@@ -125,7 +125,7 @@ func brokenValues(ty tftypes.Type) []any {
 	return nil
 }
 
-// brokenSecrets are secrets that rules may refuse.
+// brokenSecrets returns secrets that a rule may reject.
 func brokenSecrets(ty tftypes.Type) (out []any) {
 	for _, secret := range []string{planted, planted + "\x00", "'" + planted, planted + "\n" + planted, `{"` + planted + `":`} {
 		out = append(out, secretValue(ty, secret))
@@ -136,14 +136,14 @@ func brokenSecrets(ty tftypes.Type) (out []any) {
 	return out
 }
 
-// beside is what a secret attribute needs beside it, and what it excludes.
+// beside has the attributes that a secret attribute requires, and nil for excluded ones.
 var beside = map[string]map[string]any{
 	"env_wo":      {"env_wo_version": 1},
 	"password_wo": {"password_wo_version": 1, "password": nil},
 }
 
-// secretConfigs are the least configuration with a secret in each attribute that may have
-// one, by attribute.
+// secretConfigs returns, for each attribute that may contain a secret, a minimal configuration with
+// a secret in it.
 func secretConfigs(schema *tfprotov6.Schema, least map[string]any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, a := range schema.Block.Attributes {
@@ -159,7 +159,7 @@ func secretConfigs(schema *tfprotov6.Schema, least map[string]any) map[string]ma
 	return out
 }
 
-// Every attribute that a schema calls sensitive is one that package redact knows.
+// Package redact knows every attribute that a schema marks as sensitive.
 func TestSensitiveAttributesAreSecrets(t *testing.T) {
 	noVariables(t)
 	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
@@ -172,7 +172,7 @@ func TestSensitiveAttributesAreSecrets(t *testing.T) {
 	}
 }
 
-// answers are failures that repeat what they were sent, and what an object has.
+// answers returns failures that repeat the request and the object's secret.
 func answers(has string) map[string]func(r *http.Request, body []byte) (int, string, string) {
 	return map[string]func(r *http.Request, body []byte) (int, string, string){
 		"400 that repeats the request": func(r *http.Request, body []byte) (int, string, string) {
@@ -185,10 +185,9 @@ func answers(has string) map[string]func(r *http.Request, body []byte) (int, str
 	}
 }
 
-// TestNoDiagnosticHasASecret plants a secret in each attribute that may have one, of every
-// kind, and provokes errors: by the values of all other attributes, by secrets that can't
-// be used, by the other API version, and by answers in every step of an object's life. No
-// diagnostic and no line of a log at TRACE has it.
+// No diagnostic and no line of a TRACE log has a secret. The test plants a secret in each attribute
+// of every kind that may contain one, and causes errors by invalid other attributes, invalid
+// secrets, the other API version, and failing requests in every step of an object's life.
 func TestNoDiagnosticHasASecret(t *testing.T) {
 	acctest.LeaveToCI(t, "TestForeignTextIsRedacted and the tests of redact have its parts")
 	noVariables(t)
@@ -229,17 +228,17 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 	}
 }
 
-// live takes an object through its life: each step fails in several ways, and then is done.
+// live creates, reads, updates and deletes an object. Each step first fails in several ways.
 func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName string, config map[string]any, attribute string) {
 	planned := p.Plan(typeName, tfdrive.State{}, config)
 	expectClean(t, name+", planned", planned.Diagnostics)
 	if planned.Diagnostics.Err() != nil {
 		return
 	}
-	has := planted + "-" + attribute // what the object has
+	has := planted + "-" + attribute // the object's secret
 	failing := func(step string, do func() tfdrive.Diagnostics) {
 		for kind, answer := range answers(has) {
-			p.Walk() // the last walk's lists don't count
+			p.Walk() // the previous walk has cached its lists
 			connection.set(answer)
 			expectClean(t, name+", "+step+" with "+kind, do())
 			connection.set(nil)
@@ -254,7 +253,7 @@ func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName st
 		return
 	}
 	if strings.Contains(attribute, "_wo") {
-		has = "" // a state does not have it: a refusal that repeats it can't be told from other text
+		has = "" // the provider doesn't know it any more, so it can't redact it
 	}
 	failing("read", func() tfdrive.Diagnostics { _, diags := p.Read(state); return diags })
 	if state, diags = p.Read(state); diags.Err() != nil {
@@ -339,9 +338,8 @@ func TestRequestsAreLogged(t *testing.T) {
 	logged.expectClean(t, "a create")
 }
 
-// TestForeignTextIsRedacted has workers, pods and jobs repeat the variables of env, env_wo
-// and the template, a key line by line, with terminal escapes: neither a state nor a
-// diagnostic has them, and the rest of the text stays.
+// If workers, pods and jobs print the variables of env, env_wo and the template, a key line by line
+// and terminal escapes, states and diagnostics contain only the rest of the text.
 func TestForeignTextIsRedacted(t *testing.T) {
 	noVariables(t)
 	key := []string{"-----BEGIN PRIVATE KEY-----", planted + "AAAABBBBCCCC", planted + "DDDDEEEEFFFF", "-----END PRIVATE KEY-----"}

@@ -114,17 +114,12 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 		fixed = slices.DeleteFunc(slices.Clone(fixed), func(f fixedSetting) bool { return slices.Contains(commandAttributes, f.attribute) })
 	}
 	replaced, recorded := fixedChanges(ctx, p, fixed, p.Created, p.State.Private.Carried)
-	for _, attribute := range replaced {
-		p.Replace(attribute)
-	}
-	if slices.Contains(replaced, "data_center_ids") {
-		p.Catalog.CheckNewDataCenters(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
-	}
+	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
 	switch {
 	case len(replaced) > 0:
 		p.Warn(replaced[0], "The cluster will be replaced", "Only the name of a cluster can be changed in place, not its %s. The apply deletes cluster %s (%s) and creates another one, with a new id and other addresses. %s",
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), clusterLoss)
 	case len(recorded) > 0:
-		p.Warn(recorded[0], recordedSummary, recordedDetail, "cluster "+p.State.ID.ValueString(), list(recorded))
+		warnRecorded(p, "cluster "+p.State.ID.ValueString(), recorded)
 	}
 }

@@ -36,10 +36,7 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		case isSet(gpu.ExcludedTypes) && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}
-		if len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
-			c.Error("gpu.min_cuda_version", "Two CUDA constraints",
-				"min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
-		}
+		checkCUDAVersions(c, gpu.AllowedCUDAVersions, gpu.MinCUDAVersion)
 	}
 	wait, workers := value.As[endpointWait](config.WaitFor), value.As[endpointWorkers](config.Workers)
 	if wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
@@ -57,6 +54,13 @@ func validateEndpoint(_ context.Context, c diagnostics.Check, config *endpoint) 
 		c.Error("scaling.queue_delay", "Not of this scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
 	case kind == queueDelay && !scaling.RequestCount.IsNull():
 		c.Error("scaling.request_count", "Not of this scaling type", "QUEUE_DELAY takes queue_delay, not request_count.")
+	}
+}
+
+// checkCUDAVersions rejects two constraints of a machine's CUDA version.
+func checkCUDAVersions(c diagnostics.Check, allowed types.Set, least types.String) {
+	if len(allowed.Elements()) > 0 && !least.IsNull() {
+		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 	}
 }
 

@@ -2,11 +2,8 @@ package resources_test
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -305,13 +302,15 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 // would apply again.
 func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		id := templateByV1(t, d)
+		// A template that API v1 creates, without any optional member.
+		id := post(t, d, "/v1/templates", fmt.Sprintf(`{"name":%q,"imageName":"i","isServerless":true}`, d.Name("t")))
 		config := map[string]any{"name": d.Name("t"), "image": "i", "serverless": true, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}}
 		p := drive(t, d, v)
 		template, diags := p.Import("gpucloud_template", id)
 		if diags.Err() != nil {
 			t.Fatal(diags)
 		}
+		t.Cleanup(func() { p.Destroy(template) })
 		following := map[string]any{"name": "e", "template_id": id}
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following, "create")
 		apply(t, p, template.Type, template, config, "no-op")
@@ -323,33 +322,6 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 			t.Errorf("new ports of the template planned to %s", planned.Action)
 		}
 	})
-}
-
-// templateByV1 creates a template with API v1, without any optional member.
-func templateByV1(t *testing.T, d *acctest.Deployment) (id string) {
-	t.Helper()
-	body := fmt.Sprintf(`{"name":%q,"imageName":"i","isServerless":true}`, d.Name("t"))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+"/v1/templates", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+d.Key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var made struct{ ID string }
-	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
-		t.Fatalf("%s: no template: %v", resp.Status, err)
-	}
-	t.Cleanup(func() {
-		if err := d.Client(t, api.V2).Templates.Delete(context.WithoutCancel(t.Context()), made.ID); err != nil {
-			t.Errorf("cleaning up: %s", err)
-		}
-	})
-	return made.ID
 }
 
 // A missing template is an error at template_id, and nothing is created.

@@ -26,12 +26,22 @@ func (f fixedSetting) each(attributes ...string) (out []fixedSetting) {
 	return out
 }
 
-// The warning about settings that are only recorded. Its arguments are the object and the
-// settings.
-const (
-	recordedSummary = "Settings are recorded, and not sent"
-	recordedDetail  = "The API does not tell whether the imported %s has these settings: %s. This apply records what the configuration says of them, and sends nothing of it."
-)
+// warnRecorded warns about settings of an object that are only recorded.
+func warnRecorded[M any](p *planrule.Plan[M], object string, settings []string) {
+	p.Warn(settings[0], "Settings are recorded, and not sent", "The API does not tell whether the imported %s has these settings: %s. This apply records what the configuration says of them, and sends nothing of it.",
+		object, list(settings))
+}
+
+// planReplacement makes changes of these attributes replace the object, and checks its new data
+// centers.
+func planReplacement[M any](ctx context.Context, p *planrule.Plan[M], attributes []string, before, after types.Set) {
+	for _, attribute := range attributes {
+		p.Replace(attribute)
+	}
+	if slices.Contains(attributes, "data_center_ids") {
+		p.Catalog.CheckNewDataCenters(ctx, p.Check, refs("data_center_ids", before, after))
+	}
+}
 
 // fixedChanges separates changes that replace the object from changes that are only recorded. The
 // state of an imported object lacks the settings that no answer has, and recording them doesn't

@@ -30,8 +30,8 @@ func validatePod(_ context.Context, c diagnostics.Check, config *pod) {
 	case config.GPU.IsNull() && config.CPU.IsNull():
 		c.Error("gpu", "Missing gpu or cpu", "A pod has either GPUs or CPUs: set gpu or cpu.")
 	}
-	if gpu := value.As[podGPU](config.GPU); gpu != nil && len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
-		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
+	if gpu := value.As[podGPU](config.GPU); gpu != nil {
+		checkCUDAVersions(c, gpu.AllowedCUDAVersions, gpu.MinCUDAVersion)
 	}
 	config.command().check(c)
 	validateMounts(c, config.Mounts)
@@ -201,12 +201,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	if !lost && mountsReplace(p) {
 		replaced = append(replaced, "mounts")
 	}
-	for _, attribute := range replaced {
-		p.Replace(attribute)
-	}
-	if slices.Contains(replaced, "data_center_ids") {
-		p.Catalog.CheckNewDataCenters(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
-	}
+	planReplacement(ctx, p, replaced, p.State.DataCenterIDs, p.Plan.DataCenterIDs)
 	if len(replaced) > 0 {
 		checkPodSize(p)
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
@@ -218,7 +213,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	changed, inherited := containerChanges(ctx, p)
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
-		p.Warn(recorded[0], recordedSummary, recordedDetail, "pod "+p.State.ID.ValueString(), list(recorded))
+		warnRecorded(p, "pod "+p.State.ID.ValueString(), recorded)
 	}
 	if lost { // the apply rejects it
 		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })

@@ -266,60 +266,50 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 
 // A pod keeps its network volume when it is created, changed and read.
 func TestPodOnNetworkVolume(t *testing.T) {
-	t.Parallel()
-	for _, v := range acctest.Versions {
-		t.Run(string(v), func(t *testing.T) {
-			t.Parallel()
-			d := acctest.Deploy(t)
-			p := drive(t, d, v)
-			volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
-			config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
-			state := apply(t, p, podType, tfdrive.State{}, config, "create")
-			expectImport(t, p, state, config, false)
-			config = with(config, map[string]any{"env": map[string]any{"A": "b"}})
-			state = apply(t, p, podType, state, config, "update")
-			expectImport(t, p, state, config, false)
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
+		config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
+		state := apply(t, p, podType, tfdrive.State{}, config, "create")
+		expectImport(t, p, state, config, false)
+		config = with(config, map[string]any{"env": map[string]any{"A": "b"}})
+		state = apply(t, p, podType, state, config, "update")
+		expectImport(t, p, state, config, false)
 
-			// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
-			if err := d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)); err != nil {
-				t.Fatal(err)
-			}
-			read, _ := p.Walk().Read(state)
-			planned := p.Plan(podType, read, config)
-			if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone") {
-				t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
-			}
-			if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "does not exist any more, and the pod runs without it") {
-				t.Errorf("the apply without the volume: %s", diags)
-			}
-		})
-	}
+		// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
+		if err := d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)); err != nil {
+			t.Fatal(err)
+		}
+		read, _ := p.Walk().Read(state)
+		planned := p.Plan(podType, read, config)
+		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone") {
+			t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
+		}
+		if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "does not exist any more, and the pod runs without it") {
+			t.Errorf("the apply without the volume: %s", diags)
+		}
+	})
 }
 
 // A pod's registry auth is set, changed and removed.
 func TestPodOfARegistry(t *testing.T) {
-	t.Parallel()
-	for _, v := range acctest.Versions {
-		t.Run(string(v), func(t *testing.T) {
-			t.Parallel()
-			d := acctest.Deploy(t)
-			p := drive(t, d, v)
-			auth := func(name string) any {
-				return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": name, "username": "u", "password": "secret-of-the-registry"}, "create").Get("id")
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		auth := func(name string) any {
+			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": name, "username": "u", "password": "secret-of-the-registry"}, "create").Get("id")
+		}
+		var state tfdrive.State
+		for i, registry := range []any{auth("first"), auth("second"), nil} {
+			config := cpuPod(map[string]any{"registry": registry})
+			state = apply(t, p, podType, state, config, []string{"create", "update", "update"}[i])
+			want, _ := registry.(string)
+			got := podOf(t, d, state).Container.Registry
+			if got == nil && want != "" || got != nil && *got != want {
+				t.Errorf("the pod's registry auth is %v, not %q", got, want)
 			}
-			var state tfdrive.State
-			for i, registry := range []any{auth("first"), auth("second"), nil} {
-				config := cpuPod(map[string]any{"registry": registry})
-				state = apply(t, p, podType, state, config, []string{"create", "update", "update"}[i])
-				want, _ := registry.(string)
-				got := podOf(t, d, state).Container.Registry
-				if got == nil && want != "" || got != nil && *got != want {
-					t.Errorf("the pod's registry auth is %v, not %q", got, want)
-				}
-				expectImport(t, p, state, config, false)
-			}
-		})
-	}
+			expectImport(t, p, state, config, false)
+		}
+	})
 }
 
 // A pod is created stopped and locked in one apply, and unlocked and started in another.

@@ -15,12 +15,12 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// driver is the provider on a deployment, and the API beside it.
+// driver has a configured provider and a client of its deployment.
 type driver struct {
 	*testing.T
 	p       *tfdrive.Provider
 	c       *api.Client
-	version api.Version // that the provider uses
+	version api.Version // of the provider
 }
 
 // onEachVersion runs a test on both management APIs.
@@ -38,7 +38,7 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 	})
 }
 
-// endpoint makes one whose jobs do what their input says.
+// endpoint creates an endpoint whose handler performs the operation in a job's input.
 func (d *driver) endpoint(workers api.Workers) (id string) {
 	d.Helper()
 	template, err := d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true})
@@ -52,7 +52,7 @@ func (d *driver) endpoint(workers api.Workers) (id string) {
 	return made.ID
 }
 
-// submit makes a job and waits until it has the status.
+// submit creates a job and waits until it has the status.
 func (d *driver) submit(endpointID, input, status string) (id string) {
 	d.Helper()
 	job, err := d.c.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)})
@@ -85,7 +85,7 @@ func (d *driver) until(what string, holds func() bool) {
 	d.Fatalf("not so after a minute: %s", what)
 }
 
-// does invokes an action that succeeds, with these messages among others, in order.
+// does invokes an action that succeeds. Its messages include these, in this order.
 func (d *driver) does(action string, config map[string]any, messages ...string) {
 	d.Helper()
 	said, diags := d.p.Invoke("gpucloud_"+action, config)
@@ -103,7 +103,7 @@ func (d *driver) does(action string, config map[string]any, messages ...string) 
 	}
 }
 
-// fails invokes an action that is refused, with these texts.
+// fails invokes an action whose error has these texts.
 func (d *driver) fails(action string, config map[string]any, texts ...string) {
 	d.Helper()
 	_, diags := d.p.Invoke("gpucloud_"+action, config)
@@ -135,7 +135,7 @@ func TestJobCancel(t *testing.T) {
 		id := d.endpoint(api.Workers{Max: 1})
 		running := d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		waiting := d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
-		for _, job := range [][2]string{{waiting, "IN_QUEUE"}, {running, "IN_PROGRESS"}} { // the worker must not get free first
+		for _, job := range [][2]string{{waiting, "IN_QUEUE"}, {running, "IN_PROGRESS"}} { // the running job must not end first
 			d.does("job_cancel", map[string]any{"endpoint_id": id, "job_id": job[0]}, "Job "+job[0]+", which was "+job[1]+", is cancelled.")
 			d.await(id, job[0], "CANCELLED")
 		}
@@ -211,7 +211,7 @@ func TestRecycleWorkers(t *testing.T) {
 			d.Errorf("worker %s is still there", before)
 		}
 
-		// One that is busy, for longer than anybody waits: the bounds are restored.
+		// A worker stays busy for longer than the action waits: the bounds are restored.
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": id, "timeout": "1s"}, "Could not recycle the workers", "not finished after 1s")
 		if got, err = d.c.Endpoints.Get(d.Context(), id); err != nil || got.Workers.Min != 2 || got.Workers.Max != 3 {
@@ -221,7 +221,7 @@ func TestRecycleWorkers(t *testing.T) {
 	})
 }
 
-// worker is the id of one that runs a job.
+// worker returns the id of a worker that runs a job.
 func (d *driver) worker(endpointID string) string {
 	d.Helper()
 	job, err := d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {})
@@ -244,14 +244,14 @@ func TestPodActions(t *testing.T) {
 				got, err := d.c.Pods.GetFresh(d.Context(), made.ID)
 				return err == nil && got.Status == status
 			}
-			if d.version == api.V1 { // whose status is what is desired, also while the pod starts
+			if d.version == api.V1 { // its status is the desired one, even while the pod starts
 				d.until("the pod is "+status, reached)
 			}
 			if got, err := d.c.Pods.GetFresh(d.Context(), made.ID); err != nil || got.Status != status {
 				d.Errorf("the pod is %s, expected %s, %v", got.Status, status, err)
 			}
 		}
-		d.does("pod_start", config, "Pod "+made.ID+" is RUNNING.") // it is about to already
+		d.does("pod_start", config, "Pod "+made.ID+" is RUNNING.") // it already starts
 		d.does("pod_restart", config, "Pod "+made.ID+" restarts.", "is RUNNING.")
 		is("RUNNING")
 		d.does("pod_stop", config, "is EXITED.")
@@ -266,8 +266,7 @@ func TestPodActions(t *testing.T) {
 	})
 }
 
-// An interrupted run of Terraform leaves neither a job nor an endpoint without
-// workers.
+// If Terraform is interrupted, no job stays, and the endpoint keeps its workers.
 func TestActionsAreInterrupted(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		id := d.endpoint(api.Workers{Max: 1})

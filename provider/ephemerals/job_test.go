@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// drive returns the provider and the id of an endpoint whose jobs do what their
-// input says.
+// drive returns the provider and the id of an endpoint whose handler performs the operation in a
+// job's input.
 func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 	t.Helper()
 	d := acctest.Deploy(t)
@@ -66,8 +66,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// All that a job may be submitted with is sent, and a refusal that repeats it shows no
-// secret.
+// Every setting of a job is sent. An error that repeats the settings shows no secret.
 func TestJobSubmission(t *testing.T) {
 	d := acctest.Deploy(t)
 	if d.Remote {
@@ -159,7 +158,7 @@ func TestJobFails(t *testing.T) {
 	idle(t, c, id)
 }
 
-// idle expects that no job is left.
+// idle expects that the endpoint has no job.
 func idle(t *testing.T, c *api.Client, id string) {
 	t.Helper()
 	health, err := c.Jobs.Health(t.Context(), id)
@@ -168,7 +167,7 @@ func idle(t *testing.T, c *api.Client, id string) {
 	}
 }
 
-// An interrupted run of Terraform leaves no job.
+// If Terraform is interrupted, no job stays.
 func TestJobIsCancelledOnInterrupt(t *testing.T) {
 	p, c, id := drive(t)
 	ended := make(chan error)
@@ -192,7 +191,7 @@ func TestJobIsCancelledOnInterrupt(t *testing.T) {
 	idle(t, c, id)
 }
 
-// The output goes into a write-only attribute, and into no file of Terraform.
+// The output is sent as a write-only attribute, and is in no file of Terraform.
 func TestJobInTerraform(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()

@@ -26,13 +26,13 @@ func start(t *testing.T) *tfdrive.Provider {
 	for _, v := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_KEY", "GPUCLOUD_API_VERSION", "GPUCLOUD_SERVICE"} {
 		t.Setenv(v, "")
 	}
-	return tfdrive.Start(t, newProvider(), nil) // without settings: functions need none
+	return tfdrive.Start(t, newProvider(), nil) // functions need no settings
 }
 
 type call struct {
 	arguments []any
 	want      any    // nil for an error
-	argument  int    // to blame
+	argument  int    // position of the invalid argument
 	text      string // in the error
 }
 
@@ -102,8 +102,7 @@ func TestGPUPools(t *testing.T) {
 	})
 }
 
-// The function knows each type of the contract, and the pool that the contract
-// gives it.
+// The function knows each GPU type of the contract and its pool.
 func TestGPUPoolsKnowTheContract(t *testing.T) {
 	p := start(t)
 	for _, id := range contract.GPUTypeIDs {
@@ -141,7 +140,7 @@ func TestParseImage(t *testing.T) {
 	})
 }
 
-// The parts of an accepted reference, joined, are a reference with the same parts.
+// Joining the parts of an accepted reference gives a reference with the same parts.
 func FuzzParseImage(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, ref string) {
 		p := start(t)
@@ -174,8 +173,7 @@ func TestShellJoin(t *testing.T) {
 	})
 }
 
-// What is joined is split into the same arguments, by the splitter that API v1's
-// list of arguments is made with.
+// The splitter that the client uses for API v1 splits a joined text into the same arguments.
 func TestShellJoinRoundTrips(t *testing.T) {
 	p := start(t)
 	rapid.Check(t, func(t *rapid.T) {
