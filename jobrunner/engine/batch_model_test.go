@@ -272,7 +272,7 @@ func (m *batchModel) restart(*rapid.T) {
 }
 
 func (m *batchModel) drop(r *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(r, "really") > 0 {
+	if usually(r) {
 		r.SkipNow()
 	}
 	if err := m.env.DropEndpoint(m.ctx, "ep"); err != nil {

@@ -28,19 +28,18 @@ func TestFile(t *testing.T) {
 // would stop it forever, and seven days have too many polls, so other tests cover both in
 // real time.
 func TestPostgres(t *testing.T) {
-	fewerRandomRuns(t)
+	setFlag(t, "rapid.checks", "15") // differences of the dialects show in few random histories
 	runSuite(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
 }
 
-// fewerRandomRuns saves time, because differences of the dialects show in short random
-// histories.
-func fewerRandomRuns(t *testing.T) {
-	checks := flag.Lookup("rapid.checks")
-	before := checks.Value.String()
-	if err := checks.Value.Set("15"); err != nil {
+// setFlag sets a flag until the end of the test.
+func setFlag(t *testing.T, name, value string) {
+	f := flag.Lookup(name)
+	before := f.Value.String()
+	if err := f.Value.Set(value); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = checks.Value.Set(before) })
+	t.Cleanup(func() { _ = f.Value.Set(before) })
 }
 
 // harness runs a test in virtual time, on an engine with an empty database.
@@ -53,20 +52,36 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 		synctest.Test(t, func(t *testing.T) { test(newTester(t, c, nil)) })
 	}
 	for name, test := range map[string]func(t *tester){
-		"bytes are kept as they are": testBytes,
-		"waiting takers":             testWaitingTakers,
-		"watching":                   testWatch,
-		"purge against takers":       testPurgeAgainstTakers,
-		"stream":                     testStream,
-		"large stream":               testLargeStream,
-		"newest jobs":                testRecent,
-		"newest jobs of all":         testLatest,
-		"newest jobs of both kinds":  testNewestOfBothKinds,
-		"webhook calls":              testCalls,
-		"queues of webhook calls":    testCallQueues,
-		"deleted endpoint":           testDrop,
-		"many at once":               testMany,
-		"limits of batches":          testBatchLimits,
+		"bytes are kept as they are":     testBytes,
+		"waiting takers":                 testWaitingTakers,
+		"watching":                       testWatch,
+		"purge against takers":           testPurgeAgainstTakers,
+		"stream":                         testStream,
+		"large stream":                   testLargeStream,
+		"newest jobs":                    testRecent,
+		"newest jobs of all":             testLatest,
+		"newest jobs of both kinds":      testNewestOfBothKinds,
+		"webhook calls":                  testCalls,
+		"queues of webhook calls":        testCallQueues,
+		"deleted endpoint":               testDrop,
+		"many at once":                   testMany,
+		"limits of batches":              testBatchLimits,
+		"success":                        testSuccess,
+		"order of the queue":             testOrder,
+		"cancel":                         testCancel,
+		"reports that come too late":     testFence,
+		"ttl":                            testTTL,
+		"two days of seven in the queue": testSevenDays,
+		"ttl set later":                  testSetTTL,
+		"execution time-out":             testTimeout,
+		"retention":                      testRetention,
+		"lost workers":                   testLost,
+		"leases":                         testLease,
+		"restart":                        testRestart,
+		"counts":                         testCounts,
+		"load":                           testLoad,
+		"retry":                          testRetry,
+		"purge":                          testPurge,
 	} {
 		t.Run(name, func(t *testing.T) { h(t, test) })
 	}
@@ -116,7 +131,7 @@ func (t *tester) start() {
 func (t *tester) stop() {
 	t.once.Do(func() {
 		if t.Engine != nil {
-			t.Engine.Close()
+			t.Close()
 		}
 		if err := t.db.Close(); err != nil {
 			t.Error(err)
@@ -127,7 +142,7 @@ func (t *tester) stop() {
 // restart restarts the engine on the same database.
 func (t *tester) restart() {
 	t.Helper()
-	t.Engine.Close()
+	t.Close()
 	t.start()
 }
 

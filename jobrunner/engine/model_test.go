@@ -19,24 +19,29 @@ import (
 // testModel applies random operations to an engine and to a model of it, which implements the
 // table of states and transitions in plain Go, and compares the two.
 func testModel(t *testing.T, h harness) {
+	setFlag(t, "rapid.steps", "120")
 	rapid.Check(t, func(r *rapid.T) {
 		var failure any
 		h(t, func(env *tester) {
 			defer func() { failure = recover() }() // rapid needs the panic outside the bubble
 			m := &model{env: env, ctx: env.ctx, now: time.Now(), totals: map[string]*engine.Counts{}}
 			r.Repeat(map[string]func(*rapid.T){
-				"submit":  m.submit,
-				"take":    m.take,
-				"report":  m.report,
-				"cancel":  m.cancel,
-				"set ttl": m.setTTL,
-				"advance": m.advance,
-				"retry":   m.retry,
-				"purge":   m.purge,
-				"drain":   m.drain,
-				"restart": m.restart,
-				"drop":    m.drop,
-				"":        m.compare,
+				"submit":   m.submit,
+				"take":     m.take,
+				"take 2":   m.take,
+				"report":   m.report,
+				"report 2": m.report, // most transitions are reports
+				"report 3": m.report,
+				"cancel":   m.cancel,
+				"set ttl":  m.setTTL,
+				"advance":  m.advance,
+				"retry":    m.retry,
+				"retry 2":  m.retry,
+				"purge":    m.purge,
+				"drain":    m.drain,
+				"restart":  m.restart,
+				"drop":     m.drop,
+				"":         m.compare,
 			})
 		})
 		if failure != nil {
@@ -51,9 +56,9 @@ var (
 	endpoints = []string{"ep", "ep2"}
 	// A step of 0 ends at the next time at which a job expires or times out, one of -ms just
 	// before it.
-	steps    = []time.Duration{0, -ms, 0, -ms, ms, 999 * ms, 10 * time.Second, 20 * time.Minute, 24 * time.Hour}
+	steps    = []time.Duration{0, -ms, 5 * time.Second, 20 * time.Minute, 24 * time.Hour}
 	timeouts = []time.Duration{0, 5 * time.Second, 30 * time.Second, time.Hour}
-	ttls     = []time.Duration{0, 10 * time.Second, time.Minute, 7 * 24 * time.Hour}
+	ttls     = []time.Duration{0, 10 * time.Second, time.Minute, 7 * 24 * time.Hour, 7 * 24 * time.Hour}
 	waits    = []time.Duration{0, time.Second, 2 * time.Minute, 5 * time.Minute}
 	leases   = []time.Duration{0, 5 * time.Second, 7 * time.Second}
 )
@@ -92,7 +97,11 @@ func (m *model) total(endpoint string) *engine.Counts {
 	return m.totals[endpoint]
 }
 
+// submit usually waits until few jobs exist, because short histories of a job prove little.
 func (m *model) submit(r *rapid.T) {
+	if m.existing() > 3 && usually(r) {
+		r.SkipNow()
+	}
 	n := engine.NewJob{
 		Endpoint: rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
 		Input:    fmt.Appendf(nil, `{"n":  %d}`, len(m.jobs)),
@@ -218,10 +227,14 @@ func (m *model) report(r *rapid.T) {
 	if len(m.refs) == 0 {
 		r.SkipNow()
 	}
-	ref := rapid.SampledFrom(m.refs).Draw(r, "take")
+	refs := m.refs
+	if held := m.held(); len(held) > 0 && usually(r) {
+		refs = held
+	}
+	ref := rapid.SampledFrom(refs).Draw(r, "take")
 	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "chunk", "chunk", "beat", "lost", "lost"}).Draw(r, "kind")
 	lease := rapid.SampledFrom(leases).Draw(r, "lease")
-	switch rapid.IntRange(0, 19).Draw(r, "wrong part") {
+	switch rapid.IntRange(0, 15).Draw(r, "wrong part") {
 	case 0:
 		ref.Endpoint = "other"
 	case 1:
@@ -243,16 +256,13 @@ func (m *model) report(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	i := slices.IndexFunc(m.jobs, func(j *modelJob) bool {
-		return !j.gone && j.State == engine.InProgress && engine.Ref{Endpoint: j.endpoint(), ID: j.id(), Worker: j.Worker, Attempt: j.attempt} == ref
-	})
-	if i < 0 {
+	if !slices.Contains(m.held(), ref) {
 		if got != engine.Stale {
 			r.Fatalf("%s on %+v was accepted", kind, ref)
 		}
 		return
 	}
-	j := m.jobs[i]
+	j := m.jobs[slices.IndexFunc(m.jobs, func(j *modelJob) bool { return j.id() == ref.ID })]
 	if got != engine.Accepted {
 		r.Fatalf("%s on %+v was refused", kind, ref)
 	}
@@ -276,11 +286,37 @@ func (m *model) report(r *rapid.T) {
 	}
 }
 
-// any draws any job, including deleted ones, or a job with the same id of another endpoint,
-// which doesn't exist.
-func (m *model) any(r *rapid.T) *modelJob {
+func (m *model) existing() (n int) {
+	for _, j := range m.jobs {
+		if !j.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// held returns the refs of the running jobs.
+func (m *model) held() (refs []engine.Ref) {
+	for _, j := range m.jobs {
+		if !j.gone && j.State == engine.InProgress {
+			refs = append(refs, engine.Ref{Endpoint: j.endpoint(), ID: j.id(), Worker: j.Worker, Attempt: j.attempt})
+		}
+	}
+	return refs
+}
+
+// usually is true three times out of four.
+func usually(r *rapid.T) bool { return rapid.IntRange(0, 3).Draw(r, "usually") > 0 }
+
+// any usually draws an existing job in one of the states, or else any job, including deleted
+// ones, or a job with the same id of another endpoint, which doesn't exist.
+func (m *model) any(r *rapid.T, states ...engine.State) *modelJob {
 	if len(m.jobs) == 0 {
 		r.SkipNow()
+	}
+	preferred := slices.DeleteFunc(slices.Clone(m.jobs), func(j *modelJob) bool { return j.gone || !slices.Contains(states, j.State) })
+	if len(preferred) > 0 && usually(r) {
+		return rapid.SampledFrom(preferred).Draw(r, "job")
 	}
 	j := rapid.SampledFrom(m.jobs).Draw(r, "job")
 	if rapid.IntRange(0, 9).Draw(r, "other endpoint") == 9 {
@@ -290,7 +326,7 @@ func (m *model) any(r *rapid.T) *modelJob {
 }
 
 func (m *model) cancel(r *rapid.T) {
-	j := m.any(r)
+	j := m.any(r, engine.InQueue, engine.InProgress)
 	got, err := m.env.Cancel(m.ctx, j.endpoint(), j.id())
 	if !j.gone && !j.State.Terminal() {
 		j.finish(engine.Cancelled, m.now)
@@ -299,7 +335,7 @@ func (m *model) cancel(r *rapid.T) {
 }
 
 func (m *model) retry(r *rapid.T) {
-	j := m.any(r)
+	j := m.any(r, engine.Failed, engine.TimedOut)
 	got, err := m.env.Retry(m.ctx, j.endpoint(), j.id())
 	var refused *engine.NotRetryable
 	switch {
@@ -318,6 +354,9 @@ func (m *model) retry(r *rapid.T) {
 }
 
 func (m *model) purge(r *rapid.T) {
+	if usually(r) {
+		r.SkipNow()
+	}
 	endpoint := rapid.SampledFrom(endpoints).Draw(r, "endpoint")
 	waiting := m.queue(endpoint)
 	for _, j := range waiting {
@@ -329,7 +368,7 @@ func (m *model) purge(r *rapid.T) {
 }
 
 func (m *model) drain(r *rapid.T) {
-	j := m.any(r)
+	j := m.any(r, engine.InQueue, engine.InProgress, engine.Completed, engine.Failed)
 	got, chunks, more, err := m.env.Drain(m.ctx, j.endpoint(), j.id())
 	m.same(r, j, got, err)
 	if j.gone {
@@ -342,7 +381,7 @@ func (m *model) drain(r *rapid.T) {
 }
 
 func (m *model) setTTL(r *rapid.T) {
-	j := m.any(r)
+	j := m.any(r, engine.InQueue, engine.InProgress, engine.Completed)
 	ttl := rapid.SampledFrom(ttls[1:]).Draw(r, "ttl")
 	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
 	if j.gone {
@@ -363,6 +402,9 @@ func (m *model) setTTL(r *rapid.T) {
 
 func (m *model) advance(r *rapid.T) {
 	d := rapid.SampledFrom(steps).Draw(r, "step")
+	if usually(r) { // otherwise most jobs would expire before anything happens to them
+		d = 999 * ms
+	}
 	to := m.now.Add(d)
 	if d <= 0 {
 		to = m.nextDue(m.now.Add(7 * 24 * time.Hour)).Add(d)
@@ -431,7 +473,7 @@ func (m *model) restart(*rapid.T) {
 }
 
 func (m *model) drop(r *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(r, "really") > 0 {
+	if usually(r) {
 		r.SkipNow()
 	}
 	endpoint := rapid.SampledFrom(endpoints).Draw(r, "endpoint")

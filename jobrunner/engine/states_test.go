@@ -1,0 +1,332 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+func testSuccess(t *tester) {
+	id := t.submit(engine.NewJob{})
+	if !idForm.MatchString(id) || strings.HasPrefix(id, "sync-") {
+		t.Errorf("id %q", id)
+	}
+	if id := t.submit(engine.NewJob{Endpoint: "other", Sync: true}); !idForm.MatchString(id) || !strings.HasPrefix(id, "sync-") {
+		t.Errorf("id %q of a synchronous job", id)
+	}
+	if job := t.is(id, engine.InQueue); job.Worker != "" || job.Delay != 0 || job.Output != nil {
+		t.Errorf("in the queue: %+v", job)
+	}
+	t.advance(1234 * time.Millisecond)
+	job := t.take(engine.Take{Worker: "w1"})
+	if job.ID != id || job.Worker != "w1" || job.Attempt != 1 || job.Delay != 1234*time.Millisecond || string(job.Input) != "{}" || job.Rest != nil {
+		t.Errorf("taken: %+v", job)
+	}
+	t.takeNone()
+	if job := t.is(id, engine.InProgress); job.Worker != "w1" || job.Delay != 1234*time.Millisecond || job.Execution != 0 {
+		t.Errorf("in progress: %+v", job)
+	}
+	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
+	if job := t.is(id, engine.InProgress); string(job.Output) != `"half"` {
+		t.Errorf("progress is %s", job.Output)
+	}
+	t.advance(5678 * time.Millisecond)
+	t.report(job.Ref, engine.Done([]byte(`"whole"`)), engine.Accepted)
+	for range 2 { // reading changes nothing
+		done := t.is(id, engine.Completed)
+		if done.Worker != "w1" || done.Delay != 1234*time.Millisecond || done.Execution != 5678*time.Millisecond || string(done.Output) != `"whole"` || done.Retries != 0 || done.Error != "" {
+			t.Errorf("completed: %+v", done)
+		}
+		t.advance(time.Second)
+	}
+	if job, err := t.Get(t.ctx, "other", id); err == nil {
+		t.Errorf("another endpoint shows %+v", job)
+	}
+
+	id = t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("no luck", []byte(`1`)), engine.Accepted)
+	if job := t.is(id, engine.Failed); job.Error != "no luck" || string(job.Output) != "1" {
+		t.Errorf("failed: %+v", job)
+	}
+
+	// A result without output, even after progress.
+	id = t.submit(engine.NewJob{})
+	job = t.take(engine.Take{})
+	t.report(job.Ref, engine.Progress([]byte(`"half"`)), engine.Accepted)
+	t.report(job.Ref, engine.Done(nil), engine.Accepted)
+	if job := t.is(id, engine.Completed); job.Output != nil {
+		t.Errorf("output %s of a job without a result", job.Output)
+	}
+}
+
+func testOrder(t *tester) {
+	var ids []string
+	for i := range 20 { // some in the same millisecond
+		ids = append(ids, t.submit(engine.NewJob{Low: i%3 == 0}))
+		if i%5 == 0 {
+			t.advance(time.Millisecond)
+		}
+	}
+	other := t.submit(engine.NewJob{Endpoint: "other"})
+	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15})
+	if err != nil || len(jobs) != 15 {
+		t.Fatalf("took %d, %v", len(jobs), err)
+	}
+	for i, job := range jobs {
+		if job.ID != ids[i] || job.Low != (i%3 == 0) {
+			t.Errorf("job %d was taken out of order", i)
+		}
+	}
+	if jobs, err = t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 15}); err != nil || len(jobs) != 5 {
+		t.Errorf("took %d, %v; want the last 5", len(jobs), err)
+	}
+	if job := t.take(engine.Take{Endpoint: "other"}); job.ID != other {
+		t.Errorf("the other endpoint returned %s", job.ID)
+	}
+}
+
+func testCancel(t *tester) {
+	cancel := func(id string, want engine.State) engine.Job {
+		t.Helper()
+		job, err := t.Cancel(t.ctx, "ep", id)
+		if err != nil || job.State != want || job.ID != id {
+			t.Errorf("the cancellation returned %+v, %v; want %s", job, err, want)
+		}
+		return job
+	}
+	waiting := t.submit(engine.NewJob{})
+	cancel(waiting, engine.Cancelled)
+	t.takeNone()
+	cancel(waiting, engine.Cancelled)
+
+	running := t.submit(engine.NewJob{})
+	job := t.take(engine.Take{})
+	t.advance(2 * time.Second)
+	if job := cancel(running, engine.Cancelled); job.Execution != 2*time.Second {
+		t.Errorf("ran for %s", job.Execution)
+	}
+	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Stale)
+	if job := t.is(running, engine.Cancelled); job.Output != nil {
+		t.Errorf("output %s after the cancellation", job.Output)
+	}
+
+	done := t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
+	if job := cancel(done, engine.Completed); string(job.Output) != "1" {
+		t.Errorf("output %s", job.Output)
+	}
+	failed := t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
+	cancel(failed, engine.Failed)
+	late := t.submit(engine.NewJob{Timeout: 5 * time.Second})
+	t.take(engine.Take{})
+	t.advance(5 * time.Second)
+	cancel(late, engine.TimedOut)
+
+	for _, id := range []string{"unknown", ""} {
+		if _, err := t.Cancel(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("cancel of %q: %v", id, err)
+		}
+	}
+	if _, err := t.Cancel(t.ctx, "other", t.submit(engine.NewJob{})); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("cancel through another endpoint: %v", err)
+	}
+}
+
+// A report counts only for its own take, and only while that runs.
+func testFence(t *tester) {
+	reports := map[string]engine.Report{
+		"done": engine.Done([]byte(`"late"`)), "fail": engine.Fail("late", nil), "progress": engine.Progress([]byte(`"late"`)),
+		"beat": engine.Beat(time.Second), "lost": engine.Lost(),
+	}
+	all := func(what, id string, ref engine.Ref) {
+		t.Helper()
+		before, err := t.Get(t.ctx, "ep", id)
+		for name, r := range reports {
+			if got, err := t.Report(t.ctx, ref, r); got != engine.Stale || err != nil {
+				t.Errorf("%s: %s returned %v, %v", what, name, got, err)
+			}
+		}
+		t.advance(2 * time.Second) // longer than the beat's lease
+		after, err2 := t.Get(t.ctx, "ep", id)
+		if fmt.Sprint(before, err) != fmt.Sprint(after, err2) {
+			t.Errorf("%s: %+v became %+v", what, before, after)
+		}
+	}
+	id := t.submit(engine.NewJob{})
+	job := t.take(engine.Take{Worker: "w1"})
+	for what, change := range map[string]func(*engine.Ref){
+		"another worker":   func(r *engine.Ref) { r.Worker = "w2" },
+		"another attempt":  func(r *engine.Ref) { r.Attempt++ },
+		"another endpoint": func(r *engine.Ref) { r.Endpoint = "other" },
+		"another job":      func(r *engine.Ref) { r.ID = "unknown" },
+	} {
+		ref := job.Ref
+		change(&ref)
+		all(what, id, ref)
+	}
+	t.report(job.Ref, engine.Lost(), engine.Accepted)
+	all("given back", id, job.Ref)
+	again := t.take(engine.Take{Worker: "w1"})
+	all("taken again", id, job.Ref)
+	t.report(again.Ref, engine.Done([]byte(`"good"`)), engine.Accepted)
+	all("completed", id, again.Ref)
+
+	id = t.submit(engine.NewJob{Timeout: 5 * time.Second})
+	job = t.take(engine.Take{})
+	t.advance(5 * time.Second)
+	all("timed out", id, job.Ref)
+
+	id = t.submit(engine.NewJob{TTL: 10 * time.Second})
+	job = t.take(engine.Take{})
+	t.advance(10 * time.Second)
+	all("gone", id, job.Ref)
+}
+
+func (t *tester) retry(id string) {
+	t.Helper()
+	if job, err := t.Retry(t.ctx, "ep", id); err != nil || job.ID != id || job.State != engine.InQueue {
+		t.Fatalf("the retry returned %+v, %v", job, err)
+	}
+}
+
+func (t *tester) noRetry(id string, state engine.State) {
+	t.Helper()
+	before := t.is(id, state)
+	_, err := t.Retry(t.ctx, "ep", id)
+	var refused *engine.NotRetryable
+	if !errors.As(err, &refused) || refused.State != state {
+		t.Errorf("the retry of a job in state %s returned %v", state, err)
+	}
+	if after := t.is(id, state); fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
+		t.Errorf("a rejected retry changed %+v to %+v", before, after)
+	}
+}
+
+func testRetry(t *tester) {
+	input := []byte(`{"n":  1}`)
+	id := t.submit(engine.NewJob{Input: input, Rest: []byte(`{"policy":{}}`)})
+	t.noRetry(id, engine.InQueue)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+	t.advance(time.Second)
+	job := t.take(engine.Take{})
+	t.noRetry(id, engine.InProgress)
+	t.report(job.Ref, engine.Chunk([]byte(`"old"`), nil), engine.Accepted)
+	t.report(job.Ref, engine.Fail("no luck", []byte(`"old"`)), engine.Accepted)
+
+	other := t.submit(engine.NewJob{}) // precedes the retried job in the queue
+	t.advance(30*time.Minute - ms)
+	t.retry(id)
+	if got := t.is(id, engine.InQueue); got.Output != nil || got.Error != "" || got.Retries != 0 || got.Delay != 0 || got.Worker != "" {
+		t.Errorf("after the retry: %+v", got)
+	}
+	if _, chunks, _, err := t.Drain(t.ctx, "ep", id); err != nil || len(chunks) > 0 {
+		t.Errorf("after the retry its stream has %s, %v", chunks, err)
+	}
+	t.noRetry(id, engine.InQueue)
+	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
+	t.restart()
+	t.counts(engine.Counts{InQueue: 2, Failed: 1, Retried: 1})
+
+	t.advance(3 * time.Second)
+	if got := t.take(engine.Take{}); got.ID != other {
+		t.Error("the retried job went to the head of the queue")
+	}
+	again := t.take(engine.Take{})
+	if again.ID != id || string(again.Input) != string(input) || string(again.Rest) != `{"policy":{}}` || again.Retries != 0 || again.Delay != 3*time.Second {
+		t.Errorf("the second take: %+v", again)
+	}
+	t.report(job.Ref, engine.Done([]byte(`"late"`)), engine.Stale)
+	t.report(again.Ref, engine.Lost(), engine.Accepted) // the retry has a new retry count
+	again = t.take(engine.Take{})
+	t.report(again.Ref, engine.Done([]byte(`"new"`)), engine.Accepted)
+	if got := t.is(id, engine.Completed); string(got.Output) != `"new"` || got.Retries != 1 {
+		t.Errorf("done: %+v", got)
+	}
+	t.noRetry(id, engine.Completed)
+	t.advance(30*time.Minute - ms) // the retention starts again
+	t.is(id, engine.Completed)
+	t.advance(ms)
+	t.is(id, "")
+
+	// An overdue job counts as TIMED_OUT, the ttl counts from the submission, and an expired job
+	// can't be retried.
+	id = t.submit(engine.NewJob{Timeout: 5 * time.Second, TTL: time.Minute})
+	t.take(engine.Take{})
+	t.advance(5 * time.Second)
+	t.retry(id)
+	t.take(engine.Take{})
+	t.advance(5 * time.Second)
+	t.is(id, engine.TimedOut)
+	t.retry(id)
+	t.advance(50*time.Second - ms)
+	t.is(id, engine.InQueue)
+	t.advance(ms)
+	if _, err := t.Retry(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("retry after the ttl: %v", err)
+	}
+	id = t.submit(engine.NewJob{})
+	if _, err := t.Retry(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a retry through another endpoint: %v", err)
+	}
+	if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
+		t.Fatal(err)
+	}
+	t.noRetry(id, engine.Cancelled)
+	id = t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
+	t.advance(30 * time.Minute)
+	if _, err := t.Retry(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("retry after the retention: %v", err)
+	}
+}
+
+func testPurge(t *tester) {
+	purge := func(want int) {
+		t.Helper()
+		if n, err := t.Purge(t.ctx, "ep"); err != nil || n != want {
+			t.Errorf("purged %d, %v; want %d", n, err, want)
+		}
+	}
+	purge(0)
+	done, running, failed, again := t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{}), t.submit(engine.NewJob{})
+	other := t.submit(engine.NewJob{Endpoint: "other"})
+	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
+	job := t.take(engine.Take{})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+	const many = 1300 // more than one transaction purges
+	ids := []string{again}
+	for i := range many {
+		ids = append(ids, t.submit(engine.NewJob{Low: i%2 == 0}))
+	}
+	t.submit(engine.NewJob{TTL: 10 * time.Second})
+	t.advance(10 * time.Second) // this job has expired
+	purge(many + 1)
+	for _, id := range ids {
+		t.is(id, "")
+	}
+	t.takeNone()
+	t.counts(engine.Counts{InProgress: 1, Completed: 1, Failed: 1, Retried: 1})
+	t.is(done, engine.Completed)
+	t.is(running, engine.InProgress)
+	t.is(failed, engine.Failed)
+	t.report(job.Ref, engine.Done([]byte(`1`)), engine.Accepted)
+	if job, err := t.Get(t.ctx, "other", other); err != nil || job.State != engine.InQueue {
+		t.Errorf("the other endpoint's job is %s, %v", job.State, err)
+	}
+	purge(0)
+	t.submit(engine.NewJob{})
+	purge(1)
+}
+
+func (t *tester) takeNone() {
+	t.Helper()
+	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+	if err != nil || len(jobs) != 0 {
+		t.Fatalf("took %v, %v from a queue that should be empty", jobs, err)
+	}
+}

@@ -1,0 +1,310 @@
+package engine_test
+
+import (
+	"errors"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// at advances the time to a moment, and checks the job's state before and at that moment.
+func (t *tester) at(id string, border time.Duration, before, after engine.State) {
+	t.Helper()
+	t.advance(border - ms)
+	t.is(id, before)
+	t.advance(ms)
+	t.is(id, after)
+}
+
+func testTTL(t *tester) {
+	const ttl = 10 * time.Second
+	for state, reach := range map[engine.State]func(id string){
+		engine.InQueue:    func(string) {},
+		engine.InProgress: func(string) { t.take(engine.Take{}) },
+		engine.Completed:  func(string) { t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted) },
+		engine.Failed:     func(string) { t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted) },
+		engine.TimedOut:   func(string) { t.take(engine.Take{Timeout: 5 * time.Second}); t.advance(5 * time.Second) },
+		engine.Cancelled: func(id string) {
+			if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		id := t.submit(engine.NewJob{TTL: ttl})
+		reach(id)
+		rest := ttl
+		if state == engine.TimedOut {
+			rest -= 5 * time.Second
+		}
+		t.at(id, rest, state, "")
+		if _, err := t.Cancel(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("cancel of a job whose ttl passed: %v", err)
+		}
+		t.takeNone()
+	}
+	t.counts(engine.Counts{Completed: 1, Failed: 1})
+
+	// The ttl counts from the submission, through queue and execution.
+	id := t.submit(engine.NewJob{TTL: 20 * time.Second})
+	t.advance(15 * time.Second)
+	t.take(engine.Take{})
+	t.at(id, 5*time.Second, engine.InProgress, "")
+
+	// The default.
+	id = t.submit(engine.NewJob{})
+	t.at(id, 24*time.Hour, engine.InQueue, "")
+}
+
+func testSevenDays(t *tester) {
+	const day = 24 * time.Hour
+	id := t.submit(engine.NewJob{TTL: 7 * day, Timeout: 7 * day})
+	t.advance(2 * day)
+	if job := t.take(engine.Take{}); job.Delay != 2*day {
+		t.Errorf("waited %s", job.Delay)
+	}
+	t.at(id, 5*day, engine.InProgress, "")
+}
+
+func testSetTTL(t *tester) {
+	set := func(id string, ttl time.Duration) {
+		t.Helper()
+		if err := t.SetTTL(t.ctx, "ep", id, ttl); err != nil {
+			t.Error(err)
+		}
+	}
+	id := t.submit(engine.NewJob{})
+	t.advance(4 * time.Second)
+	set(id, 10*time.Second)
+	t.at(id, 6*time.Second, engine.InQueue, "")
+	if err := t.SetTTL(t.ctx, "ep", id, time.Hour); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("setting the ttl of a deleted job: %v", err)
+	}
+
+	// A longer ttl, and one that is over already.
+	id = t.submit(engine.NewJob{TTL: 10 * time.Second})
+	set(id, time.Minute)
+	t.at(id, time.Minute, engine.InQueue, "")
+	id = t.submit(engine.NewJob{})
+	t.advance(time.Minute)
+	set(id, 10*time.Second)
+	t.is(id, "")
+	synctest.Wait()
+	t.counts(engine.Counts{})
+
+	// It doesn't extend the retention.
+	id = t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
+	set(id, time.Hour)
+	t.at(id, 30*time.Minute, engine.Completed, "")
+	id = t.submit(engine.NewJob{})
+	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
+	set(id, time.Minute)
+	t.at(id, time.Minute, engine.Completed, "")
+}
+
+func testTimeout(t *tester) {
+	for _, c := range []struct{ job, endpoint, want time.Duration }{
+		{0, 0, 10 * time.Minute},
+		{0, time.Minute, time.Minute},
+		{5 * time.Second, time.Minute, 5 * time.Second},
+		{time.Hour, time.Minute, time.Hour},
+	} {
+		id := t.submit(engine.NewJob{Timeout: c.job})
+		t.advance(20 * time.Minute) // time in the queue doesn't count
+		job := t.take(engine.Take{Timeout: c.endpoint})
+		t.at(id, c.want, engine.InProgress, engine.TimedOut)
+		late := t.is(id, engine.TimedOut)
+		if late.Execution != c.want || late.Delay != 20*time.Minute {
+			t.Errorf("timed out after %s, delay %s", late.Execution, late.Delay)
+		}
+		t.report(job.Ref, engine.Done(nil), engine.Stale)
+		t.at(id, 30*time.Minute, engine.TimedOut, "")
+	}
+	t.counts(engine.Counts{})
+
+	// A report in the last millisecond counts.
+	id := t.submit(engine.NewJob{Timeout: 5 * time.Second})
+	job := t.take(engine.Take{})
+	t.advance(5*time.Second - ms)
+	t.report(job.Ref, engine.Done(nil), engine.Accepted)
+	t.is(id, engine.Completed)
+}
+
+func testRetention(t *tester) {
+	for _, c := range []struct {
+		name string
+		job  engine.NewJob
+		want time.Duration
+	}{
+		{"run", engine.NewJob{}, 30 * time.Minute},
+		{"runsync", engine.NewJob{Sync: true}, time.Minute},
+		{"runsync with a short wait", engine.NewJob{Sync: true, Wait: time.Second}, time.Minute},
+		{"runsync with a wait", engine.NewJob{Sync: true, Wait: 2 * time.Minute}, 2 * time.Minute},
+		{"runsync with the longest wait", engine.NewJob{Sync: true, Wait: 5 * time.Minute}, 5 * time.Minute},
+	} {
+		id := t.submit(c.job)
+		job := t.take(engine.Take{Timeout: time.Hour})
+		t.advance(20 * time.Minute) // the retention counts from the end
+		t.report(job.Ref, engine.Done(nil), engine.Accepted)
+		t.advance(c.want / 2)
+		t.is(id, engine.Completed) // reading doesn't extend it
+		t.Logf("%s", c.name)
+		t.at(id, c.want-c.want/2, engine.Completed, "")
+	}
+	// The ttl, if it ends earlier.
+	id := t.submit(engine.NewJob{TTL: 20 * time.Second})
+	t.report(t.take(engine.Take{}).Ref, engine.Done(nil), engine.Accepted)
+	t.at(id, 20*time.Second, engine.Completed, "")
+}
+
+func testLost(t *tester) {
+	id := t.submit(engine.NewJob{})
+	later := t.submit(engine.NewJob{})
+	t.advance(time.Second)
+	job := t.take(engine.Take{})
+	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
+	t.advance(time.Second)
+	t.report(job.Ref, engine.Lost(), engine.Accepted)
+	if job := t.is(id, engine.InQueue); job.Retries != 1 || job.Output != nil || job.Worker != "" || job.Delay != 0 {
+		t.Errorf("lost once: %+v", job)
+	}
+	t.counts(engine.Counts{InQueue: 2, Retried: 1})
+	t.advance(3 * time.Second)
+	again := t.take(engine.Take{Worker: "w2"})
+	if again.ID != id || again.Retries != 1 || again.Attempt != 2 || again.Delay != 3*time.Second {
+		t.Errorf("the second take: %+v; expected it before %s", again, later)
+	}
+	t.advance(4 * time.Second)
+	t.report(again.Ref, engine.Lost(), engine.Accepted)
+	over := t.is(id, engine.Failed)
+	if over.Retries != 1 || over.Error != "job timed out after 1 retries: its worker died" || over.Execution != 4*time.Second || over.Delay != 3*time.Second {
+		t.Errorf("lost twice: %+v", over)
+	}
+	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
+	t.at(id, 30*time.Minute, engine.Failed, "")
+	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
+}
+
+func testLease(t *tester) {
+	const lease = 10 * time.Second
+	id := t.submit(engine.NewJob{})
+	job := t.take(engine.Take{Lease: lease})
+	for range 3 {
+		t.advance(lease - ms)
+		t.report(job.Ref, engine.Beat(lease), engine.Accepted)
+	}
+	t.report(job.Ref, engine.Progress(nil), engine.Accepted) // doesn't extend the lease
+	t.at(id, lease, engine.InProgress, engine.InQueue)
+	t.report(job.Ref, engine.Beat(lease), engine.Stale)
+	t.take(engine.Take{Lease: lease})
+	t.at(id, lease, engine.InProgress, engine.Failed)
+	t.counts(engine.Counts{Failed: 1, Retried: 1})
+
+	// The timeout or the lease, whichever ends first.
+	id = t.submit(engine.NewJob{Timeout: 5 * time.Second})
+	t.take(engine.Take{Lease: lease})
+	t.at(id, 5*time.Second, engine.InProgress, engine.TimedOut)
+	id = t.submit(engine.NewJob{Timeout: 20 * time.Second})
+	t.take(engine.Take{Lease: lease})
+	t.at(id, lease, engine.InProgress, engine.InQueue)
+	if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
+		t.Error(err)
+	}
+
+	// Without a lease only the timeout ends the job.
+	id = t.submit(engine.NewJob{Timeout: 5 * time.Hour})
+	t.take(engine.Take{})
+	t.at(id, 5*time.Hour, engine.InProgress, engine.TimedOut)
+}
+
+func testRestart(t *tester) {
+	var running []string
+	for range 2 {
+		running = append(running, t.submit(engine.NewJob{Timeout: 5 * time.Second}))
+	}
+	waiting := t.submit(engine.NewJob{Low: true})
+	job := t.take(engine.Take{})
+	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
+	t.take(engine.Take{Lease: time.Hour})
+	done := t.submit(engine.NewJob{Endpoint: "ep2"})
+	t.report(t.take(engine.Take{Endpoint: "ep2"}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
+
+	t.restart()
+	for _, id := range running {
+		if job := t.is(id, engine.InQueue); job.Retries != 0 || job.Output != nil || job.Worker != "" {
+			t.Errorf("after a restart: %+v", job)
+		}
+	}
+	t.is(waiting, engine.InQueue)
+	if job, err := t.Get(t.ctx, "ep2", done); err != nil || string(job.Output) != "1" {
+		t.Errorf("the finished job: %+v, %v", job, err)
+	}
+	t.counts(engine.Counts{InQueue: 3})
+	if load, err := t.Load(t.ctx, "ep"); err != nil || load.Waiting != 2 {
+		t.Errorf("load %+v, %v", load, err)
+	}
+	t.report(job.Ref, engine.Done(nil), engine.Stale)
+	t.advance(10 * time.Second) // longer than the timeout, which no longer applies
+	for _, id := range running {
+		if job := t.take(engine.Take{}); job.ID != id || job.Delay != 10*time.Second {
+			t.Errorf("taken after the restart: %+v, want %s", job, id)
+		}
+	}
+	// Jobs expire even if nothing reads them.
+	t.at(running[0], 5*time.Second, engine.InProgress, engine.TimedOut)
+
+	// Counts outlive restarts and the jobs themselves.
+	t.advance(31 * time.Minute)
+	t.restart()
+	if c := t.Counts("ep2"); c.Completed != 1 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func testCounts(t *tester) {
+	t.counts(engine.Counts{})
+	for range 5 {
+		t.submit(engine.NewJob{})
+	}
+	t.submit(engine.NewJob{Endpoint: "other"})
+	t.counts(engine.Counts{InQueue: 5})
+	a, b := t.take(engine.Take{}), t.take(engine.Take{})
+	t.counts(engine.Counts{InQueue: 3, InProgress: 2})
+	t.report(a.Ref, engine.Done(nil), engine.Accepted)
+	t.report(b.Ref, engine.Fail("x", nil), engine.Accepted)
+	t.counts(engine.Counts{InQueue: 3, Completed: 1, Failed: 1})
+	for _, id := range []string{t.take(engine.Take{}).ID, t.submit(engine.NewJob{})} {
+		if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
+			t.Error(err)
+		}
+	}
+	t.counts(engine.Counts{InQueue: 2, Completed: 1, Failed: 1})
+	t.advance(24 * time.Hour)
+	t.counts(engine.Counts{Completed: 1, Failed: 1})
+	t.restart()
+	t.counts(engine.Counts{Completed: 1, Failed: 1})
+}
+
+func testLoad(t *tester) {
+	load := func(want engine.Load) {
+		t.Helper()
+		got, err := t.Load(t.ctx, "ep")
+		if err != nil || got.Waiting != want.Waiting || got.Running != want.Running || !got.Oldest.Equal(want.Oldest) {
+			t.Errorf("load is %+v, %v; want %+v", got, err, want)
+		}
+	}
+	load(engine.Load{})
+	t.submit(engine.NewJob{Low: true})
+	load(engine.Load{})
+	first := time.Now()
+	t.submit(engine.NewJob{})
+	t.advance(time.Second)
+	second := time.Now()
+	t.submit(engine.NewJob{})
+	load(engine.Load{Waiting: 2, Oldest: first})
+	t.take(engine.Take{})
+	load(engine.Load{Waiting: 2, Running: 1, Oldest: first})
+	t.take(engine.Take{})
+	load(engine.Load{Waiting: 1, Running: 2, Oldest: second})
+}
