@@ -5,44 +5,33 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// paths has a path of each operation, with ids that do not exist.
-var paths = []struct{ method, path string }{
-	{"GET", "/v1/templates"}, {"POST", "/v1/templates"}, {"GET", "/v1/templates/x"}, {"PATCH", "/v1/templates/x"},
-	{"POST", "/v1/templates/x/update"}, {"DELETE", "/v1/templates/x"},
-	{"GET", "/v1/networkvolumes"}, {"POST", "/v1/networkvolumes"}, {"GET", "/v1/networkvolumes/x"}, {"PATCH", "/v1/networkvolumes/x"},
-	{"POST", "/v1/networkvolumes/x/update"}, {"DELETE", "/v1/networkvolumes/x"},
-	{"GET", "/v1/containerregistryauth"}, {"POST", "/v1/containerregistryauth"}, {"GET", "/v1/containerregistryauth/x"}, {"DELETE", "/v1/containerregistryauth/x"},
-	{"GET", "/v1/endpoints"}, {"POST", "/v1/endpoints"}, {"GET", "/v1/endpoints/x"}, {"PATCH", "/v1/endpoints/x"},
-	{"POST", "/v1/endpoints/x/update"}, {"DELETE", "/v1/endpoints/x"},
-	{"GET", "/v2/templates"}, {"POST", "/v2/templates"}, {"GET", "/v2/templates/x"}, {"PATCH", "/v2/templates/x"}, {"DELETE", "/v2/templates/x"},
-	{"GET", "/v2/network-volumes"}, {"POST", "/v2/network-volumes"}, {"GET", "/v2/network-volumes/x"}, {"PATCH", "/v2/network-volumes/x"}, {"DELETE", "/v2/network-volumes/x"},
-	{"GET", "/v2/account/secrets"}, {"POST", "/v2/account/secrets"}, {"GET", "/v2/account/secrets/x"}, {"PATCH", "/v2/account/secrets/x"}, {"DELETE", "/v2/account/secrets/x"},
-	{"GET", "/v2/global-volumes"}, {"POST", "/v2/global-volumes"}, {"GET", "/v2/global-volumes/x"}, {"PATCH", "/v2/global-volumes/x"}, {"DELETE", "/v2/global-volumes/x"},
-	{"GET", "/v2/serverless/x/builds"}, {"GET", "/v2/serverless/x/builds/x"},
-	{"GET", "/v2/registries"}, {"POST", "/v2/registries"}, {"GET", "/v2/registries/x"}, {"DELETE", "/v2/registries/x"},
-	{"GET", "/v2/registries/delegations"}, {"POST", "/v2/registries/delegations"}, {"DELETE", "/v2/registries/delegations/x"},
-	{"GET", "/v2/serverless"}, {"POST", "/v2/serverless"}, {"GET", "/v2/serverless/x"}, {"PATCH", "/v2/serverless/x"}, {"DELETE", "/v2/serverless/x"},
-	{"GET", "/v1/pods"}, {"POST", "/v1/pods"}, {"GET", "/v1/pods/x"}, {"PATCH", "/v1/pods/x"}, {"DELETE", "/v1/pods/x"}, {"POST", "/v1/pods/x/update"},
-	{"POST", "/v1/pods/x/start"}, {"POST", "/v1/pods/x/stop"}, {"POST", "/v1/pods/x/reset"}, {"POST", "/v1/pods/x/restart"}, {"GET", "/v2/pods/x/logs"},
-	{"GET", "/v2/pods"}, {"POST", "/v2/pods"}, {"GET", "/v2/pods/x"}, {"PATCH", "/v2/pods/x"}, {"DELETE", "/v2/pods/x"}, {"POST", "/v2/pods/x/action"},
-	{"GET", "/v2/clusters"}, {"POST", "/v2/clusters"}, {"GET", "/v2/clusters/x"}, {"PATCH", "/v2/clusters/x"}, {"DELETE", "/v2/clusters/x"}, {"GET", "/v2/clusters/x/pods"},
-	{"GET", "/v2/catalog/gpus"}, {"GET", "/v2/catalog/gpus/x"}, {"GET", "/v2/catalog/cpus"}, {"GET", "/v2/catalog/cpus/x"},
-	{"GET", "/v2/openapi.json"},
-	{"GET", "/v2/catalog/datacenters"}, {"GET", "/v2/catalog/datacenters/x"},
-	{"GET", "/v1/billing/pods"}, {"GET", "/v1/billing/endpoints"}, {"GET", "/v1/billing/networkvolumes"},
-	{"GET", "/v2/billing"}, {"GET", "/v2/billing/pods"}, {"GET", "/v2/billing/serverless"}, {"GET", "/v2/billing/endpoints"},
-	{"GET", "/v2/billing/network-volumes"}, {"GET", "/v2/billing/clusters"},
-}
+type operation struct{ method, path string }
+
+var parameter = regexp.MustCompile(`\{[^}]*\}`)
+
+// paths has the operations that need a key, with ids that don't exist.
+var paths = func() (all []operation) {
+	for _, op := range contract.Operations {
+		prefix := map[contract.API]string{contract.V1: "/v1", contract.V2: "/v2"}[op.API]
+		path := prefix + parameter.ReplaceAllString(op.Path, "x")
+		if prefix != "" && path != "/v1/docs" && path != "/v1/openapi.json" {
+			all = append(all, operation{op.Method, path})
+		}
+	}
+	return all
+}()
 
 func TestAuthentication(t *testing.T) {
 	d := deploy(t)
@@ -51,7 +40,7 @@ func TestAuthentication(t *testing.T) {
 			t.Errorf("%q: %d", header, got.status)
 		}
 	}
-	for _, c := range append(paths, struct{ method, path string }{"GET", "/v2/nothing"}, struct{ method, path string }{"DELETE", "/v1/templates"}) {
+	for _, c := range append(paths, operation{"GET", "/v2/nothing"}, operation{"DELETE", "/v1/templates"}) {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong-key-value", "wrong-key-value", "Basic " + testKey, "Bearer " + testKey + "x"} {
 			got := d.sendWith(c.method, c.path+"?api_key="+testKey, "{not read", http.Header{"Authorization": {header}})
 			if got.status != 401 || got.header.Get("WWW-Authenticate") != "Bearer" {
@@ -141,7 +130,7 @@ func TestUnknownIDs(t *testing.T) {
 func TestAnswerHeaders(t *testing.T) {
 	d := deploy(t)
 	seen := map[string]bool{}
-	for _, c := range append(paths, struct{ method, path string }{"GET", "/v2/nothing"}) {
+	for _, c := range append(paths, operation{"GET", "/v2/nothing"}) {
 		got := d.sendWith(c.method, c.path, "{}", http.Header{"Authorization": {testKey}, "X-Request-Id": {"the client's"}})
 		id := got.header.Get("X-Request-Id")
 		if id == "" || id == "the client's" || seen[id] {
