@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -153,36 +152,6 @@ func TestLinks(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", v1, ""), map[string]string{"templateId": "", "version": `4`})
 	d.mustSend(204, "DELETE", "/v1/templates/"+template, "")
 	d.expectMembers(d.mustSend(200, "GET", v2, ""), map[string]string{"image": `"k"`})
-}
-
-// TestConcurrentCreatesOfOneName creates the same name many times at once through both versions; only
-// one create succeeds.
-func TestConcurrentCreatesOfOneName(t *testing.T) {
-	d := deploy(t)
-	var (
-		wait     sync.WaitGroup
-		mu       sync.Mutex
-		statuses = map[int]int{}
-	)
-	for n := range 16 {
-		wait.Go(func() {
-			path, body := "/v1/templates", `{"name":"same","imageName":"i"}`
-			if n%2 == 0 {
-				path, body = "/v2/templates", `{"name":"same","image":"i"}`
-			}
-			got := d.send("POST", path, body)
-			mu.Lock()
-			statuses[got.status]++
-			mu.Unlock()
-		})
-	}
-	wait.Wait()
-	if statuses[200]+statuses[201] != 1 || statuses[400] != 15 {
-		t.Errorf("answers: %v", statuses)
-	}
-	if list := d.mustSend(200, "GET", "/v1/templates", ""); len(list.body.([]any)) != 1 {
-		t.Errorf("created %s", list.text)
-	}
 }
 
 // TestAnswersHaveNoSecrets tests that no answer has a credential or the key, not even an error.
