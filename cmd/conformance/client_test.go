@@ -248,9 +248,9 @@ func lastLine(text string) string {
 // A client that sends no request isn't judged, whatever its exit status.
 func TestClientThatDoesNothing(t *testing.T) {
 	t.Parallel()
-	for _, script := range []string{"true", "exit 4", "echo conformant"} {
+	for script, want := range map[string]string{"true": "exit code 0 and printed nothing", "echo conformant; exit 7": "exit code 7; its last output:\nconformant"} {
 		output := runExpecting(t, client(t, script), 3)
-		if !strings.Contains(output, "the client sent no request") || strings.HasPrefix(lastLine(output), "conformant as") || strings.Contains(output, "PASS") {
+		if !strings.Contains(output, "the client sent no request to the deployment: it must use the URL of GPUCLOUD_BASE_URL") || !strings.Contains(output, want) || strings.HasPrefix(lastLine(output), "conformant as") || strings.Contains(output, "PASS") {
 			t.Errorf("%s: %s", script, output)
 		}
 	}

@@ -108,11 +108,7 @@ var queueCases = []suite.Case{
 		}},
 	{ID: "OPS-25", Level: suite.Should, Source: "Health response",
 		Statement: "jobs.inProgress counts the running jobs.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-			expectHealth(c, "jobs.inProgress", 0)
-			c.Blocker(time.Minute)
-			expectHealth(c, "jobs.inProgress", 1)
-		}},
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: judgeBusyCount("jobs.inProgress")},
 	{ID: "OPS-26", Level: suite.Should, Source: "Health response",
 		Statement: "jobs.completed counts the COMPLETED jobs, jobs.failed the FAILED ones.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
@@ -140,11 +136,7 @@ var queueCases = []suite.Case{
 		}},
 	{ID: "OPS-28", Level: suite.Should, Source: "Health response",
 		Statement: "workers.running counts the workers that have a job.",
-		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-			expectHealth(c, "workers.running", 0)
-			c.Blocker(time.Minute)
-			expectHealth(c, "workers.running", 1)
-		}},
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: judgeBusyCount("workers.running")},
 	{ID: "OPS-29", Level: suite.Unspec, Source: "Endpoints B, rule 5",
 		Statement: "Whether POST /openai/* exists.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
@@ -158,6 +150,15 @@ var queueCases = []suite.Case{
 			a := c.Get("/requests")
 			c.Observe("%d with %s", a.Code, a.Shape())
 		}},
+}
+
+// judgeBusyCount judges a count of /health that a running job increases from 0 to 1.
+func judgeBusyCount(path string) func(*suite.C) {
+	return func(c *suite.C) {
+		expectHealth(c, path, 0)
+		c.Blocker(time.Minute)
+		expectHealth(c, path, 1)
+	}
 }
 
 // expectHealth expects a count of /health. Counts may be a little late.

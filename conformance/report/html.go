@@ -37,7 +37,7 @@ type page struct {
 	// Policy is the content security policy. It allows only the page's own style and
 	// script, and no requests.
 	Policy   string
-	Tone     string // good, bad or unsure
+	Tone     string
 	Headline string
 	Summary  string
 	When     string
@@ -123,6 +123,7 @@ func contentHash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// verdictTone returns good, bad or unsure.
 func verdictTone(r *Report) string {
 	switch r.Exit {
 	case 0:

@@ -20,7 +20,7 @@ const (
 // results that need attention.
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMark(r), conclusion(r))
+	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMarks[verdictTone(r)], conclusion(r))
 	if address := r.Target.Address(); address != "" {
 		fmt.Fprintf(&b, "Target %s, ", markdownCode(address))
 	}
@@ -56,15 +56,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	return err
 }
 
-func markdownMark(r *Report) string {
-	switch r.Exit {
-	case 0:
-		return "✅"
-	case 1:
-		return "❌"
-	}
-	return "⚠️"
-}
+var markdownMarks = map[string]string{"good": "✅", "bad": "❌", "unsure": "⚠️"}
 
 // markdownSums writes a table of levels and verdicts, without empty columns.
 func markdownSums(b *strings.Builder, r *Report) {

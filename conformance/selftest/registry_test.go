@@ -41,10 +41,10 @@ func TestCasesDeclareTheirClauses(t *testing.T) {
 	}
 }
 
-// Every clause has a case or a reason why it has none, every case has a clause, and ids are
-// unique.
+// Every clause has a case that isn't supplementary, or a reason why it has none; every case
+// has a clause, and ids are unique.
 func TestClausesAndCases(t *testing.T) {
-	judged, seen := map[string]bool{}, map[string]bool{}
+	judged, hasMainCase, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Cases() {
 		if seen[c.ID] {
 			t.Errorf("two cases have the id %s", c.ID)
@@ -55,6 +55,7 @@ func TestClausesAndCases(t *testing.T) {
 		}
 		for _, id := range c.AllClauses() {
 			judged[id] = true
+			hasMainCase[id] = hasMainCase[id] || !c.Supplementary
 			if _, ok := clauses.Find(id); !ok {
 				t.Errorf("case %s judges %s, which is not a clause", c.ID, id)
 			}
@@ -74,6 +75,8 @@ func TestClausesAndCases(t *testing.T) {
 		switch {
 		case judged[c.ID] && c.Untestable != "":
 			t.Errorf("%s has a case, and is marked untestable: %s", c.ID, c.Untestable)
+		case judged[c.ID] && !hasMainCase[c.ID]:
+			t.Errorf("%s has only supplementary cases", c.ID)
 		case !judged[c.ID] && c.Untestable == "":
 			missing = append(missing, c.ID)
 		}

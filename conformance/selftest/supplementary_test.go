@@ -17,20 +17,3 @@ func TestSupplementaryCasesMaySkip(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
-
-// Every clause with supplementary cases has a case that is not supplementary.
-func TestEveryClauseHasAMainCase(t *testing.T) {
-	onlySupplementary := map[string]bool{}
-	for _, c := range conformance.Cases() {
-		for _, id := range c.AllClauses() {
-			if before, seen := onlySupplementary[id]; !seen || before {
-				onlySupplementary[id] = c.Supplementary
-			}
-		}
-	}
-	for id, only := range onlySupplementary {
-		if only {
-			t.Errorf("%s has only supplementary cases", id)
-		}
-	}
-}

@@ -79,18 +79,14 @@ func (c *C) Serves(version string) bool {
 
 // HasV1 and HasV2 tell whether a version of the management API is judged. If it isn't, the
 // report says that the clause is partly judged.
-func (c *C) HasV1() bool {
-	if !c.Serves("v1") {
-		c.leaveOut("version 1 of the management API isn't judged")
-	}
-	return c.Serves("v1")
-}
+func (c *C) HasV1() bool { return c.hasVersion("1") }
+func (c *C) HasV2() bool { return c.hasVersion("2") }
 
-func (c *C) HasV2() bool {
-	if !c.Serves("v2") {
-		c.leaveOut("version 2 of the management API isn't judged")
+func (c *C) hasVersion(number string) bool {
+	if !c.Serves("v" + number) {
+		c.leaveOut("version " + number + " of the management API isn't judged")
 	}
-	return c.Serves("v2")
+	return c.Serves("v" + number)
 }
 
 // AllowCrash accepts a 500, which the description names for a crashing worker. In other
