@@ -126,6 +126,26 @@ func actionAfterImport(attribute string, v api.Version) string {
 	return "no-op"
 }
 
+// Other clients may repeat an element of what is a set here.
+func TestTemplateRepeatsElements(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		made, err := d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		imported, diags := drive(t, d, v).Import("gpucloud_template", made.ID)
+		if diags.Err() != nil {
+			t.Fatal(diags.Err())
+		}
+		if got, _ := imported.Get("ports").([]any); len(got) != 1 {
+			t.Errorf("the ports are %v", got)
+		}
+		if err := d.Client(t, v).Templates.Delete(t.Context(), made.ID); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // null, "" and [] are equivalent in the state and in the configuration.
 func TestTemplateEmptyIsNull(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {

@@ -44,8 +44,8 @@ type jobOf struct {
 type runJob struct {
 	endpointOf       `embed:""`
 	Input            string        `default:"{}" placeholder:"FILE|JSON|-" help:"Input of the job: a JSON object, a file that has one, or - for stdin."`
-	Detach           bool          `help:"Print the job's id and don't wait for its end."`
-	Tail             bool          `help:"Print the chunks that the handler yields, as they arrive, instead of the output."`
+	Detach           bool          `xor:"wait" help:"Print the job's id and don't wait for its end."`
+	Tail             bool          `xor:"wait" help:"Print the chunks that the handler yields, as they arrive, instead of the output."`
 	Timeout          time.Duration `default:"10m" help:"How long to wait for the end. Then, as on Ctrl-C, the job is cancelled."`
 	Webhook          string        `placeholder:"URL" help:"Address that the deployment calls when the job ends."`
 	ExecutionTimeout time.Duration `placeholder:"DURATION" help:"How long the job may run, at least 5s. Default: the endpoint's."`

@@ -97,6 +97,7 @@ line ends
 			"an unknown job":             {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},
 			"no JSON":                    {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object", code: 2},
 			"no file":                    {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
+			"nothing to tail":            {args: []string{"run", "any", "--detach", "--tail"}, out: "^$", err: "--detach and --tail can't be used together", code: 2},
 			"no time":                    {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
 			"a ttl that is too short":    {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
 			"no such flag":               {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},

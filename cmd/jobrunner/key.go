@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -28,7 +27,8 @@ func apiKey(file, dir string) (key string, generated bool, err error) {
 		key, err = keyFromFile(file)
 		return key, false, err
 	case key != "":
-		return key, false, nil
+		key, err = parseKey(keyVariable, key)
+		return key, false, err
 	}
 	if dir == "" {
 		return rand.Text(), true, nil
@@ -59,9 +59,14 @@ func keyFromFile(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading --api-key-file: %w", err)
 	}
-	key := strings.TrimSpace(string(content))
-	if key == "" || strings.ContainsFunc(key, unicode.IsSpace) {
-		return "", fmt.Errorf("invalid --api-key-file %s: expected one line with the key", file)
+	return parseKey("--api-key-file "+file, string(content))
+}
+
+// parseKey returns a key without surrounding white space. It rejects a key that clients can't send.
+func parseKey(source, text string) (string, error) {
+	key := strings.TrimSpace(text)
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("invalid %s: expected one line with the key, of visible ASCII characters", source)
 	}
 	return key, nil
 }

@@ -293,7 +293,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 
 func TestKeyFromTheEnvironment(t *testing.T) {
 	t.Parallel()
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine"), "--ephemeral")
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine\n"), "--ephemeral")
 	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -309,13 +309,13 @@ func TestKeyFromTheEnvironment(t *testing.T) {
 func TestKeyFromAFile(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	file, data := filepath.Join(home, "key"), filepath.Join(home, "data")
+	file, data := filepath.Join(home, "the key of $1"), filepath.Join(home, "data")
 	put(t, file, "mine\n")
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY_FILE="+file), "--data="+data)
 	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat \""+file+"\")") {
+	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat '"+file+"')") {
 		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
 	}
 	if _, err := os.Stat(filepath.Join(data, "api-key")); !errors.Is(err, os.ErrNotExist) {
@@ -326,9 +326,10 @@ func TestKeyFromAFile(t *testing.T) {
 		"expected one line with the key": environment(home),
 		"no such file":                   environment(home, "GPUCLOUD_API_KEY_FILE="+file+"-absent"),
 		"exclude each other":             environment(home, "GPUCLOUD_API_KEY=k"),
+		"invalid GPUCLOUD_API_KEY":       environment(home, "GPUCLOUD_API_KEY=two words"),
 	} {
 		args := []string{"serve", "--ephemeral", "--listen=127.0.0.1:0"}
-		if reason != "no such file" {
+		if reason != "no such file" && reason != "invalid GPUCLOUD_API_KEY" {
 			args = append(args, "--api-key-file="+file)
 		}
 		if text := mustFail(t, env, args...); !strings.Contains(text, reason) {

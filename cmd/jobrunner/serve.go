@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
@@ -261,15 +262,21 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
+	cat := func(file string) {
+		if absolute, err := filepath.Abs(file); err == nil { // the reader's shell may be in another folder
+			file = absolute
+		}
+		fmt.Fprintf(w, "export %s=\"$(cat %s)\"\n", keyVariable, startcmd.Join([]string{file}))
+	}
 	switch {
 	case generated && (dir == "" || os.Getenv("JOURNAL_STREAM") == ""): // keeps the key out of systemd's journal
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
 	case s.APIKeyFile != "":
-		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", s.APIKeyFile)
+		cat(s.APIKeyFile)
 	case os.Getenv(keyVariable) != "":
 		fmt.Fprintf(w, "Its API key is in %s, which is already set here\n", keyVariable)
 	case dir != "":
-		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
+		cat(filepath.Join(dir, keyFile))
 	}
 	fmt.Fprintf(w, "\nIn the browser: %s/#code=%s (the link works once, within an hour)\n", url, code)
 	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)

@@ -6,6 +6,7 @@ package value
 import (
 	"encoding/json"
 	"math/big"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -65,9 +66,9 @@ func KeepInt(prior types.Int64, got int64) types.Int64 {
 	return types.Int64Null()
 }
 
-// StringSet returns a set of strings.
+// StringSet returns a set of strings. An answer may repeat one, which Terraform rejects in a set.
 func StringSet(values []string) types.Set {
-	return types.SetValueMust(types.StringType, elements(values))
+	return types.SetValueMust(types.StringType, elements(slices.Compact(slices.Sorted(slices.Values(values)))))
 }
 
 // KeepSet returns got, or prior if both are empty. Null and [] are equivalent.

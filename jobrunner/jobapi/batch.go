@@ -122,7 +122,7 @@ func batchInputs(array json.RawMessage, body []byte, name string) ([][]byte, err
 	for i, request := range requests {
 		members, ok := rawjson.Members(request, "input", "webhook", "policy", "s3Config")
 		if !ok || !isObject(members["input"]) {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object:  {\"input\": {…}}", i)
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "request %d must be an object with an input, which is an object: {\"input\": {…}}", i)
 		}
 		for _, other := range []string{"webhook", "policy", "s3Config"} {
 			if !absent(members[other]) {

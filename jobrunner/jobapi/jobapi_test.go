@@ -106,7 +106,7 @@ func TestRunSyncWait(t *testing.T) {
 
 func TestWaitOutOfBounds(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5", "1000ms", "%22"} {
+		for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5", "1000ms", "%22", "null"} {
 			if a := d.do("POST", "/v2/ep/runsync?wait="+wait, `{"input": {}}`); a.status != 400 || !strings.Contains(a.raw, "wait") {
 				t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
 			}

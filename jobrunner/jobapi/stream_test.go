@@ -77,7 +77,7 @@ func TestStreamHolds(t *testing.T) {
 				}
 			}
 			start := now()
-			for _, wait := range []string{"999", "300001", "abc"} {
+			for _, wait := range []string{"999", "300001", "abc", "null"} {
 				if a := d.do("GET", "/v2/ep/stream/"+running+"?wait="+wait, ""); a.status != 400 {
 					t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
 				}

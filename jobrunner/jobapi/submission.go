@@ -188,18 +188,19 @@ func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
 	if v := members["lowPriority"]; !absent(v) && json.Unmarshal(v, &job.Low) != nil {
 		return httpanswer.Refuse(http.StatusBadRequest, "policy.lowPriority must be true or false")
 	}
-	if job.Timeout, err = milliseconds("policy.executionTimeout", members["executionTimeout"], executionBounds); err != nil {
-		return err
+	if v := members["executionTimeout"]; !absent(v) {
+		if job.Timeout, err = milliseconds("policy.executionTimeout", v, executionBounds); err != nil {
+			return err
+		}
 	}
-	job.TTL, err = milliseconds("policy.ttl", members["ttl"], ttlBounds)
+	if v := members["ttl"]; !absent(v) {
+		job.TTL, err = milliseconds("policy.ttl", v, ttlBounds)
+	}
 	return err
 }
 
-// milliseconds reads an integer within bounds, or 0 if it is absent.
+// milliseconds reads an integer within bounds.
 func milliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, error) {
-	if absent(raw) {
-		return 0, nil
-	}
 	var n float64
 	if json.Unmarshal(raw, &n) != nil || n != math.Trunc(n) {
 		return 0, httpanswer.Refuse(http.StatusBadRequest, "%s must be an integer of milliseconds", name)
