@@ -63,22 +63,10 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], attributes []
 	return replaced, recorded
 }
 
-// noValue reports whether a value is null, "", [], {} or false, which are equivalent in a
-// create.
+// noValue reports whether a value is empty or false, which are equivalent in a create.
 func noValue(v attr.Value) bool {
-	switch v := v.(type) {
-	case types.Bool:
-		return !v.IsUnknown() && !v.ValueBool()
-	case types.String:
-		return !v.IsUnknown() && v.ValueString() == ""
-	case types.List:
-		return !v.IsUnknown() && len(v.Elements()) == 0
-	case types.Set:
-		return !v.IsUnknown() && len(v.Elements()) == 0
-	case types.Map:
-		return !v.IsUnknown() && len(v.Elements()) == 0
-	}
-	return v.IsNull()
+	b, isBool := v.(types.Bool)
+	return planrule.Empty(v) || isBool && !b.IsUnknown() && !b.ValueBool()
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

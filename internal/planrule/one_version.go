@@ -73,7 +73,7 @@ func (p *Plan[M]) Unreachable(ctx context.Context, only []OneVersion) (attribute
 			continue
 		}
 		before, after := p.Values(ctx, o.Attribute)
-		if (empty(before) || o.excepts(before)) && (empty(after) || o.excepts(after)) {
+		if (Empty(before) || o.excepts(before)) && (Empty(after) || o.excepts(after)) {
 			continue
 		}
 		attributes = append(attributes, o.Attribute)

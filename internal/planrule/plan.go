@@ -155,14 +155,8 @@ func member(model any, attribute string) any {
 	return nil
 }
 
-// StaysEmpty reports whether an attribute is empty in both the state and the plan: null, "" and
-// [] are equal.
-func (p *Plan[M]) StaysEmpty(ctx context.Context, attribute string) bool {
-	before, after := p.Values(ctx, attribute)
-	return empty(before) && empty(after)
-}
-
-func empty(v attr.Value) bool {
+// Empty reports whether a value is null, "", [] or {}.
+func Empty(v attr.Value) bool {
 	switch v := v.(type) {
 	case types.String:
 		return !v.IsUnknown() && v.ValueString() == ""

@@ -6,6 +6,7 @@ package tfdrive
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -196,7 +197,16 @@ func (d *Provider) Identity(s State, attribute string) any {
 
 // Holds reports whether a text occurs in the state, including its private part.
 func (s State) Holds(text string) bool {
-	return bytes.Contains(s.private, []byte(text)) || s.Value.Type() != nil && strings.Contains(s.Value.String(), text)
+	var private map[string][]byte // the framework encodes each value in base64
+	if err := json.Unmarshal(s.private, &private); err != nil && len(s.private) > 0 {
+		return true // can't rule it out
+	}
+	for _, part := range private {
+		if bytes.Contains(part, []byte(text)) {
+			return true
+		}
+	}
+	return s.Value.Type() != nil && strings.Contains(s.Value.String(), text)
 }
 
 // Planned is a proposed change.
