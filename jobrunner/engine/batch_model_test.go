@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -317,80 +316,5 @@ func (m *batchModel) compare(r *rapid.T) {
 	}
 	if c := m.env.Counts("ep"); c != (engine.Counts{}) {
 		r.Fatalf("the endpoint counts %+v", c)
-	}
-}
-
-// batchIs checks a batch's state and its numbers of requests: total, running, completed and
-// failed.
-func (t *tester) batchIs(id, want string) {
-	t.Helper()
-	b, err := t.Batch(t.ctx, "ep", id)
-	if got := fmt.Sprintf("%s %d %d %d %d", b.State, b.Total, b.InProgress, b.Completed, b.Failed); err != nil || got != want {
-		t.Errorf("the batch is %s, %v; want %s", got, err, want)
-	}
-}
-
-func inputs(n int) (all [][]byte) {
-	for i := range n {
-		all = append(all, fmt.Appendf(nil, `{"n":%d}`, i))
-	}
-	return all
-}
-
-var ofBatch = engine.Take{Endpoint: "ep-batch"}
-
-func testBatchLimits(t *tester) {
-	var refused *engine.BatchRefused
-	if _, err := t.CreateBatch(t.ctx, "ep", inputs(engine.MaxBatchRequests+1)); !errors.As(err, &refused) || refused.Active {
-		t.Errorf("too many requests: %v", err)
-	}
-	var ids []string
-	for range engine.MaxActiveBatches {
-		b, err := t.CreateBatch(t.ctx, "ep", inputs(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, b.ID)
-	}
-	full := func() {
-		t.Helper()
-		if _, err := t.CreateBatch(t.ctx, "ep", nil); !errors.As(err, &refused) || !refused.Active {
-			t.Errorf("a batch above the limit: %v", err)
-		}
-	}
-	full()
-	if _, err := t.CreateBatch(t.ctx, "other", nil); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
-		t.Errorf("too many requests: %v", err)
-	}
-	t.batchIs(ids[0], "DRAFT 1 0 0 0") // nothing was added
-	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1)); err != nil {
-		t.Error(err)
-	}
-	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
-	if _, err := t.FinalizeBatch(t.ctx, "ep", ids[1]); err != nil {
-		t.Fatal(err)
-	}
-	full()
-	t.report(t.take(ofBatch).Ref, engine.Fail("no", nil), engine.Accepted)
-	if _, err := t.CreateBatch(t.ctx, "ep", nil); err != nil {
-		t.Error(err)
-	}
-	full()
-	if _, err := t.CancelBatch(t.ctx, "ep", ids[2]); err != nil {
-		t.Fatal(err)
-	}
-	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
-	if err != nil || total != 11 || len(batches) != 2 || batches[0].ID != ids[9] || batches[1].ID != ids[8] {
-		t.Errorf("got %+v of %d, %v", batches, total, err)
-	}
-	t.advance(7 * 24 * time.Hour) // the retention of drafts
-	if batches, total, err := t.Batches(t.ctx, "ep", 0, 20); err != nil || total != 1 || batches[0].ID != ids[1] {
-		t.Errorf("got %+v of %d, %v", batches, total, err)
-	}
-	if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 0 {
-		t.Errorf("the queue counts %+v", c)
 	}
 }

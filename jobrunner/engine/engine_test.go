@@ -65,6 +65,8 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 		"queues of webhook calls":        testCallQueues,
 		"deleted endpoint":               testDrop,
 		"many at once":                   testMany,
+		"batches":                        testBatches,
+		"batches that end early":         testBatchDrains,
 		"limits of batches":              testBatchLimits,
 		"success":                        testSuccess,
 		"order of the queue":             testOrder,

@@ -1,0 +1,220 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// batchIs checks a batch's state and its numbers of requests: total, running, completed and
+// failed.
+func (t *tester) batchIs(id, want string) {
+	t.Helper()
+	b, err := t.Batch(t.ctx, "ep", id)
+	if got := fmt.Sprintf("%s %d %d %d %d", b.State, b.Total, b.InProgress, b.Completed, b.Failed); err != nil || got != want {
+		t.Errorf("the batch is %s, %v; want %s", got, err, want)
+	}
+}
+
+func (t *tester) requestsAre(id string, want ...string) {
+	t.Helper()
+	all, total, err := t.Requests(t.ctx, "ep", id, 0, 100, 1<<20)
+	var got []string
+	for _, r := range all {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s%s", r.State, r.Output, r.Error)))
+	}
+	if err != nil || total != len(want) || strings.Join(got, ", ") != strings.Join(want, ", ") {
+		t.Errorf("the requests are %q of %d, %v; want %q", got, total, err, want)
+	}
+}
+
+func (t *tester) takeNoneOf(k engine.Take) {
+	t.Helper()
+	k.Worker, k.Max = "w", 1
+	if jobs, err := t.Take(t.ctx, k); err != nil || len(jobs) > 0 {
+		t.Errorf("took %+v, %v; expected none", jobs, err)
+	}
+}
+
+func testBatches(t *tester) {
+	b, err := t.CreateBatch(t.ctx, "ep", inputs(2))
+	if err != nil || b.State != engine.BatchDraft || b.Total != 2 {
+		t.Fatalf("got %+v, %v", b, err)
+	}
+	_, added, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(3))
+	if err != nil || len(added) != 3 {
+		t.Fatalf("added %q, %v", added, err)
+	}
+	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[1]); !errors.Is(err, engine.ErrNoRequest) {
+		t.Errorf("the same call again: %v", err)
+	}
+	t.batchIs(b.ID, "DRAFT 4 0 0 0")
+	t.takeNoneOf(ofBatch)
+	t.restart()
+	t.batchIs(b.ID, "DRAFT 4 0 0 0")
+	for range 2 { // the second call is a no-op
+		if _, err := t.FinalizeBatch(t.ctx, "ep", b.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.batchIs(b.ID, "FINALIZED 4 0 0 0")
+	t.takeNone() // the queue of /run doesn't have them
+	if c := t.Counts("ep"); c != (engine.Counts{}) {
+		t.Errorf("the endpoint counts %+v", c)
+	}
+	var refused *engine.BatchRefused
+	if _, _, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(1)); !errors.As(err, &refused) {
+		t.Errorf("adding a request: %v", err)
+	}
+	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[0]); !errors.As(err, &refused) {
+		t.Errorf("removing a request: %v", err)
+	}
+	for i, report := range []engine.Report{engine.Done([]byte(`"out"`)), engine.Fail("no", nil)} {
+		job := t.take(ofBatch)
+		t.batchIs(b.ID, fmt.Sprintf("FINALIZED 4 1 %d 0", i))
+		t.report(job.Ref, report, engine.Accepted)
+	}
+	lost := t.take(ofBatch)
+	t.report(lost.Ref, engine.Lost(), engine.Accepted)
+	t.requestsAre(b.ID, `COMPLETED "out"`, "FAILED no", "IN_QUEUE", "IN_QUEUE")
+	t.report(t.take(ofBatch).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(ofBatch).Ref, engine.Done(nil), engine.Accepted)
+	t.takeNoneOf(ofBatch)
+	t.batchIs(b.ID, "FINALIZED 4 0 2 2")
+	if b, err := t.CancelBatch(t.ctx, "ep", b.ID); err != nil || b.State != engine.BatchFinalized {
+		t.Errorf("the cancelled batch, whose requests had ended, is %+v, %v", b, err)
+	}
+	t.advance(24 * time.Hour)
+	t.batchIs(b.ID, "FINALIZED 4 0 2 2") // results are kept
+	t.advance(7 * 24 * time.Hour)
+	if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
+		t.Errorf("after its retention: %v", err)
+	}
+}
+
+// Queued requests are cancelled. Once the running requests have ended, the batch has ended.
+func testBatchDrains(t *tester) {
+	for _, verdict := range []engine.BatchState{engine.BatchCancelled, engine.BatchFailed} {
+		b, err := t.CreateBatch(t.ctx, "ep", inputs(3))
+		if err == nil {
+			_, err = t.FinalizeBatch(t.ctx, "ep", b.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := ofBatch
+		long.Timeout = 7 * 24 * time.Hour
+		if verdict == engine.BatchFailed {
+			t.advance(6 * 24 * time.Hour)
+		}
+		t.take(long)
+		if verdict == engine.BatchFailed {
+			t.advance(24 * time.Hour)
+		} else {
+			for range 2 {
+				if _, err := t.CancelBatch(t.ctx, "ep", b.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		t.batchIs(b.ID, "FINALIZED 3 1 0 0")
+		t.takeNoneOf(ofBatch)
+		if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 1 {
+			t.Errorf("the queue counts %+v", c)
+		}
+		if _, err := t.FinalizeBatch(t.ctx, "ep", b.ID); err == nil {
+			t.Error("it was finalized again")
+		}
+		t.restart()
+		t.report(t.take(long).Ref, engine.Done([]byte(`1`)), engine.Accepted) // requeued after the restart
+		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
+		t.requestsAre(b.ID, "COMPLETED 1", "CANCELLED", "CANCELLED")
+		if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
+			t.Errorf("a batch of a deleted endpoint: %v", err)
+		}
+	}
+	draft, err := t.CreateBatch(t.ctx, "ep", inputs(1))
+	if err == nil {
+		draft, err = t.CancelBatch(t.ctx, "ep", draft.ID)
+	}
+	if err != nil || draft.State != engine.BatchCancelled {
+		t.Errorf("the cancelled draft is %+v, %v", draft, err)
+	}
+	if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 0 {
+		t.Errorf("the queue counts %+v", c)
+	}
+}
+
+func inputs(n int) (all [][]byte) {
+	for i := range n {
+		all = append(all, fmt.Appendf(nil, `{"n":%d}`, i))
+	}
+	return all
+}
+
+var ofBatch = engine.Take{Endpoint: "ep-batch"}
+
+func testBatchLimits(t *tester) {
+	var refused *engine.BatchRefused
+	if _, err := t.CreateBatch(t.ctx, "ep", inputs(engine.MaxBatchRequests+1)); !errors.As(err, &refused) || refused.Active {
+		t.Errorf("too many requests: %v", err)
+	}
+	var ids []string
+	for range engine.MaxActiveBatches {
+		b, err := t.CreateBatch(t.ctx, "ep", inputs(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, b.ID)
+	}
+	full := func() {
+		t.Helper()
+		if _, err := t.CreateBatch(t.ctx, "ep", nil); !errors.As(err, &refused) || !refused.Active {
+			t.Errorf("a batch above the limit: %v", err)
+		}
+	}
+	full()
+	if _, err := t.CreateBatch(t.ctx, "other", nil); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests)); !errors.As(err, &refused) {
+		t.Errorf("too many requests: %v", err)
+	}
+	t.batchIs(ids[0], "DRAFT 1 0 0 0") // nothing was added
+	if _, _, err := t.AddRequests(t.ctx, "ep", ids[0], inputs(engine.MaxBatchRequests-1)); err != nil {
+		t.Error(err)
+	}
+	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
+	if _, err := t.FinalizeBatch(t.ctx, "ep", ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	full()
+	t.report(t.take(ofBatch).Ref, engine.Fail("no", nil), engine.Accepted)
+	if _, err := t.CreateBatch(t.ctx, "ep", nil); err != nil {
+		t.Error(err)
+	}
+	full()
+	if _, err := t.CancelBatch(t.ctx, "ep", ids[2]); err != nil {
+		t.Fatal(err)
+	}
+	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
+	if err != nil || total != 11 || len(batches) != 2 || batches[0].ID != ids[9] || batches[1].ID != ids[8] {
+		t.Errorf("got %+v of %d, %v", batches, total, err)
+	}
+	t.advance(7 * 24 * time.Hour) // the retention of drafts
+	if batches, total, err := t.Batches(t.ctx, "ep", 0, 20); err != nil || total != 1 || batches[0].ID != ids[1] {
+		t.Errorf("got %+v of %d, %v", batches, total, err)
+	}
+	if c := t.Counts("ep-batch"); c.InQueue != 0 || c.InProgress != 0 {
+		t.Errorf("the queue counts %+v", c)
+	}
+}
