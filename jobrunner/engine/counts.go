@@ -24,7 +24,7 @@ type Counts struct {
 	waiting int // queued jobs that start workers, so without low priority
 }
 
-// counts holds every endpoint's Counts in memory, so that nobody has to count rows.
+// counts holds every endpoint's Counts in memory, so that reading them needs no query.
 type counts struct {
 	mu         sync.Mutex
 	byEndpoint map[string]*Counts

@@ -119,8 +119,8 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	}
 	directive, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, Take{}, nil)
 	if err == nil && directive == Stale {
-		// An earlier attempt may have been committed without a reply, so that nobody was
-		// notified.
+		// An earlier attempt may have been committed without a reply, and so without
+		// notifications.
 		e.hub.changed(change{endpoint: one.Ref.Endpoint, id: one.Ref.ID})
 		notify.Signal(e.calls)
 	}

@@ -277,8 +277,8 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	return err
 }
 
-// notifyOthers notifies the other processes of changes. It omits takes, which nobody waits
-// for.
+// notifyOthers notifies the other processes of changes, except takes, for which no process
+// waits.
 func (e *Engine) notifyOthers(changes []change) {
 	if !e.db.Shared() {
 		return

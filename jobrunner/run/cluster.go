@@ -37,10 +37,10 @@ type ClusterConfig struct {
 	// KUBECONFIG or the user's own file.
 	Kubeconfig string
 	Context    string // of the file; "" is its current one
-	Namespace  string // "" is that of the context or of this process's Pod, else default
+	Namespace  string // "" is the context's, or else this process's Pod's, or else default
 	URL        string // how Pods reach this jobrunner, without a path
-	// GPULabel is the label of nodes that names their GPU product; "" is that of NVIDIA's
-	// GPU feature discovery.
+	// GPULabel is the label of nodes that names their GPU product; "" is the label of
+	// NVIDIA's GPU feature discovery.
 	GPULabel string
 	// GPUTypes maps values of GPULabel to ids of the catalog, if they differ.
 	GPUTypes     map[string]string

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// onlyOwnerWrites rejects a file or folder that other users can write, because whoever
-// writes the state chooses what runs on this machine.
+// onlyOwnerWrites rejects a file or folder that other users can write, because the state
+// determines what runs on this machine.
 func onlyOwnerWrites(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

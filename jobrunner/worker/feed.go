@@ -74,7 +74,7 @@ func (w *worker) runJob(ctx context.Context, handle run.Handler, job engine.Take
 	switch {
 	case crashed:
 		report = engine.Lost()
-	case failure != nil && stopping: // whoever stopped the job settles it
+	case failure != nil && stopping: // the code that stopped the job records its end
 		finish(outcomeStopped)
 		return true, nil
 	case failure != nil:

@@ -81,8 +81,8 @@ var routes = func() (t httproute.Table[operation]) {
 	return t
 }()
 
-// repeatedOperations has all operations: true for those that a worker repeats all the
-// time, or for each chunk of an output.
+// repeatedOperations has all operations. The value is true if a worker repeats the operation
+// all the time, or for each chunk of an output.
 var repeatedOperations = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
 
 // Owns reports whether a path belongs to the worker protocol.

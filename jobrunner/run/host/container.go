@@ -45,9 +45,8 @@ type policy interface {
 	stop(c *container, grace time.Duration)
 }
 
-// startContainer starts workers attached and pods detached. A container is created by one
-// command and started by another, so that it has a name to remove it by, whatever happens
-// to the start.
+// startContainer starts workers attached and pods detached. One command creates a container
+// and another starts it, so that the container can be removed by its name if the start fails.
 func (e *Executor) startContainer(engine *containerEngine, settings *containerSettings) func(context.Context, run.Spec) (run.Process, error) {
 	return func(ctx context.Context, s run.Spec) (run.Process, error) {
 		c, err := e.createContainer(ctx, engine, settings, s)

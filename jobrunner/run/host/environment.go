@@ -37,8 +37,8 @@ func isReserved(name string) bool {
 	return strings.HasPrefix(name, reservedPrefix) || slices.Contains(reservedNames, name)
 }
 
-// environment returns the variables of a local command. In case of duplicates the last one
-// wins: inherited ones, those of the template and the worker protocol, those of the rule.
+// environment returns the variables of a local command: inherited ones, then the template's
+// and the worker protocol's, then the rule's. The last of several duplicates wins.
 func (l *localSettings) environment(s run.Spec, more ...string) []string {
 	env := []string{"PYTHONUNBUFFERED=1"} // so that lines aren't delayed
 	for _, name := range inheritedVariables {

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
-// clusterLabel is a label of a cluster's network. The other one is that of its owner.
+// clusterLabel is a label of a cluster's network, in addition to the owner's label.
 const clusterLabel = "gpucloud.cluster"
 
 // clusterBlocks contains the networks of clusters: 256 blocks, each with an address for

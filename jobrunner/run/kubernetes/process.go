@@ -203,7 +203,8 @@ func (p *process) removeLater(err error) {
 	}()
 }
 
-// clear removes the objects. If ctx ends, the error is that of the last attempt, or that the node doesn't answer.
+// clear removes the objects. If ctx ends, it returns the error of the last attempt, or reports that the node
+// doesn't respond.
 func (p *process) clear(ctx context.Context) error {
 	if err := p.delete(ctx, shortestGrace); err != nil {
 		return err

@@ -82,8 +82,8 @@ func (s *Server) Start() {
 // Processes returns the ids of the server's processes, which include one per connection.
 func (s *Server) Processes() []int { return append([]int{s.pid()}, s.children()...) }
 
-// End sends a signal and waits until the server has exited. SIGINT is a shutdown. SIGQUIT is
-// a crash that the server passes on to its child processes, SIGKILL one that it doesn't.
+// End sends a signal and waits until the server has exited. SIGINT shuts it down. SIGQUIT
+// crashes the server and its child processes, SIGKILL only the server.
 func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
