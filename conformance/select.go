@@ -46,7 +46,7 @@ func Clauses(patterns []string) ([]clauses.Clause, error) {
 }
 
 func matches(p string, c clauses.Clause) bool {
-	glob, err := path.Match(p, c.ID)
+	glob, err := path.Match(strings.ToUpper(p), c.ID)
 	return err == nil && glob || strings.EqualFold(p, c.Area()) || strings.EqualFold(p, string(c.Level))
 }
 

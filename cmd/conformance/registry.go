@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
@@ -66,7 +65,6 @@ func (*explain) Help() string {
 }
 
 func (e *explain) Run() error {
-	e.ID = strings.ToUpper(e.ID)
 	selected, err := conformance.Clauses([]string{e.ID})
 	if err != nil {
 		return err

@@ -54,12 +54,17 @@ func (r *reports) outputs() []output {
 
 // check rejects reports that can't be written, before the run starts.
 func (r *reports) check() error {
-	out := 0
+	taken := map[string]bool{}
 	for _, o := range r.outputs() {
-		if o.path == "-" {
-			if out++; out > 1 {
-				return errors.New("two reports can't be on the standard output: write one of them to a file")
-			}
+		path := filepath.Clean(o.path)
+		switch {
+		case taken[path] && path == "-":
+			return errors.New("two reports can't be on the standard output: write one of them to a file")
+		case taken[path]:
+			return fmt.Errorf("two reports can't be in the file %s: write one of them to another file", path)
+		}
+		taken[path] = true
+		if path == "-" {
 			continue
 		}
 		if dir, err := os.Stat(filepath.Dir(o.path)); err != nil || !dir.IsDir() {

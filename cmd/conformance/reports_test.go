@@ -155,6 +155,7 @@ func TestReportsThatCannotBeWritten(t *testing.T) {
 		"the folder /nothing/is/here doesn't exist":                             {"--report=html=/nothing/is/here/r.html"},
 		"it is a folder": {"--report=html=" + t.TempDir()},
 		"two reports can't be on the standard output": {"--report=html=-", "--json=-"},
+		"two reports can't be in the file r":          {"--report=html=./r", "--json=r"},
 	} {
 		output := runExpecting(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
 		if !strings.Contains(output, want) || strings.Contains(output, "unreachable") {

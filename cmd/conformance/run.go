@@ -211,6 +211,14 @@ func (r *run) options() (o conformance.Options, err error) {
 		Select: split(r.Select), Allow: profiles[r.Profile], MaxWait: r.MaxWait, MaxRequests: r.MaxRequests, MaxSeconds: r.MaxSeconds, Parallel: r.Parallel, Seed: r.Seed, Reruns: r.Reruns,
 		Version: version, Implementation: r.implementation(),
 	}
+	for _, f := range []struct {
+		flag         string
+		value, least float64
+	}{{"parallel", float64(r.Parallel), 1}, {"reruns", float64(r.Reruns), 0}, {"max-requests", float64(r.MaxRequests), 0}, {"max-seconds", r.MaxSeconds, 0}} {
+		if f.value < f.least {
+			return o, fmt.Errorf("invalid --%s: expected at least %g, got %g", f.flag, f.least, f.value)
+		}
+	}
 	for _, word := range r.Allow {
 		for _, x := range suite.Allows {
 			if x.Name == word {

@@ -48,7 +48,10 @@ type Ledger struct {
 	n       int      // the highest number of an entry
 }
 
-// OpenLedger reads a ledger file, or creates it.
+// entryStart begins each entry of a file.
+const entryStart = `{"n":`
+
+// OpenLedger reads a ledger file, or creates it. It rejects a file that isn't a ledger.
 func OpenLedger(path string) (*Ledger, error) {
 	l := new(Ledger)
 	if path == "" {
@@ -87,6 +90,9 @@ func (l *Ledger) read(path string) error {
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
+		if !strings.HasPrefix(lines.Text(), entryStart) && !strings.HasPrefix(entryStart, lines.Text()) {
+			return fmt.Errorf("%s isn't a ledger of a run", path)
+		}
 		var m Object
 		// A crash may have cut the last line short. Its object was not used.
 		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 || m.N == math.MaxInt {
