@@ -71,7 +71,7 @@ var podClassCases = []suite.Case{
 		}
 	}},
 	{ID: "VER-57-settings", Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 90, Run: func(c *suite.C) {
-		s := newObjects(c, kindOf("pod", "v2"))
+		s := newObjects(c, kindV2("pod"))
 		values := s.values()
 		delete(values, "args") // the image doesn't have the command
 		id := s.create(values).id
@@ -101,7 +101,7 @@ var podClassCases = []suite.Case{
 	{ID: "VER-61-each", Needs: podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 120, Run: judgeUnsentMembers("pod")},
 	{ID: "VER-19-each", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Run: judgeUnsentMembers("endpoint")},
 	{ID: "VER-19-named", Needs: suite.V2, Allow: suite.Create, Requests: 12, Run: func(c *suite.C) {
-		s := newObjects(c, kindOf("endpoint", "v2"))
+		s := newObjects(c, kindV2("endpoint"))
 		id := s.create(s.values()).id
 		before := s.read(id)
 		c.V2("PATCH", s.url(id), suite.M{"name": c.Name()}).Success()
@@ -109,15 +109,15 @@ var podClassCases = []suite.Case{
 	}},
 }
 
-func kindOf(name, version string) kind {
-	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name && k.version == version })]
+func kindV2(name string) kind {
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name && k.version == "v2" })]
 }
 
 // judgeUnsentMembers updates each member of the table by itself, and expects that all
 // others keep their values. It also compares members that the description lacks.
 func judgeUnsentMembers(name string) func(*suite.C) {
 	return func(c *suite.C) {
-		s := newObjects(c, kindOf(name, "v2"))
+		s := newObjects(c, kindV2(name))
 		o := s.create(s.values())
 		for _, f := range s.changeable(o) {
 			if f.exclusive || f.single || excludes[f.path] != "" || slices.Contains([]string{"image", "scaling", "gpu"}, firstSegment(f.path)) {

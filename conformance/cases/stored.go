@@ -70,7 +70,7 @@ var storedCases = func() (list []suite.Case) {
 			add(versionsCase, k, "", suite.V1|suite.V2, 24, judgeOtherVersion)
 		}
 	}
-	add(createdCase, kindOf("endpoint", "v2"), "-template", 0, 12, judgeFromTemplate)
+	add(createdCase, kindV2("endpoint"), "-template", 0, 12, judgeFromTemplate)
 	return list
 }()
 
