@@ -30,11 +30,14 @@ LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrun
 SYSTEM_MODULE := internal/test/system
 SYSTEM := ./deploy ./image ./openapi ./page ./report
 
+# Tests often wait for processes, so more packages than processors run at a time.
+AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)))
+
 # Runs go test with flags (1) on packages (2) and packages of SYSTEM_MODULE (3). Then lists
 # the slowest and the failed packages, because failures may be hundreds of lines above.
 define go-test
-@log=$$(mktemp) || exit 1; { status=0; go test $(1) $(2) 2>&1 || status=1; \
-	$(if $(3),go test -C $(SYSTEM_MODULE) -count=1 $(1) $(3) 2>&1 || status=1;) echo $$status >"$$log.status"; } | tee "$$log"; \
+@log=$$(mktemp) || exit 1; { status=0; go test -p=$(AT_ONCE) $(1) $(2) 2>&1 || status=1; \
+	$(if $(3),go test -C $(SYSTEM_MODULE) -count=1 -p=$(AT_ONCE) $(1) $(3) 2>&1 || status=1;) echo $$status >"$$log.status"; } | tee "$$log"; \
 	status=$$(cat "$$log.status"); failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' "$$log"); \
 	slowest=$$(sed -n 's/^\(ok\|FAIL\)[[:space:]]\{1,\}\([^[:space:]]\{1,\}\)[[:space:]]\{1,\}\([0-9.]\{1,\}\)s.*/  \3 s \2/p' "$$log" | sort -rn | head -10); rm -f "$$log" "$$log.status"; \
 	[ -z "$$slowest" ] || { echo; echo "Slowest packages:"; echo "$$slowest"; }; \

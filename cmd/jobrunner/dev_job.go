@@ -94,8 +94,8 @@ func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, er
 
 // await polls a job at this interval. After a number of polls it explains why a job still waits.
 const (
-	pollInterval = 100 * time.Millisecond
-	patience     = 100
+	pollInterval = 25 * time.Millisecond
+	patience     = 400
 )
 
 // await waits for the end of a job and shows its progress. With once it returns an error if no

@@ -346,14 +346,15 @@ func TestRefusals(t *testing.T) {
 	running := serve(t, env, "--data="+data)
 	address := strings.TrimPrefix(running.url, "http://")
 	for text, args := range map[string][]string{
-		"--allow-remote":                              {"--listen=0.0.0.0:0"},
-		"other machines can reach":                    {"--listen=:0"},
-		"another jobrunner uses this data":            {"--listen=127.0.0.1:0", "--data=" + data},
-		"choose another address with --listen":        {"--listen=" + address, "--ephemeral"},
-		"invalid --listen 8420: expected an address":  {"--listen=8420"},
-		"choose one":                                  {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
-		"does not answer":                             {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
-		"is not understood":                           {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password/@127.0.0.1:1/db"},
+		"--allow-remote":                             {"--listen=0.0.0.0:0"},
+		"other machines can reach":                   {"--listen=:0"},
+		"another jobrunner uses this data":           {"--listen=127.0.0.1:0", "--data=" + data},
+		"choose another address with --listen":       {"--listen=" + address, "--ephemeral"},
+		"invalid --listen 8420: expected an address": {"--listen=8420"},
+		"invalid --listen 127.0.0.1:99999: expected": {"--listen=127.0.0.1:99999"},
+		"choose one":        {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
+		"does not answer":   {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
+		"is not understood": {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password/@127.0.0.1:1/db"},
 		"--ephemeral and --engine exclude each other": {"--listen=127.0.0.1:0", "--ephemeral", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
 		"--engine and --engine-file exclude":          {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db", "--engine-file=x"},
 		"reading --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(home, "none")},

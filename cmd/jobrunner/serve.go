@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -223,8 +225,8 @@ func serveHTTP(ctx context.Context, stop func(), listener *httplimit.Listener, j
 // checkListen rejects an address that other machines can reach without --allow-remote, because
 // anyone with the key can run code on this machine.
 func (s *serve) checkListen() error {
-	host, _, err := net.SplitHostPort(s.Listen)
-	if err != nil {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if number, named := strconv.Atoi(port); err != nil || named == nil && (number < 0 || number > math.MaxUint16) {
 		return fmt.Errorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
 	}
 	ip, err := netip.ParseAddr(host)
