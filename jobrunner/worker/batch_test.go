@@ -27,6 +27,7 @@ func (f *fixture) batch(n int, seconds float64) engine.Batch {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	synctest.Wait() // the sweeper, too, queues requests, and counts them a little later
 	f.pools.Queued(engine.BatchQueue("ep"))
 	synctest.Wait()
 	return b

@@ -275,6 +275,11 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	for _, fault := range bodyFaults(contract.Jobs, "jobSubmission", contract.Create, []byte(whole)) {
 		t.Errorf("a submission and the contract's table differ: %s", fault)
 	}
+	const chunk = `{"output":{},"metrics":{"avg_gen_throughput":0.5,"avg_prompt_throughput":0.5,"cpu_kv_cache_usage":0.5,"gpu_kv_cache_usage":0.5,
+		"input_tokens":0.5,"output_tokens":0.5,"pending":0.5,"running":0.5,"scenario":"s","stream_index":0.5,"swapped":0.5}}` // as the description lists them
+	for _, fault := range bodyFaults(contract.Jobs, "streamChunk", contract.Read, []byte(chunk)) {
+		t.Errorf("a stream chunk and the contract's table differ: %s", fault)
+	}
 	done := id(below(request{method: "POST", path: "/runsync", body: whole}))
 	queued := id(below(request{method: "POST", path: "/run", body: `{"input":{}}`}))
 	batch := id(below(request{method: "POST", path: "/batch", body: `[{"input":{}}]`}))
