@@ -38,7 +38,7 @@ type Options struct {
 	// minutes.
 	MaxWait time.Duration
 	// MaxRequests and MaxSeconds bound the requests and the seconds of worker time at a
-	// target that isn't local. Zero is no bound. Cases that exceed the bounds are skipped.
+	// target that isn't local. 0 means unlimited. Cases that exceed the bounds are skipped.
 	MaxRequests int
 	MaxSeconds  float64
 	Parallel    int    // cases that run concurrently; 0 is eight

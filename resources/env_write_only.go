@@ -124,7 +124,7 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 	if p.State == nil || plan.sends(state) {
 		return
 	}
-	*digests = *known // the update repeats these variables, including those that were changed elsewhere
+	*digests = *known // the update sends these variables again, even if another client changed them
 	if p.API != nil && known.ofAnotherKey(p.API, state) {
 		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only a plan with that key can detect changes made elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value, which sends it again and lets this key compare it.")
 	}

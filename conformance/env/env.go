@@ -19,7 +19,7 @@ type Env struct {
 	Ledger  *Ledger
 	Pace    *Pace // nil is no rate limit
 	Seed    uint64
-	// MaxRequests bounds all requests, including the cleanup's. Zero is no bound.
+	// MaxRequests is the maximum number of requests, including the cleanup. 0 means unlimited.
 	MaxRequests int
 	// OnExchange is called with every exchange.
 	OnExchange func(*wire.Exchange)

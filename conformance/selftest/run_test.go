@@ -194,7 +194,7 @@ func TestHiddenObjectIsReported(t *testing.T) {
 			return strings.HasPrefix(r.URL.Path, "/v1/templates/") && (alwaysHidden || used.Load())
 		}, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodDelete {
-				used.Store(false) // at the second attempt, the template is no longer in use
+				used.Store(false) // the second attempt can delete the template
 			}
 			stubHandlers["404"](w, r)
 		}))

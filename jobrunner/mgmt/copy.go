@@ -13,9 +13,9 @@ func copied[From, To any](from From) (to To) {
 	return to
 }
 
-// copyFields copies the fields of a struct to the fields of another struct that have the same
-// names: from a body to a record those that the body has, and from a record to an answer, in which
-// no list or map is nil. It skips fields whose types it can't convert; the caller sets them.
+// copyFields copies each field of a struct to the field with the same name in another struct. It
+// skips fields that are absent from a request body, and fields whose types it can't convert, which
+// the caller sets. A nil list or map becomes an empty one.
 func copyFields(to, from any) {
 	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	for _, f := range reflect.VisibleFields(source.Type()) {
