@@ -14,12 +14,12 @@ import (
 // the worker protocol, which a template can't override (worker protocol, Environment that the
 // worker reads).
 func (w *worker) environment(s run.Spec, usesProtocol bool) map[string]string {
-	env := map[string]string{}
+	// The SDK's checks would end a worker without internet, a tenth of the disk, or a GPU. A template
+	// may turn them on again.
+	env := map[string]string{"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "true"}
 	kind := "CPU"
 	if len(s.Devices) == 0 {
-		// The SDK's checks would end a worker on a machine without GPUs. A template may turn them on
-		// again.
-		env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"], env["RUNPOD_SKIP_GPU_CHECK"] = "true", "true"
+		env["RUNPOD_SKIP_GPU_CHECK"] = "true"
 	} else {
 		kind = s.Devices[0].TypeID
 	}

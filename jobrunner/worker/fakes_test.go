@@ -75,6 +75,9 @@ func (f *fakes) start(_ context.Context, spec run.Spec) (run.Process, error) {
 	if n > f.max {
 		f.t.Errorf("%d workers run, more than the maximum of %d", n, f.max)
 	}
+	if env := spec.Env; env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"] != "true" || (env["RUNPOD_SKIP_GPU_CHECK"] == "true") != (len(spec.Devices) == 0) {
+		f.t.Errorf("a worker on %d GPUs would check its machine: %v", len(spec.Devices), env)
+	}
 	w := &fake{fakes: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, begun: time.Now()}
 	w.life, w.end = context.WithCancelCause(context.Background())
 	f.all = append(f.all, w)

@@ -118,7 +118,7 @@ func newBoard(names ...string) *board {
 func newCard(index int, name string, mu *sync.Mutex) *card {
 	c := &card{Device: dgxa100.NewDevice(index), mu: mu}
 	c.UUID, c.Name = fmt.Sprintf("GPU-%d", index), name
-	c.MemoryInfo = nvml.Memory{Total: 141 << 30, Used: 3 << 30}
+	c.MemoryInfo = nvml.Memory{Total: 141 << 30, Used: 4 << 30}
 	result := func() nvml.Return {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -128,6 +128,7 @@ func newCard(index int, name string, mu *sync.Mutex) *card {
 		return nvml.SUCCESS
 	}
 	c.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return c.MemoryInfo, result() }
+	c.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Used: 3 << 30}, result() }
 	c.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 37}, result() }
 	c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 250_000, result() }
 	c.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 55, result() }
@@ -162,7 +163,8 @@ func instance(id int, name string) *mock.Device {
 	return &mock.Device{
 		GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", id), nvml.SUCCESS },
 		GetNameFunc:          func() (string, nvml.Return) { return name, nvml.SUCCESS },
-		GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 16 << 30, Used: 1 << 30}, nvml.SUCCESS },
+		GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 16 << 30, Used: 2 << 30}, nvml.SUCCESS },
+		GetMemoryInfo_v2Func: func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Used: 1 << 30}, nvml.SUCCESS },
 		GetGpuInstanceIdFunc: func() (int, nvml.Return) { return id, nvml.SUCCESS },
 		GetAttributesFunc: func() (nvml.DeviceAttributes, nvml.Return) {
 			return nvml.DeviceAttributes{GpuInstanceSliceCount: 1, MemorySizeMB: 16_384}, nvml.SUCCESS
@@ -280,19 +282,21 @@ func TestOldDriver(t *testing.T) {
 		b.missingFunctions = []string{
 			"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
 			"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
+			"nvmlDeviceGetMemoryInfo_v2",
 		}
 		crash := func(name string) { t.Errorf("%s is called", name) }
 		b.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) { crash("cuda"); return 0, 0 }
 		c := b.cards[0]
 		c.GetFieldValuesFunc = func([]nvml.FieldValue) nvml.Return { crash("fields"); return 0 }
 		c.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { crash("rows"); return 0, 0, false, false, 0 }
+		c.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { crash("memory"); return nvml.Memory_v2{}, 0 }
 		c.GetMigModeFunc = func() (int, int, nvml.Return) { crash("mig"); return 0, 0, 0 }
 		b.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
 		inventory := open(t, b)
 		defer inventory.Close()
 		waitTwoPolls()
-		if s, err := inventory.Sample("GPU-0"); err != nil || s.Power != -1 || s.Utilization != 37 {
+		if s, err := inventory.Sample("GPU-0"); err != nil || s.Power != -1 || s.Utilization != 37 || s.MemoryUsed != 4<<30 {
 			t.Errorf("%+v, %v", s, err)
 		}
 		if d := inventory.Devices(); len(d) != 1 || inventory.Driver().CUDA != "" {

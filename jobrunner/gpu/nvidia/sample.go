@@ -25,7 +25,12 @@ func (r *reader) Sample(uuid string) (gpu.Sample, error) {
 		return gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}, nil
 	}
 	s := gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
-	if memory, ret := h.device.GetMemoryInfo(); ret == nvml.SUCCESS {
+	// The older call counts the driver's own memory as used. nvidia-smi doesn't.
+	if r.functions["nvmlDeviceGetMemoryInfo_v2"] {
+		if memory, ret := h.device.GetMemoryInfo_v2(); ret == nvml.SUCCESS {
+			s.MemoryUsed = int64(memory.Used)
+		}
+	} else if memory, ret := h.device.GetMemoryInfo(); ret == nvml.SUCCESS {
 		s.MemoryUsed = int64(memory.Used)
 	}
 	if h.device == h.whole {
