@@ -9,11 +9,11 @@ RACING = $(if $(RACE),$(RACE) '-gcflags=modernc.org/...=-race=false -d=checkptr=
 # go-nvml uses functions that NVML's header marks as deprecated.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 # Without paths in the programs, all clones share the results in the build cache. Without
-# debugging information, a program is linked in half the time.
-export GOFLAGS := $(GOFLAGS) -trimpath -ldflags=-w
+# symbols and debugging information, a program is linked in half the time.
+export GOFLAGS := $(GOFLAGS) -trimpath -ldflags=-s
 comma := ,
 # NVML is loaded at run time, so the linker must not resolve its functions.
-LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-w -extldflags=-Wl$(comma)-z$(comma)lazy')
+LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-s -extldflags=-Wl$(comma)-z$(comma)lazy')
 
 # The packages whose tests drive a CLI.
 ACCEPTANCE := ./resources/... ./datasources/... ./provider/... ./internal/test/scale/... ./conformance/client/...
