@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,32 +62,9 @@ func (d *dev) Run() error {
 }
 
 func (d *dev) run() (err error) {
-	if d.Listen == "" {
-		d.Listen = "127.0.0.1:8420"
-		if d.Once { // no other client needs the address
-			d.Listen = "127.0.0.1:0"
-		}
-	}
-	if err := (&serve{Listen: d.Listen}).checkListen(); err != nil {
-		return &exitError{exitUsage, err.Error()}
-	}
-	env, err := d.environment()
+	env, err := d.settings()
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
-	}
-	if d.Workers < 1 {
-		return &exitError{exitUsage, fmt.Sprintf("invalid --workers: expected at least 1, got %d", d.Workers)}
-	}
-	if d.GPUs < 0 {
-		return &exitError{exitUsage, fmt.Sprintf("invalid --gpus: expected at least 0, got %d", d.GPUs)}
-	}
-	if d.Once && d.Input == "" {
-		d.Input = "{}"
-	}
-	if d.Input != "" {
-		if _, err := submissionOf(d.Input); err != nil {
-			return &exitError{exitNotStarted, err.Error()}
-		}
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
@@ -155,6 +133,34 @@ func (d *dev) run() (err error) {
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
+}
+
+// settings checks the flags, sets defaults, and returns the workers' environment.
+func (d *dev) settings() (env map[string]string, err error) {
+	if d.Listen == "" {
+		d.Listen = "127.0.0.1:8420"
+		if d.Once { // no other client needs the address
+			d.Listen = "127.0.0.1:0"
+		}
+	}
+	env, envErr := d.environment()
+	switch err := cmp.Or((&serve{Listen: d.Listen}).checkListen(), envErr, checkWatch(d.Watch)); {
+	case err != nil:
+		return nil, &exitError{exitUsage, err.Error()}
+	case d.Workers < 1:
+		return nil, &exitError{exitUsage, fmt.Sprintf("invalid --workers: expected at least 1, got %d", d.Workers)}
+	case d.GPUs < 0:
+		return nil, &exitError{exitUsage, fmt.Sprintf("invalid --gpus: expected at least 0, got %d", d.GPUs)}
+	}
+	if d.Once && d.Input == "" {
+		d.Input = "{}"
+	}
+	if d.Input != "" {
+		if _, err := submissionOf(d.Input); err != nil {
+			return nil, &exitError{exitNotStarted, err.Error()}
+		}
+	}
+	return env, nil
 }
 
 // handler finds the program that runs the file, and checks it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,7 @@ func newWatch(file string, extra []string) (*watch, error) {
 	var err error
 	w.stamps, err = w.scan()
 	for _, pattern := range extra {
-		if matches, invalid := filepath.Glob(pattern); invalid == nil && len(matches) == 0 {
+		if len(matches(pattern)) == 0 {
 			err = errors.Join(err, fmt.Errorf("--watch %s: no file or folder has this name yet", pattern))
 		}
 	}
@@ -72,32 +73,44 @@ func (w *watch) name(file string) string {
 	return file
 }
 
+// scan records the state of all files. An error of one folder doesn't stop the watch of the others.
 func (w *watch) scan() (stamps map[string]string, err error) {
 	stamps = map[string]string{}
 	recordStamp(stamps, w.file)
 	for _, pattern := range w.extra {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			return stamps, fmt.Errorf("invalid --watch %s: expected a file, folder or pattern: %w", pattern, err)
-		}
-		for _, path := range matches {
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				if err := walk(path, "", stamps); err != nil {
-					return stamps, fmt.Errorf("--watch %s: %w", pattern, err)
-				}
-				continue
+		for _, path := range matches(pattern) {
+			if info, statErr := os.Stat(path); statErr != nil || !info.IsDir() {
+				recordStamp(stamps, path)
+			} else if walkErr := walk(path, "", stamps); walkErr != nil {
+				err = errors.Join(err, fmt.Errorf("--watch %s: %w; the rest of this folder isn't watched", pattern, walkErr))
 			}
-			recordStamp(stamps, path)
 		}
 	}
 	siblings := map[string]string{}
-	if err := walk(filepath.Dir(w.file), filepath.Ext(w.file), siblings); err != nil {
-		return stamps, fmt.Errorf("next to %s: %w; only the file itself and those of --watch are watched", filepath.Base(w.file), err)
+	if walkErr := walk(filepath.Dir(w.file), filepath.Ext(w.file), siblings); walkErr != nil {
+		return stamps, errors.Join(err, fmt.Errorf("next to %s: %w; only the file itself and those of --watch are watched", filepath.Base(w.file), walkErr))
 	}
-	for file, stamp := range siblings {
-		stamps[file] = stamp
+	maps.Copy(stamps, siblings)
+	return stamps, err
+}
+
+// matches returns the files and folders that have a name or match a pattern.
+func matches(pattern string) []string {
+	if exists(pattern) { // its name may contain characters of patterns, like data[1]
+		return []string{pattern}
 	}
-	return stamps, nil
+	found, _ := filepath.Glob(pattern) // checkWatch reported an invalid pattern
+	return found
+}
+
+// checkWatch rejects a name that neither exists nor is a pattern.
+func checkWatch(patterns []string) error {
+	for _, pattern := range patterns {
+		if _, err := filepath.Match(pattern, ""); err != nil && !exists(pattern) {
+			return fmt.Errorf("invalid --watch %s: expected a file, folder or pattern: %w", pattern, err)
+		}
+	}
+	return nil
 }
 
 // walk records the files below a folder that have a suffix. "" means all files.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,8 +74,8 @@ func TestWatch(t *testing.T) {
 	for n := range maxWatchedFiles + 1 {
 		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
-	w, err = newWatch(in("handler.py"), []string{in("config/model.yaml")})
-	if err == nil || !strings.Contains(err.Error(), "only the file itself and those of --watch are watched") {
+	w, err = newWatch(in("handler.py"), []string{in("many"), in("config/model.yaml")})
+	if err == nil || !strings.Contains(err.Error(), "only the file itself and those of --watch are watched") || !strings.Contains(err.Error(), "the rest of this folder") {
 		t.Errorf("too many files: %v", err)
 	}
 	write(t, in("helper.py"), "4444")
@@ -82,5 +83,25 @@ func TestWatch(t *testing.T) {
 	write(t, in("config/model.yaml"), "4444")
 	if got := w.changed(); !slices.Equal(got, []string{"config/model.yaml", "handler.py"}) {
 		t.Errorf("with too many files, got the changes %v", got)
+	}
+}
+
+// The name of a file isn't a pattern, and an invalid pattern is rejected.
+func TestWatchNames(t *testing.T) {
+	dir := t.TempDir()
+	file, named := filepath.Join(dir, "handler.sh"), filepath.Join(dir, "prompts[", "v[1].txt")
+	write(t, file, "1")
+	write(t, named, "1")
+	extra := []string{named, filepath.Dir(named)}
+	w, err := newWatch(file, extra)
+	if err := errors.Join(err, checkWatch(extra)); err != nil {
+		t.Error(err)
+	}
+	write(t, named, "22")
+	if got := w.changed(); len(got) != 1 {
+		t.Errorf("%v changed", got)
+	}
+	if err := checkWatch([]string{named, filepath.Join(dir, "x[")}); err == nil || !strings.Contains(err.Error(), "x[: expected a file, folder or pattern") {
+		t.Errorf("an invalid pattern: %v", err)
 	}
 }

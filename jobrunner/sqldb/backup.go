@@ -43,7 +43,7 @@ func Backup(dir, to string) (err error) {
 		return err
 	}
 	if err := errors.Join(source.CopyTo(copied), copied.Close()); err != nil {
-		return fmt.Errorf("copying the database: %w", err)
+		return fmt.Errorf("copying the database: %w", classifySQLite(err))
 	}
 	return file.Sync()
 }

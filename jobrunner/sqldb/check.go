@@ -41,5 +41,5 @@ func (c *conn) check(file, pragma string) error {
 	if err != nil {
 		found = err.Error()
 	}
-	return fmt.Errorf("the database %s is damaged (%s): restore a backup of the data folder, or let sqlite3's .recover save what is readable", file, found)
+	return fmt.Errorf("%w (%s: %s)", errDamaged, file, found)
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Opening the database and Check detect a damaged page.
+// Opening the database, Check and a backup detect damage, and say what to do.
 func TestDamageIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	if err := sqldb.Check(dir); err != nil {
@@ -46,15 +47,28 @@ func TestDamageIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
-	copy(text[at:], bytes.Repeat([]byte{0xff}, 4096))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
+	copy(page[at:], bytes.Repeat([]byte{0xff}, 4096))
+	for name, damaged := range map[string][]byte{
+		"a damaged page": page, "cut off": text[:len(text)/2/4096*4096], "not a database": garbage,
+	} {
+		if err := os.WriteFile(file, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, opened := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+		if opened == nil {
+			db.Close()
+		}
+		for what, err := range map[string]error{"Check": sqldb.Check(dir), "Open": opened} {
+			if err == nil || strings.Count(err.Error(), "the database is damaged: restore a backup") != 1 {
+				t.Errorf("%s: %s returned %v", name, what, err)
+			}
+		}
+	}
+	if err := os.WriteFile(file, garbage, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := sqldb.Check(dir); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("Check of the damaged database: %v", err)
-	}
-	if db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("opening the damaged database: %v", err)
-		db.Close()
+	if err := sqldb.Backup(dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("backup of garbage: %v", err)
 	}
 }

@@ -23,6 +23,8 @@ var (
 	ErrInUse = errors.New("another jobrunner uses this data folder: stop it, or name another folder")
 	// ErrNewer means that a newer program has changed the database in an incompatible way.
 	ErrNewer = errors.New("the database was written by a newer version of this program: use that one, or another database or data folder")
+
+	errDamaged = errors.New("the database is damaged: restore a backup of the data folder, or let sqlite3's .recover save what is readable")
 )
 
 // Class is the class of a database's error.
@@ -89,15 +91,17 @@ var sqliteOutages = map[int]bool{
 	sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_CANTOPEN: true, sqlite3.SQLITE_PROTOCOL: true,
 }
 
-// classifySQLite wraps an error in ErrFull or ErrUnavailable if it has that cause.
+// classifySQLite wraps an error in ErrFull, ErrUnavailable or errDamaged if it has that cause.
 func classifySQLite(err error) error {
 	var e *lite.Error
 	switch {
-	case err == nil || Temporary(err) || !errors.As(err, &e):
+	case err == nil || Temporary(err) || errors.Is(err, errDamaged) || !errors.As(err, &e):
 	case e.Primary() == sqlite3.SQLITE_FULL || e.Code == sqlite3.SQLITE_IOERR_SHMSIZE: // the latter: the log's index doesn't fit on the disk
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case sqliteOutages[e.Primary()]:
 		return fmt.Errorf("%w (%w)", ErrUnavailable, err)
+	case e.Primary() == sqlite3.SQLITE_CORRUPT || e.Primary() == sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%w (%w)", errDamaged, err)
 	}
 	return err
 }

@@ -13,10 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -86,6 +88,25 @@ func Start(c Command) (*Group, error) {
 	return g, nil
 }
 
+// startError names the cause of a failed start. The system reports a missing folder or interpreter
+// as if the program were missing.
+func startError(err error, c Command) error {
+	cause := errors.Unwrap(err) // without "fork/exec"
+	_, missing := os.Stat(c.Path)
+	folder, folderErr := os.Stat(c.Dir)
+	switch {
+	case c.Dir != "" && (folderErr != nil || !folder.IsDir()):
+		cause = fmt.Errorf("its working folder %s isn't a folder", c.Dir)
+	case errors.Is(err, fs.ErrNotExist) && missing == nil:
+		cause = errors.New("the interpreter in its first line, or its loader, doesn't exist")
+	case errors.Is(err, syscall.ENOEXEC):
+		cause = errors.New("it isn't a program for this machine, and its first line isn't #! and an interpreter")
+	case cause == nil:
+		cause = err
+	}
+	return fmt.Errorf("the program %s cannot be started: %w", c.Path, cause)
+}
+
 // connect makes the pipes and returns the command's ends.
 func (g *Group) connect(c Command) (commandEnds []*os.File, err error) {
 	pipe := func(to io.Writer) (*os.File, error) {
@@ -141,7 +162,7 @@ func (g *Group) supervise(started chan<- error, commandEnds []*os.File, c Comman
 	closeAll(commandEnds)
 	if err != nil {
 		g.disconnect()
-		started <- err
+		started <- startError(err, c)
 		return
 	}
 	g.forget = c.Register.add(g.cmd.Process.Pid)

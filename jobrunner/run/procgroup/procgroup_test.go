@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -143,16 +144,28 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// An error of a start says what is missing: the program, its folder or its interpreter.
 func TestNothingToStart(t *testing.T) {
-	for name, c := range map[string]procgroup.Command{
-		"no command":        {},
-		"no such program":   {Args: []string{"nosuchcommand-at-all"}},
-		"no such path":      {Args: []string{"x"}, Path: "/nosuchfolder/x"},
-		"no such folder":    {Args: []string{"sh"}, Dir: "/nosuchfolder"},
-		"pipes, no program": {Args: []string{"x"}, Path: "/nosuchfolder/x", Stdin: strings.NewReader("x"), Output: io.Discard, Stdout: io.Discard},
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is started
+			t.Fatal(err)
+		}
+		return path
+	}
+	for want, c := range map[string]procgroup.Command{
+		"there is no command":  {},
+		"nosuchcommand-at-all": {Args: []string{"nosuchcommand-at-all"}},
+		"the program /nosuchfolder/x cannot be started: no such file": {Args: []string{"x"}, Path: "/nosuchfolder/x"},
+		"its working folder /nosuchfolder isn't a folder":             {Args: []string{"sh"}, Dir: "/nosuchfolder"},
+		"the program /nosuchfolder/y cannot be started":               {Args: []string{"x"}, Path: "/nosuchfolder/y", Stdin: strings.NewReader("x"), Output: io.Discard, Stdout: io.Discard},
+		"the interpreter in its first line":                           {Args: []string{"x"}, Path: script("x", "#!/nosuchfolder/sh\n")},
+		"it isn't a program for this machine":                         {Args: []string{"y"}, Path: script("y", "echo")},
+		"permission denied":                                           {Args: []string{"z"}, Path: dir},
 	} {
-		if _, err := procgroup.Start(c); err == nil {
-			t.Errorf("%s: it started", name)
+		if _, err := procgroup.Start(c); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "fork/exec") {
+			t.Errorf("got the error %v; expected one with %q", err, want)
 		}
 	}
 }
