@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -89,7 +90,7 @@ func noteValue(facts map[string]string, name string, s schemas) {
 		}
 		for what, bound := range map[string]*float64{"minimum": part.Min, "maximum": part.Max} {
 			if bound != nil {
-				note(what, *bound)
+				note(what, jsonText(*bound))
 			}
 		}
 		for what, bound := range map[string]*uint64{"minLength": &part.MinLength, "maxLength": part.MaxLength, "minItems": &part.MinItems, "maxItems": part.MaxItems} {
@@ -102,6 +103,9 @@ func noteValue(facts map[string]string, name string, s schemas) {
 		}
 		if part.UniqueItems {
 			note("uniqueItems", true)
+		}
+		if part.Default != nil {
+			note("default", jsonText(part.Default))
 		}
 	}
 	note("is", "a member")
@@ -136,10 +140,24 @@ func (s statements) differences(original statements) (lines []string) {
 			} else if ours == "" {
 				side = "original only"
 			}
+			if ofValue.MatchString(what) && ours != "" {
+				what += " " + ours
+			}
 			lines = append(lines, op+": "+what+": "+side)
 		}
 	}
 	return lines
+}
+
+// ofValue matches the facts whose differences name our value.
+var ofValue = regexp.MustCompile(`\$.* (minimum|maximum|default)$`)
+
+func jsonText(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // the value was decoded from JSON
+	}
+	return string(text)
 }
 
 // hidden reports whether a fact is about a member whose parent one of the documents lacks.

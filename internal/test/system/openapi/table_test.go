@@ -81,10 +81,13 @@ func members(facts map[string]string, of string, o contract.Operation, use contr
 			}
 		}
 		if f.Min != nil && (*f.Min > 0 || low == "minimum") {
-			note(name, low, *f.Min)
+			note(name, low, jsonText(*f.Min))
 		}
 		if f.Max != nil {
-			note(name, high, *f.Max)
+			note(name, high, jsonText(*f.Max))
+		}
+		if f.Default != "" && use == contract.Create {
+			note(name, "default", f.Default)
 		}
 		if f.Closed() {
 			enum := slices.Sorted(slices.Values(f.Enum))
@@ -93,7 +96,7 @@ func members(facts map[string]string, of string, o contract.Operation, use contr
 	}
 }
 
-var ofMember = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems)$`)
+var ofMember = regexp.MustCompile(`^(body|answer) .* (is|type|enum|required|minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
 
 // onlyMembers removes facts that the table's rows can't have.
 func (s statements) onlyMembers() statements {
@@ -248,6 +251,7 @@ func kindOf(value any) string {
 func TestJobBodiesFollowTheTable(t *testing.T) {
 	s := newScene(t, nil)
 	s.furnish(t)
+	var batches []string // bodies about batches
 	below := func(r request) answer {
 		prefix := "/v2/" + s.endpoint
 		path := r.path
@@ -260,6 +264,9 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 		}
 		for _, fault := range tableFaults(contract.Jobs, r.method, path, a.body) {
 			t.Errorf("the answer and the contract's table differ: %s", fault)
+		}
+		if strings.HasPrefix(path, "/batch") {
+			batches = append(batches, string(a.body))
 		}
 		return a
 	}
@@ -284,10 +291,18 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	queued := id(below(request{method: "POST", path: "/run", body: `{"input":{}}`}))
 	batch := id(below(request{method: "POST", path: "/batch", body: `[{"input":{}}]`}))
 	for _, r := range []request{
+		{method: "PUT", path: "/batch/" + batch, body: `{"name":"nightly"}`}, {method: "POST", path: "/batch/" + batch + "/requests", body: `{"requests":[{"input":{}}]}`},
 		{method: "GET", path: "/batch/" + batch}, {method: "GET", path: "/batch"}, {method: "GET", path: "/batch/" + batch + "/requests"},
 		{method: "GET", path: "/status/" + done}, {method: "GET", path: "/stream/" + done}, {method: "GET", path: "/health"}, {method: "GET", path: "/requests"},
 		{method: "POST", path: "/stream/" + done, key: "live"}, {method: "POST", path: "/cancel/" + queued}, {method: "POST", path: "/purge-queue"},
 	} {
 		below(r)
+	}
+	for _, resource := range []string{"batch", "batchList", "batchResults"} {
+		for _, f := range contract.FieldsOf(contract.Jobs, resource, contract.Read) {
+			if !strings.Contains(strings.Join(batches, ""), `"`+f.Path+`":`) {
+				t.Errorf("no answer has %s of a %s", f.Path, resource)
+			}
+		}
 	}
 }
