@@ -74,7 +74,13 @@ var ClusterPods = &kit.DataSource[ofCluster, clusterPods]{
 	},
 	Validate: func(c diagnostics.Check, m *ofCluster) { validID(c, "cluster_id", m.ClusterID) },
 	Read: func(ctx context.Context, c *api.Client, m *ofCluster) (clusterPods, error) {
-		got, err := c.Clusters.Pods(ctx, m.ClusterID.ValueString())
+		id := m.ClusterID.ValueString()
+		got, err := c.Clusters.Pods(ctx, id)
+		if err != nil {
+			if _, reading := c.Clusters.Get(ctx, id); api.IsNotFound(reading) {
+				err = reading // the list is missing because the cluster is
+			}
+		}
 		pods := convert(got, clusterPodOf)
 		slices.SortFunc(pods, func(a, b clusterPod) int { return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID)) })
 		return clusterPods{pods}, err

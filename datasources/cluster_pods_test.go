@@ -44,7 +44,7 @@ func TestClusterPods(t *testing.T) {
 	if text := got.Value.String(); d.Writes() != writes || strings.Contains(text, "a-planted-secret") {
 		t.Errorf("%d writes; in the state: %s", d.Writes()-writes, text)
 	}
-	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "nonesuch"}, "GET", "/v2/clusters/nonesuch/pods", "404")
+	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "nonesuch"}, "GET", `/v2/clusters/nonesuch: 404 Not Found: cluster "nonesuch" not found`)
 	expectErrors(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "a b"}, "cluster_id: Invalid value of cluster_id", `got "a b"`)
 	expectErrors(t, drive(t, d, api.V1), "gpucloud_cluster_pods", of, "gpucloud_cluster_pods exists in management API v2 only", `api_version = "v2"`)
 }

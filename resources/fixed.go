@@ -48,11 +48,12 @@ func planReplacement[M any](ctx context.Context, p *planrule.Plan[M], attributes
 // need a replacement. If this provider created the object, its state is complete. carried are
 // attributes from another provider's state (a moved block). Until the first update, a difference
 // in these doesn't replace the object either.
-func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
+func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], of members, attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
 	for _, fixed := range attributes {
 		before, after := p.Values(ctx, fixed.attribute)
+		omitted := func(v attr.Value) bool { return noValue(v) || fixed.constraint && v.String() == of.defaultOf(fixed.attribute) }
 		switch {
-		case before == nil || after == nil || after.Equal(before) || noValue(before) && noValue(after):
+		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after):
 		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):
 		case noValue(before) && !fixed.readable && !created, slices.Contains(carried, fixed.attribute):
 			recorded = append(recorded, fixed.attribute)

@@ -30,6 +30,16 @@ type members string
 
 func (m members) at(path string) *contract.Setting { return contract.SettingAt(string(m), path) }
 
+// defaultOf returns the default of an attribute as JSON, or "".
+func (m members) defaultOf(attribute string) string {
+	for _, s := range contract.Settings(string(m)) {
+		if attributeName(s.Path) == attribute {
+			return s.Field().Default
+		}
+	}
+	return ""
+}
+
 func (m members) text(path, text string, more ...string) schema.StringAttribute {
 	s := m.at(path)
 	f := s.Field()

@@ -195,7 +195,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 			return strings.HasPrefix(f.attribute, "gpu.") || strings.HasPrefix(f.attribute, "cpu.")
 		})
 	}
-	changes, recorded := fixedChanges(ctx, p, attributes, p.Created, p.State.Private.Carried)
+	changes, recorded := fixedChanges(ctx, p, ofPod, attributes, p.Created, p.State.Private.Carried)
 	replaced = append(replaced, changes...)
 	lost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
 	if !lost && mountsReplace(p) {

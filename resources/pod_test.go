@@ -463,6 +463,20 @@ func TestPodSettingThatWasNotThere(t *testing.T) {
 	}
 }
 
+// An omitted requirement has its documented default, so setting the default doesn't replace the
+// pod.
+func TestDefaultThatWasOmitted(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V1)
+	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
+	for attribute, value := range map[string]any{"min_ram_per_gpu": 8, "min_vcpu_per_gpu": 2, "gpu_type_priority": "availability", "data_center_priority": "availability"} {
+		if planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value})); planned.Action != "update" {
+			t.Errorf("%s = %v is planned to %s (replace %v)", attribute, value, planned.Action, planned.Replace)
+		}
+	}
+}
+
 // Switching the API version plans no change.
 func TestPodSwitchesVersions(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) 
 	}
 	return fmt.Sprintf("An equal %s exists already: %s", title, m.ID),
 		fmt.Sprintf("%s has the same name and settings, and nothing that was read so far manages it. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
-			"Otherwise go on: the apply creates another one.", m.ID, command)
+			"Otherwise, or if another instance of a count or for_each manages it, go on: the apply creates another one.", m.ID, command)
 }
 
 // ExistingMatches returns the objects that a create of want could be confused with: equal ones,
@@ -44,16 +44,21 @@ func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matche
 		r.cache.stopMatching()
 		return nil
 	}
+	alike := 0
 	for _, e := range elements {
 		o, err := r.decode(e.raw)
-		if err != nil || r.name(o) != r.name(want) || r.creates.isAccounted(e.id) {
+		if err != nil || r.name(o) != r.name(want) {
 			continue
 		}
-		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
+		equal := !r.writeOnly && r.same(o, want)
+		if !equal && !r.uniqueNames {
+			continue
+		}
+		if alike++; !r.creates.isAccounted(e.id) {
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}
 	}
-	if !r.cache.unwritten() {
+	if alike > 1 && !r.uniqueNames || !r.cache.unwritten() {
 		return nil
 	}
 	return matches
