@@ -51,7 +51,9 @@ func planReplacement[M any](ctx context.Context, p *planrule.Plan[M], attributes
 func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], of members, attributes []fixedSetting, created bool, carried []string) (replaced, recorded []string) {
 	for _, fixed := range attributes {
 		before, after := p.Values(ctx, fixed.attribute)
-		omitted := func(v attr.Value) bool { return noValue(v) || fixed.constraint && v.String() == of.defaultOf(fixed.attribute) }
+		omitted := func(v attr.Value) bool {
+			return noValue(v) || fixed.constraint && v.String() == of.defaultOf(fixed.attribute)
+		}
 		switch {
 		case before == nil || after == nil || after.Equal(before) || omitted(before) && omitted(after):
 		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,6 +110,8 @@ func validAddress(setting, raw string) (string, error) {
 		return refuse("is not an address: write it like https://host or http://127.0.0.1:8420.")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return refuse("must begin with http:// or https://.")
+	case u.Port() != "" && !isPort(u.Port()):
+		return refuse("has the port " + u.Port() + ": expected 1 to 65535.")
 	case u.Hostname() == "":
 		return refuse("names no host: write it like https://host or http://127.0.0.1:8420.")
 	case u.User != nil:
@@ -122,8 +125,12 @@ func validAddress(setting, raw string) (string, error) {
 	}
 	segment := u.Path[strings.LastIndex(u.Path, "/")+1:]
 	if strings.EqualFold(segment, string(V1)) || strings.EqualFold(segment, string(V2)) {
-		return refuse("must be the address before the version: remove /" + strings.ToLower(segment) +
-			" from its end. The version is chosen by api_version.")
+		return refuse("must be the address before the version: remove /" + strings.ToLower(segment) + " from its end.")
 	}
 	return u.String(), nil
+}
+
+func isPort(digits string) bool {
+	port, err := strconv.ParseUint(digits, 10, 16)
+	return err == nil && port > 0
 }

@@ -20,6 +20,8 @@ func TestAddressesAreChecked(t *testing.T) {
 		{"http://", "", "base_url", "names no host"},
 		{"http://:8420", "", "base_url", "names no host"},
 		{"http://deployment:port", "", "base_url", "is not an address"},
+		{"http://deployment:99999", "", "base_url", "has the port 99999: expected 1 to 65535"},
+		{"http://deployment", "http://queue:0", "queue_url", "has the port 0"},
 		{"http://deployment/v1", "", "base_url", "remove /v1 from its end"},
 		{"http://deployment/v2///", "", "base_url", "remove /v2 from its end"},
 		{"http://deployment/rest/V2/", "", "base_url", "remove /v2 from its end"},
