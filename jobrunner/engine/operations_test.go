@@ -51,7 +51,7 @@ func testBytes(t *tester) {
 
 // Each queued job is either purged or taken, and jobs submitted after the purge stay.
 func testPurgeAgainstTakers(t *tester) {
-	const many = 1500
+	many := t.many(1500)
 	for range many {
 		t.submit(engine.NewJob{})
 	}
@@ -302,7 +302,7 @@ func testDrop(t *tester) {
 	waiting, running := t.submit(engine.NewJob{}), ""
 	job := t.take(engine.Take{})
 	running, waiting = waiting, t.submit(engine.NewJob{})
-	for range 600 { // needs more than one transaction
+	for range t.many(600) { // needs more than one transaction
 		t.submit(engine.NewJob{Endpoint: "ep"})
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})

@@ -298,7 +298,7 @@ func testPurge(t *tester) {
 	job := t.take(engine.Take{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	const many = 1300 // more than one transaction purges
+	many := t.many(1300) // more than one transaction purges
 	ids := []string{again}
 	for i := range many {
 		ids = append(ids, t.submit(engine.NewJob{Low: i%2 == 0}))
