@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // idPath is the path of the id in states and identities.
@@ -144,7 +145,7 @@ func (r *kindResource[M]) listed(ctx context.Context, c *api.Client, req list.Li
 	}
 	m := new(M)
 	result.Diagnostics.Append(result.Resource.SetAttribute(ctx, idPath, object.ID)...)
-	result.Diagnostics.Append(result.Resource.Get(ctx, m)...)
+	result.Diagnostics.Append(value.Load(ctx, tfsdk.State(*result.Resource), m)...)
 	if result.Diagnostics.HasError() {
 		return result, true
 	}
@@ -154,7 +155,7 @@ func (r *kindResource[M]) listed(ctx context.Context, c *api.Client, req list.Li
 	case err != nil:
 		r.report(&result.Diagnostics, "read", object.ID, err)
 	default:
-		result.Diagnostics.Append(result.Resource.Set(ctx, m)...)
+		result.Diagnostics.Append(value.Store(ctx, (*tfsdk.State)(result.Resource), m)...)
 	}
 	return result, true
 }

@@ -7,9 +7,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
@@ -17,7 +19,7 @@ func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.Valid
 		return
 	}
 	config := new(M)
-	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), config)...)
 	if r.kind.Validate != nil && !resp.Diagnostics.HasError() {
 		r.kind.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}, config)
 	}
@@ -53,7 +55,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	if r.kind.Plan != nil {
 		r.kind.Plan(ctx, p)
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
+		resp.Diagnostics.Append(value.Store(ctx, (*tfsdk.State)(&resp.Plan), p.Plan)...)
 	}
 	p.SettleUnknowns(r.kind.Volatile)
 	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.ID, r.kind.Loss)
@@ -73,7 +75,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 // planDeletion rejects the deletion of a protected object, and warns about lost data.
 func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
-	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+	resp.Diagnostics.Append(value.Load(ctx, req.State, state)...)
 	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 type kindResource[M any] struct {
@@ -45,7 +46,7 @@ func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err e
 // prior reads an object from the state.
 func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
-	diags.Append(from.Get(ctx, state)...)
+	diags.Append(value.Load(ctx, from, state)...)
 	if diags.HasError() {
 		return c, state, ""
 	}
@@ -57,15 +58,15 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrul
 // save writes an object to the state, including its private part.
 func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, identity *tfsdk.ResourceIdentity, p planrule.Private, diags *diag.Diagnostics) {
 	r.kind.savePrivate(ctx, m, p, diags)
-	diags.Append(to.Set(ctx, m)...)
+	diags.Append(value.Store(ctx, to, m)...)
 	r.kind.identify(ctx, m, identity, diags)
 }
 
 func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	c := r.client(&resp.Diagnostics)
 	var config, plan M
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &config)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Plan), &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -112,8 +113,8 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	var config, plan M
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), &config)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Plan), &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -128,7 +129,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 		if newID := *r.kind.ID(&plan); !newID.IsUnknown() && newID.ValueString() != id {
 			*r.kind.ID(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
-			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+			resp.Diagnostics.Append(value.Store(ctx, &resp.State, state)...)
 			r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
 		}
 		return

@@ -20,6 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Source derives two data sources from a kind's schema and its Read: one for a single object,
@@ -209,7 +210,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 		null[name] = tftypes.NewValue(member, nil)
 	}
 	m, state := new(M), tfsdk.State{Schema: s.Kind.Schema, Raw: tftypes.NewValue(ty, null)}
-	diags := state.Get(ctx, m)
+	diags := value.Load(ctx, state, m)
 	*s.Kind.ID(m) = types.StringValue(id)
 	readObject := s.Kind.Read
 	if s.Read != nil {
@@ -221,7 +222,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 	if s.Complete != nil {
 		s.Complete(m)
 	}
-	diags.Append(state.Set(ctx, m)...)
+	diags.Append(value.Store(ctx, &state, m)...)
 	if diags.HasError() {
 		return nil, fmt.Errorf("converting the %s: %s", s.Kind.Title, diags.Errors()[0].Detail())
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Table has a function for each source that reads a model's values, except the id, from a
@@ -23,7 +24,7 @@ func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateR
 	m := new(M)
 	if err == nil {
 		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root("id"), from.ID)...)
-		resp.Diagnostics.Append(resp.TargetState.Get(ctx, m)...)
+		resp.Diagnostics.Append(value.Load(ctx, resp.TargetState, m)...)
 		if fill := t[from.Source]; fill != nil {
 			fill(from, m)
 		}

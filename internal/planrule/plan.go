@@ -4,7 +4,6 @@ package planrule
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -47,11 +46,11 @@ func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *di
 	if c != nil {
 		p.Version = c.Version
 	}
-	resp.Diagnostics.Append(req.Config.Get(ctx, p.Config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, p.Plan)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Config), p.Config)...)
+	resp.Diagnostics.Append(value.Load(ctx, tfsdk.State(req.Plan), p.Plan)...)
 	if !req.State.Raw.IsNull() {
 		p.State = new(M)
-		resp.Diagnostics.Append(req.State.Get(ctx, p.State)...)
+		resp.Diagnostics.Append(value.Load(ctx, req.State, p.State)...)
 		made, _ := req.Private.GetKey(ctx, MadeKey)
 		p.Created = made != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
@@ -88,7 +87,7 @@ func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
 
 // Updates reports whether the object is changed in place or replaced.
 func (p *Plan[M]) Updates(ctx context.Context) bool {
-	return p.State != nil && !p.planned(ctx).Raw.Equal(p.req.State.Raw)
+	return p.State != nil && !p.planned(ctx).Equal(p.req.State.Raw)
 }
 
 // Replace makes a change of the attribute replace the object.
@@ -116,14 +115,7 @@ func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after a
 // null or unknown object is null.
 func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 	root, nested, isNested := strings.Cut(attribute, ".")
-	switch m := member(p.Plan, root).(type) {
-	case attr.Value:
-		v = m
-	default:
-		if kind, diags := p.resp.Plan.Schema.TypeAtPath(ctx, diagnostics.Path(root)); !diags.HasError() {
-			tfsdk.ValueFrom(ctx, m, kind, &v)
-		}
-	}
+	v = value.Attribute(p.Plan, root)
 	for isNested {
 		var name string
 		name, nested, isNested = strings.Cut(nested, ".")
@@ -141,18 +133,6 @@ func (p *Plan[M]) value(ctx context.Context, attribute string) (v attr.Value) {
 		v = value.Null(kind)
 	}
 	return v
-}
-
-// member returns the value of a model's attribute, or nil if the model lacks it. It avoids
-// converting the whole model with the framework, which takes a hundred times as long.
-func member(model any, attribute string) any {
-	m := reflect.ValueOf(model).Elem()
-	for _, f := range reflect.VisibleFields(m.Type()) {
-		if f.Tag.Get("tfsdk") == attribute {
-			return m.FieldByIndex(f.Index).Interface()
-		}
-	}
-	return nil
 }
 
 // Empty reports whether a value is null, "", [] or {}.
@@ -238,8 +218,8 @@ func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 }
 
 // planned returns the current plan.
-func (p *Plan[M]) planned(ctx context.Context) tfsdk.Plan {
-	plan := p.resp.Plan
-	plan.Set(ctx, p.Plan)
-	return plan
+func (p *Plan[M]) planned(ctx context.Context) tftypes.Value {
+	plan := tfsdk.State(p.resp.Plan)
+	value.Store(ctx, &plan, p.Plan)
+	return plan.Raw
 }
