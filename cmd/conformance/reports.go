@@ -73,8 +73,24 @@ func (r *reports) check() error {
 		if info, err := os.Stat(o.path); err == nil && info.IsDir() {
 			return fmt.Errorf("the report %s can't be written: it is a folder", o.path)
 		}
+		if err := checkWritable(o.path); err != nil {
+			return fmt.Errorf("the report %s can't be written: %w", o.path, err)
+		}
 	}
 	return nil
+}
+
+// checkWritable opens a file for writing. It neither changes an existing file nor leaves a new one.
+func checkWritable(path string) error {
+	_, missing := os.Lstat(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	if err := file.Close(); err != nil || missing == nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // terminal returns the file for messages: the standard output, unless a report is written

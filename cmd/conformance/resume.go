@@ -62,6 +62,17 @@ func (d *deferred) write(path string) error {
 	return nil
 }
 
+// checkDeferred rejects a file that can't be written, before the run starts.
+func checkDeferred(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := checkWritable(path + "-"); err != nil { // write renames a new file
+		return fmt.Errorf("the file %s of --defer can't be written: %w", path, err)
+	}
+	return nil
+}
+
 // store writes the deferred cases to a file, and prints when to resume.
 func (d *deferred) store(path string) error {
 	if len(d.State.Journals) == 0 {

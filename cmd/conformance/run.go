@@ -125,7 +125,7 @@ func (t *target) endpointBody() (body map[string]json.RawMessage, err error) {
 func (r *run) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := errors.Join(r.reports.check(), r.published.check(&r.reports)); err != nil {
+	if err := errors.Join(r.reports.check(), r.published.check(&r.reports), checkDeferred(r.Defer)); err != nil {
 		return err
 	}
 	o, err := r.options()

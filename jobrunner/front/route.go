@@ -1,7 +1,9 @@
 package front
 
 import (
+	"bufio"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -112,6 +114,16 @@ func (a *answer) Write(b []byte) (int, error) {
 		a.status = http.StatusOK
 	}
 	return a.ResponseWriter.Write(b)
+}
+
+// Hijack gives the connection to a handler that switches protocols and writes the answer itself, as
+// the balancer does for a WebSocket.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	if err == nil && a.status == 0 {
+		a.status = http.StatusSwitchingProtocols
+	}
+	return conn, rw, err
 }
 
 // Unwrap lets http.ResponseController reach the connection.

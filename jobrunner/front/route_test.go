@@ -1,10 +1,12 @@
 package front_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -49,5 +51,31 @@ func TestPanicIsAnAnswer(t *testing.T) {
 		if id == "" || !strings.Contains(log.String(), "planted") || !strings.Contains(log.String(), id) {
 			t.Errorf("%s: request %q; the log says %s", path, id, &log)
 		}
+	}
+}
+
+// hijackable is an answer whose connection can be taken over.
+type hijackable struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
+}
+
+// A WebSocket is logged, and so counted, with the status 101 and not as a failed request.
+func TestSwitchedProtocol(t *testing.T) {
+	conn, other := net.Pipe()
+	defer conn.Close()
+	defer other.Close()
+	var log bytes.Buffer
+	front.Observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, _, err := http.NewResponseController(w).Hijack(); err != nil {
+			t.Error(err)
+		}
+	})).ServeHTTP(hijackable{httptest.NewRecorder(), conn}, httptest.NewRequest(http.MethodGet, "/v2/ep/socket", nil))
+	if !strings.Contains(log.String(), "status=101") {
+		t.Errorf("the log has %s", &log)
 	}
 }
