@@ -87,8 +87,7 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		if err := d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]); err != nil {
 			t.Fatal(err)
 		}
-		expectOutput(t, w.MustRun("plan"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
-		w.MustRun("apply", "-auto-approve")
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
 
 		imports := ""
 		forget := []string{"state", "rm"}

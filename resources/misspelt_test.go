@@ -29,17 +29,9 @@ func TestMisspeltAttributesOfObjects(t *testing.T) {
 	}
 	w.Write("main.tf", config)
 	plan := unwrap(w.MustRun("plan"))
-	for _, attribute := range []string{"workers", "scaling", "wait_for", "timeouts"} {
-		if !strings.Contains(plan, "gpucloud_endpoint.x") || strings.Count(plan, "drops a misspelt attribute") != 4 || !strings.Contains(plan, "4 to add") {
-			t.Errorf("%s: %s", attribute, plan)
-		}
+	if strings.Count(plan, "drops a misspelt attribute") != 4 || !strings.Contains(plan, "4 to add") {
+		t.Error(plan)
 	}
-	w.Write("main.tf", endpointWith(`gpu = { pool = ["ADA_24"] }`))
-	out, err := w.Run("plan")
-	if err == nil {
-		t.Error("an empty gpu is planned")
-	}
-	expectOutput(t, out, "drops a misspelt attribute")
 
 	// This holds for every object whose attributes are all optional.
 	p := drive(t, d, api.V2)
