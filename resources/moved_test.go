@@ -324,8 +324,8 @@ func TestMovedIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A state without an id is rejected with advice. The framework rejects the state of a type that
-// has no counterpart. The host of the provider registry is ignored.
+// A state without an id, or of a type that has no counterpart, is rejected with advice. The host
+// of the provider registry is ignored.
 func TestMovedRefusals(t *testing.T) {
 	t.Parallel()
 	p := drive(t, acctest.Deploy(t), api.V2)
@@ -338,10 +338,11 @@ func TestMovedRefusals(t *testing.T) {
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `{"id": 7}`, "has no id"},
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `[1]`, "expected a JSON object"},
 		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `null`, "expected a JSON object"},
-		{"pod", "registry.terraform.io/acme/runpod", "runpod_pod", `{"id": "p"}`, "Source Provider Address: registry.terraform.io/acme/runpod"},
-		{"pod", "registry.terraform.io/acme-runpod/runpod", "runpod_pod", `{"id": "p"}`, "Unable to Move Resource State"},
-		{"pod", "registry.terraform.io/runpod/runpod", "runpod_machine", `{"id": "p"}`, "Unable to Move Resource State"},
-		{"pod", "registry.terraform.io/runpod/runpod", "runpod_template", `{"id": "p"}`, "Target Resource Type: gpucloud_pod"},
+		{"pod", "registry.terraform.io/acme/runpod", "runpod_pod", `{"id": "p"}`, "a gpucloud_pod can't take over a runpod_pod of registry.terraform.io/acme/runpod"},
+		{"pod", "registry.terraform.io/acme-runpod/runpod", "runpod_pod", `{"id": "p"}`, "It takes over runpod_pod of runpod/runpod"},
+		{"secret", "registry.terraform.io/gpucloud/gpucloud", "gpucloud_pod", `{"id": "p"}`, "a gpucloud_secret can't take over a gpucloud_pod of registry.terraform.io/gpucloud/gpucloud. It takes over no other type. Correct or remove the moved block"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_machine", `{"id": "p"}`, "It takes over runpod_pod of runpod/runpod"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_template", `{"id": "p"}`, "a gpucloud_pod can't take over a runpod_template of"},
 	} {
 		_, diags := p.Move("gpucloud_"+c.kind, c.provider, c.typeName, []byte(c.state))
 		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), c.says) {

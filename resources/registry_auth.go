@@ -163,7 +163,9 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	case !p.State.Private.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
 		return
 	default:
-		refuseWhilePodsUse(ctx, p)
+		if refuseWhilePodsUse(ctx, p); p.Diagnostics.HasError() {
+			return
+		}
 		p.Plan.ID = types.StringUnknown()
 		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. The apply deletes it and creates it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
 			"Templates elsewhere that name it lose it, and pulls of private images fail in between. prevent_destroy does not hinder an update.", p.State.ID.ValueString())
@@ -197,9 +199,13 @@ func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
 			users = append(users, pod.Name+" ("+pod.ID+")")
 		}
 	}
+	keep := ""
+	if p.State.Username.IsNull() {
+		keep = " If the imported auth has these credentials already, set password_wo and password_wo_version instead of password: an import only records them."
+	}
 	if len(users) > 0 {
 		p.Error(attribute, "A pod uses the registry auth", "The API can't change auth %s, and refuses to delete it while a pod has it: %s. "+
-			"Create a second gpucloud_registry_auth with the new credentials, under another name, and let the pods' registry name that one. Remove this one in a later apply.",
-			p.State.ID.ValueString(), list(users))
+			"Create a second gpucloud_registry_auth with the new credentials, under another name, and let the pods' registry name that one. Remove this one in a later apply.%s",
+			p.State.ID.ValueString(), list(users), keep)
 	}
 }

@@ -194,6 +194,18 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 			expectRefusal(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
+		imported, diags := p.Import(stored.Type, stored.Get("id").(string))
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
+		if warnings := p.Plan(state.Type, imported, plain).Diagnostics.Warnings(); warnings != "" {
+			t.Errorf("a refused plan warns: %s", warnings)
+		}
+		recorded := with(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
+		if planned := p.Plan(state.Type, imported, recorded); planned.Action != "update" || planned.Diagnostics.Err() != nil {
+			t.Errorf("recording the credentials is planned to %s: %s", planned.Action, planned.Diagnostics)
+		}
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 		if got := passwords()[state.Get("id").(string)]; got != "new-token" {

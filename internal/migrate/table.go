@@ -2,6 +2,9 @@ package migrate
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -14,12 +17,12 @@ import (
 // state.
 type Table[M any] map[Source]func(from *State, m *M)
 
-// Move returns the model of a moved block's source. It returns nil after an error, and for a type
-// without a counterpart, which the framework rejects.
+// Move returns the model of a moved block's source, or nil after an error.
 func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateRequest, resp *resource.MoveStateResponse) *M {
 	from, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
 	if from == nil && err == nil {
-		return nil
+		err = fmt.Errorf("a gpucloud_%s can't take over a %s of %s. It takes over %s. Correct or remove the moved block. "+
+			"Without it, the plan deletes the old object, unless a removed block with destroy = false keeps it", kind, req.SourceTypeName, req.SourceProviderAddress, sourcesOf(kind))
 	}
 	m := new(M)
 	if err == nil {
@@ -37,4 +40,18 @@ func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateR
 		return nil
 	}
 	return m
+}
+
+// sourcesOf lists the types that a kind takes over.
+func sourcesOf(kind string) string {
+	var types []string
+	for _, o := range Origins {
+		if name := o.Type + " of " + o.Provider; o.Kind == kind && !slices.Contains(types, name) {
+			types = append(types, name)
+		}
+	}
+	if types == nil {
+		return "no other type"
+	}
+	return strings.Join(types, ", ")
 }
