@@ -189,11 +189,11 @@ func (e *containerEngine) state() error {
 func (e *containerEngine) probe(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	args := []string{"version", "--format", "{{.Server.Version}}"}
-	if e.podman { // without a daemon there is no server version
-		args = []string{"info", "--format", "{{.Version.Version}}"}
+	part := "Server"
+	if e.podman { // It has no daemon. podman info has no further checks, but queries dpkg for 0.3 s.
+		part = "Client"
 	}
-	version, err := e.cli(ctx, args...)
+	version, err := e.cli(ctx, "version", "--format", "{{."+part+".Version}}")
 	host := ""
 	if err == nil && !e.podman {
 		// The context has the daemon's address. A login needs a configuration of its own,

@@ -18,7 +18,7 @@ fi
 command=$1
 shift
 case $command in
-version | info)
+version)
 	[ -p slow ] && read -r _ <slow
 	echo 99.1
 	;;
