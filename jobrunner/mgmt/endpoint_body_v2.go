@@ -171,11 +171,7 @@ func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint
 // checkScaling checks the endpoint after the body's changes.
 func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
-		got := e.Scaling.Type
-		if b.Scaling == nil {
-			got = "no scaling, which means " + got
-		}
-		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + got)
+		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
 	}
 	if b.Workers != nil && b.Workers.IdleTimeout != nil && withoutIdleTimeout(e) {
 		return validationError("$.workers.idleTimeout: not allowed for a QUEUE endpoint that scales on REQUEST_COUNT")

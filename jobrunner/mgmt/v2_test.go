@@ -200,7 +200,7 @@ func TestCPUEndpointV2(t *testing.T) {
 
 func TestLoadBalancerV2(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.QueueURL = "https://queue.example/" })
-	d.expectRefusal(422, "$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got no scaling, which means QUEUE_DELAY", "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER"}`)
+	d.expectRefusal(422, "$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT", "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER"}`)
 	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER","scaling":{"type":"REQUEST_COUNT","requestCount":4},"workers":{"idleTimeout":5}}`)
 	id := answer.get("id").(string)
 	d.expectMembers(answer, map[string]string{
