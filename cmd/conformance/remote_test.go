@@ -54,7 +54,7 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 }
 
 // sample are the clauses that short tests judge, locally and remotely. They cover each API, webhooks,
-// waits, and cases for test deployments.
+// waits, and cases for test deployments. selftest.TestJobrunnerConformsInProcess omits these areas in short tests.
 const sample = "JOB,OPS,WEB,AUT,V,R,VER"
 
 // A remote run of the jobrunner, with everything allowed, has the verdicts of run --local.

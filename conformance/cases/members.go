@@ -239,12 +239,21 @@ func isEmpty(v any) bool {
 	return suite.Same(v, 0)
 }
 
-// Members returns the members that the suite tests, with version and kind, such as "v2
-// template startSsh".
-func Members() (list []string) {
+// Member is a member that the suite tests. Cleared and Default are JSON, or "" if the table has
+// none.
+type Member struct{ Version, Kind, Path, Cleared, Default string }
+
+// Members returns the members that the suite tests.
+func Members() (list []Member) {
+	text := func(v any) string {
+		if v == any(noValue{}) {
+			return ""
+		}
+		return suite.JSONText(v)
+	}
 	for _, k := range kinds {
 		for _, f := range k.fields {
-			list = append(list, k.version+" "+k.name+" "+f.path)
+			list = append(list, Member{k.version, k.name, f.path, text(f.clearedValue), text(f.defaultValue)})
 		}
 	}
 	return list

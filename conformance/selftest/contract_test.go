@@ -96,14 +96,22 @@ var untriedMembers = func() map[string]string {
 	return out
 }()
 
-// The suite's table of members has every member of the contract that a request may set.
+// The suite's table of members has every member of the contract that a request may set, with
+// the same default and clearing value.
 func TestEveryMemberIsTried(t *testing.T) {
 	tried, kinds := map[string]bool{}, map[string]bool{}
 	for _, m := range cases.Members() {
-		words := strings.SplitN(m, " ", 3)
-		kind := words[0] + " " + strings.Replace(words[1], "cpuEndpoint", "endpoint", 1)
+		resource := strings.Replace(m.Kind, "cpuEndpoint", "endpoint", 1)
+		kind := m.Version + " " + resource
 		kinds[kind] = true
-		for path := words[2]; path != ""; {
+		api := contract.API(m.Version)
+		if f := (contract.Body{API: api, Resource: resource, Use: contract.Update}).At(m.Path); f != nil && f.Clear != "" && m.Cleared != "" && f.Clear != m.Cleared {
+			t.Errorf("%s %s: %q clears it in the contract, %q in members.tsv", kind, m.Path, f.Clear, m.Cleared)
+		}
+		if f := (contract.Body{API: api, Resource: resource, Use: contract.Create}).At(m.Path); f != nil && m.Default != "" && f.Default != m.Default {
+			t.Errorf("%s %s: the default is %q in the contract, %q in members.tsv", kind, m.Path, f.Default, m.Default)
+		}
+		for path := m.Path; path != ""; {
 			tried[kind+" "+path] = true
 			i := max(strings.LastIndex(path, "."), 0)
 			path = path[:i]

@@ -60,6 +60,10 @@ func TestFieldsAreWellFormed(t *testing.T) {
 		if f.Default != "" && f.RequiredIn(Create) {
 			t.Errorf("%v: is required and has a default", f)
 		}
+		empty := map[string]string{"array": "[]", "map": "{}", "string": `""`, "integer": "0"}[f.Type]
+		if f.Clear != "" && f.Clear != empty && (f.Clear != "null" || !f.Nullable) {
+			t.Errorf("%v: cleared by %s, not by the empty value %s (STO-04, CMD-01)", f, f.Clear, empty)
+		}
 		if f.Min != nil && f.Max != nil && *f.Min > *f.Max {
 			t.Errorf("%v: empty bounds, %v to %v", f, *f.Min, *f.Max)
 		}
