@@ -44,21 +44,16 @@ func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matche
 		r.cache.stopMatching()
 		return nil
 	}
-	alike := 0
 	for _, e := range elements {
 		o, err := r.decode(e.raw)
-		if err != nil || r.name(o) != r.name(want) {
+		if err != nil || r.name(o) != r.name(want) || r.creates.isAccounted(e.id) {
 			continue
 		}
-		equal := !r.writeOnly && r.same(o, want)
-		if !equal && !r.uniqueNames {
-			continue
-		}
-		if alike++; !r.creates.isAccounted(e.id) {
+		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
 			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}
 	}
-	if alike > 1 && !r.uniqueNames || !r.cache.unwritten() {
+	if !r.cache.unwritten() {
 		return nil
 	}
 	return matches

@@ -205,19 +205,6 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 				t.Errorf("read before: %t, matches: %+v", reads, matches)
 			}
 		})
-		synctest.Test(t, func(t *testing.T) {
-			s := &shop{}
-			instances := []string{s.add(equal()), s.add(equal()), s.add(equal())}
-			c := s.open(t)
-			if reads { // a plan refreshes the other instances at any time
-				if _, err := c.NetworkVolumes.Get(t.Context(), instances[1]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); len(matches) > 0 {
-				t.Errorf("instances of a count, read before: %t, matches: %+v", reads, matches)
-			}
-		})
 	}
 }
 
