@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -138,4 +140,182 @@ func mergedEnv(template map[string]string, body *map[string]string) map[string]s
 		maps.Copy(env, *body)
 	}
 	return env
+}
+
+// endpointBodyV2 is the body of a create or an update.
+type endpointBodyV2 struct {
+	Name         *string `json:"name"`
+	Type         *string `json:"type"`
+	FromTemplate *string `json:"templateId"`
+	containerBodyV2
+	GPU            *gpuBodyV2     `json:"gpu"`
+	CPU            *[]cpuBodyV2   `json:"cpu"`
+	Workers        *workersBodyV2 `json:"workers"`
+	Scaling        *scalingV2     `json:"scaling"`
+	DataCenterIDs  *[]string      `json:"dataCenterIds"`
+	NetworkVolumes *[]string      `json:"networkVolumes"`
+	Timeout        *int64         `json:"timeout"`
+	FlashBoot      *string        `json:"flashboot"`
+}
+
+type gpuBodyV2 struct {
+	Pools               *[]string `json:"pools"`
+	ExcludedTypes       *[]string `json:"excludedTypes"`
+	Count               *int64    `json:"count"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
+	MinCUDAVersion      *string   `json:"minCudaVersion"`
+}
+
+type cpuBodyV2 struct {
+	ID        string `json:"id"`
+	VCPUCount int64  `json:"vcpuCount"`
+}
+
+type workersBodyV2 struct {
+	WorkersMin  *int64 `json:"min"`
+	WorkersMax  *int64 `json:"max"`
+	IdleTimeout *int64 `json:"idleTimeout"`
+}
+
+// scalingV2 is the scaling in a body and in an answer.
+type scalingV2 struct {
+	Type         string   `json:"type"`
+	QueueDelay   *float64 `json:"queueDelay,omitempty"` // s
+	RequestCount *int64   `json:"requestCount,omitempty"`
+}
+
+func newScalingV2(s store.Scaling) scalingV2 {
+	if s.Type == store.RequestCount {
+		return scalingV2{Type: s.Type, RequestCount: new(ceil(s.Value))}
+	}
+	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
+}
+
+// check requires the member of the scaling type, and rejects that of the other type.
+func (w *scalingV2) check(contract.Use) (faults []string) {
+	for _, m := range []struct {
+		scalingType, name string
+		present           bool
+	}{
+		{store.QueueDelay, "queueDelay", w.QueueDelay != nil},
+		{store.RequestCount, "requestCount", w.RequestCount != nil},
+	} {
+		switch {
+		case w.Type == m.scalingType && !m.present:
+			faults = append(faults, "missing property '"+m.name+"'")
+		case w.Type != m.scalingType && w.Type != "" && m.present:
+			faults = append(faults, "additional properties '"+m.name+"' not allowed")
+		}
+	}
+	return faults
+}
+
+func (w *scalingV2) record() store.Scaling {
+	if w.Type == store.RequestCount {
+		return store.Scaling{Type: w.Type, Value: float64(*w.RequestCount)}
+	}
+	return store.Scaling{Type: w.Type, Value: *w.QueueDelay}
+}
+
+// check rejects exclusions without pools, because the two are one selection.
+func (b *gpuBodyV2) check(u contract.Use) []string {
+	if u == contract.Update && b.ExcludedTypes != nil && b.Pools == nil {
+		return []string{"missing property 'pools', which 'excludedTypes' belongs to"}
+	}
+	return nil
+}
+
+// check requires an image, from the body or from a template.
+func (b *endpointBodyV2) check(u contract.Use) []string {
+	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
+		return []string{"missing property 'image'"}
+	}
+	return nil
+}
+
+// apply changes e, which is either a new endpoint with the defaults or an existing one.
+func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
+	isNew := e.ID == ""
+	copyFields(e, b)
+	cudaVersions, err := b.applyContainer(tx, e)
+	if err != nil {
+		return err
+	}
+	if err := b.applyCompute(tx.Catalog(), e, isNew, cudaVersions); err != nil {
+		return err
+	}
+	if b.Workers != nil {
+		copyFields(e, *b.Workers)
+	}
+	if b.Scaling != nil {
+		e.Scaling = b.Scaling.record()
+	}
+	return b.checkScaling(*e)
+}
+
+// applyContainer copies the template once. The body's members override the template's; env is merged.
+// An endpoint whose container is set here no longer follows a template.
+func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVersions []string, err error) {
+	if b.FromTemplate != nil {
+		t, err := tx.Template(*b.FromTemplate)
+		if err != nil {
+			return nil, err
+		}
+		if !t.Serverless {
+			return nil, validationError("$.templateId: template '" + t.ID + "' is not a serverless template")
+		}
+		e.Copy(t)
+		env := mergedEnv(t.Env, b.Env)
+		b.Env, cudaVersions = &env, t.AllowedCUDAVersions
+	}
+	if b.isSet() {
+		e.TemplateID = ""
+		err = b.containerBodyV2.apply(&e.Container)
+	}
+	return cudaVersions, err
+}
+
+// applyCompute sets GPUs or CPUs. The kind of workers (GPU, CPU or any) is fixed
+// when the endpoint is created.
+func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint, isNew bool, cudaVersions []string) error {
+	if b.GPU != nil && b.CPU != nil {
+		return store.Refusal("gpu and cpu exclude each other: an endpoint has GPU workers or CPU workers")
+	}
+	switch {
+	case b.GPU != nil && isNew:
+		e.GPU = &store.GPU{Count: defaultGPUCount}
+		if b.GPU.AllowedCUDAVersions == nil && b.GPU.MinCUDAVersion == nil {
+			e.GPU.AllowedCUDAVersions = cudaVersions
+		}
+	case b.GPU != nil && e.GPU == nil:
+		return store.Refusal("the endpoint has no GPU workers, and the kind of its workers is fixed: gpu can't be set")
+	case b.CPU != nil && !isNew && len(e.CPU) == 0:
+		return store.Refusal("the endpoint has no CPU workers, and the kind of its workers is fixed: cpu can't be set")
+	}
+	if b.GPU != nil {
+		choosePools(offered, e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
+		setIfPresent(&e.GPU.Count, b.GPU.Count)
+		setIfPresent(&e.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
+		setIfPresent(&e.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
+	}
+	if b.CPU != nil {
+		e.CPU = convertAll(*b.CPU, func(c cpuBodyV2) store.CPU { return store.CPU{FlavorID: c.ID, VCPUCount: c.VCPUCount} })
+	}
+	return nil
+}
+
+// checkScaling checks the endpoint after the body's changes.
+func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
+	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
+		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
+	}
+	if b.Workers != nil && b.Workers.IdleTimeout != nil && withoutIdleTimeout(e) {
+		return validationError("$.workers.idleTimeout: not allowed for a QUEUE endpoint that scales on REQUEST_COUNT")
+	}
+	return nil
+}
+
+// withoutIdleTimeout reports whether the endpoint has no idle time-out.
+func withoutIdleTimeout(e store.Endpoint) bool {
+	return e.Type == store.Queue && e.Scaling.Type == store.RequestCount
 }
