@@ -19,6 +19,10 @@ func Load(ctx context.Context, from tfsdk.State, model any) (diags diag.Diagnost
 		diags.AddError("Invalid value", err.Error())
 		return diags
 	}
+	if object.IsNull() || object.IsUnknown() {
+		diags.AddError("Invalid value", "The whole object is null or unknown.")
+		return diags
+	}
 	m, members := reflect.ValueOf(model).Elem(), object.(types.Object).Attributes()
 	for name, index := range attributes(m.Type()) {
 		m.FieldByIndex(index).Set(reflect.ValueOf(members[name]))

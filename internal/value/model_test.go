@@ -38,6 +38,12 @@ func TestModels(t *testing.T) {
 			t.Errorf("loaded %v, expected %v %v", got, want, diags)
 		}
 	}
+	for _, whole := range []any{nil, tftypes.UnknownValue} {
+		raw := tftypes.NewValue(s.Type().TerraformType(t.Context()), whole)
+		if diags := value.Load(t.Context(), tfsdk.State{Schema: s, Raw: raw}, &model{}); !diags.HasError() {
+			t.Errorf("%s was loaded", raw)
+		}
+	}
 	incomplete := tfsdk.State{Schema: s}
 	if diags := value.Store(t.Context(), &incomplete, &common{types.StringValue("n")}); !diags.HasError() {
 		t.Error("a model without size and tags was stored")
