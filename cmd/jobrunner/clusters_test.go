@@ -135,7 +135,8 @@ func (h *handlers) awaitGreetings(members []memberFacts, color string, nth int) 
 	defer func() {
 		for _, m := range members {
 			if h.t.Failed() {
-				h.t.Logf("the member %d heard %q", m.Cluster.Rank, h.logLinesWith(m.ID, "heard"))
+				text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", m.ID, "log.jsonl"))
+				h.t.Logf("the log of member %d:\n%s", m.Cluster.Rank, text)
 			}
 		}
 	}()

@@ -5,7 +5,9 @@ package run
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,14 +183,17 @@ const PublicIP = "127.0.0.1"
 // InternalName returns the host name of a pod in the global network.
 func InternalName(podID string) string { return podID + ".runpod.internal" }
 
-// FreePort returns a free TCP port of the loopback interface.
-func FreePort(ctx context.Context) (int, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// FreePort returns a free TCP port of the loopback interface, on which a program listens later.
+// Until then no connection gets the port, because systems choose higher ones for connections.
+func FreePort(ctx context.Context) (port int, err error) {
+	for range 100 {
+		port = 20000 + rand.IntN(10000) //nolint:gosec // a port isn't a secret
+		var l net.Listener
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
 	}
-	defer func() { _ = l.Close() }() // it was only needed to choose a port
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, err
 }
 
 // DockerRegistry is the registry of an image whose name has no registry.
