@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -120,7 +121,7 @@ func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(htt
 // --local judges the jobrunner next to the program.
 func TestLocal(t *testing.T) {
 	r, minResults := runLocal(t), 295
-	if sampled() {
+	if acctest.IsSample() {
 		minResults = 150
 	}
 	if r.Schema != "gpucloud-conformance/1" || len(r.Results) < minResults || r.Counts[report.Pass] < 100 {

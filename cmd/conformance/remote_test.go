@@ -21,16 +21,12 @@ var localReport struct {
 	report.Report
 }
 
-// sampled tells whether this is `make test`, which judges only the clauses of sample.
-// .ci/run judges all clauses in its short run.
-func sampled() bool { return testing.Short() && os.Getenv("CI") == "" }
-
 func runLocal(t *testing.T) *report.Report {
 	t.Helper()
 	localReport.once.Do(func() {
 		selected := "*"
-		if sampled() {
-			selected = sample
+		if acctest.IsSample() {
+			selected = acctest.SampledAreas
 		}
 		cmd := command(t, "run", "--local", "--json=report.json", "--select="+selected)
 		output := runExpecting(t, cmd, 0)
@@ -53,10 +49,6 @@ func readReport(t *testing.T, dir string, r *report.Report) {
 	}
 }
 
-// sample are the clauses that short tests judge, locally and remotely. They cover each API, webhooks,
-// waits, and cases for test deployments. selftest.TestJobrunnerConformsInProcess omits these areas in short tests.
-const sample = "JOB,OPS,WEB,AUT,V,R,VER"
-
 // A remote run of the jobrunner, with everything allowed, has the verdicts of run --local.
 // It leaves out cases for test deployments (they would load a shared deployment or cost
 // money), cases that wait for days, and, in real time, cases that wait for longer than this
@@ -65,7 +57,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 	acctest.LeaveToCI(t, "selftest.TestSlowResponsesWhileClockAdvances judges a remote deployment")
 	longest, selected := "--max-wait=17s", "*"
 	if testing.Short() {
-		longest, selected = "--max-wait=4s", sample
+		longest, selected = "--max-wait=4s", acctest.SampledAreas
 	}
 	for name, c := range map[string]struct {
 		jobrunner local.Config

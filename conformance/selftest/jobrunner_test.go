@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
@@ -88,11 +89,11 @@ func TestEachClauseAlone(t *testing.T) {
 // Cases that load the deployment are left out. `make test` judges a third of the clauses that
 // TestLocal of cmd/conformance doesn't judge there.
 func TestJobrunnerConformsInProcess(t *testing.T) {
-	elsewhere := []string{"JOB", "OPS", "WEB", "AUT", "V", "R", "VER"}
+	elsewhere := strings.Split(acctest.SampledAreas, ",")
 	var selected []string
 	for i, c := range conformance.Cases() {
 		area, _, _ := strings.Cut(c.ID, "-")
-		sampled := i%3 == 0 && !slices.Contains(elsewhere, area) || !testing.Short() || os.Getenv("CI") != ""
+		sampled := !acctest.IsSample() || i%3 == 0 && !slices.Contains(elsewhere, area)
 		if c.Allow&suite.Load == 0 && sampled {
 			selected = append(selected, c.AllClauses()...)
 		}

@@ -37,7 +37,7 @@ func Main(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse() // for testing.Short
-	if isSample() {
+	if IsSample() {
 		Versions = Versions[:1]
 	}
 	code := m.Run()

@@ -44,14 +44,18 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	}
 }
 
-// isSample reports whether make test runs, which leaves combinations to .ci/run.
-func isSample() bool { return testing.Short() && os.Getenv("CI") == "" }
+// IsSample reports whether make test runs, which leaves combinations to .ci/run.
+func IsSample() bool { return testing.Short() && os.Getenv("CI") == "" }
+
+// SampledAreas are the areas of clauses that make test judges with the conformance program. They
+// cover each API, webhooks, waits, and cases for test deployments.
+const SampledAreas = "JOB,OPS,WEB,AUT,V,R,VER"
 
 // LeaveToCI skips a slow test in `make test`. others names the tests there that check the same.
 // .ci/run and make test-all run it.
 func LeaveToCI(t *testing.T, others string) {
 	t.Helper()
-	if isSample() {
+	if IsSample() {
 		t.Skipf("left to .ci/run: %s", others)
 	}
 }

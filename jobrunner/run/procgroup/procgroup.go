@@ -62,7 +62,7 @@ type Usage struct {
 // Start starts a command in a group of its own.
 func Start(c Command) (*Group, error) {
 	if len(c.Args) == 0 {
-		return nil, errors.New("there is no command to start")
+		return nil, errors.New("the command is empty: expected a program to start")
 	}
 	if c.Path == "" {
 		path, err := exec.LookPath(c.Args[0])

@@ -155,7 +155,7 @@ func TestNothingToStart(t *testing.T) {
 		return path
 	}
 	for want, c := range map[string]procgroup.Command{
-		"there is no command":  {},
+		"the command is empty": {},
 		"nosuchcommand-at-all": {Args: []string{"nosuchcommand-at-all"}},
 		"the program /nosuchfolder/x cannot be started: no such file": {Args: []string{"x"}, Path: "/nosuchfolder/x"},
 		"its working folder /nosuchfolder isn't a folder":             {Args: []string{"sh"}, Dir: "/nosuchfolder"},
