@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
 // Password is the password in every URL. Tests check that it isn't leaked.
@@ -79,9 +81,9 @@ func Exec(t testing.TB, address, statement string) {
 	}
 }
 
-// run starts the server and stops it when its standard input is closed, which is when the
+// script starts the server and stops it when its standard input is closed, which is when the
 // tests end.
-const run = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=300 -c client_min_messages=warning >"$2/log" 2>&1 </dev/null &
+const script = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=300 -c client_min_messages=warning >"$2/log" 2>&1 </dev/null &
 read -r _
 kill -QUIT $!
 wait
@@ -92,7 +94,7 @@ func start() (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	supervisor := command(c.as, c.dir, "sh", "-c", run, "sh", c.postgres, c.dir, strconv.Itoa(c.port))
+	supervisor := command(c.as, c.dir, "sh", "-c", script, "sh", c.postgres, c.dir, strconv.Itoa(c.port))
 	if alive, err = supervisor.StdinPipe(); err != nil {
 		return "", err
 	}
@@ -135,7 +137,7 @@ func initCluster() (c cluster, err error) {
 	if err := c.initData(initdb, "-U", user, "--pwfile="+password, "-A", "password", "--no-locale", "-E", "UTF8", "--no-sync"); err != nil {
 		return c, err
 	}
-	c.port, err = freePort()
+	c.port, err = run.FreePort(context.Background())
 	return c, err
 }
 
@@ -203,15 +205,6 @@ func command(as []string, dir string, args ...string) *exec.Cmd {
 	c.Dir = dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	return c
-}
-
-func freePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // await waits until the server accepts connections.
