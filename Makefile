@@ -19,11 +19,11 @@ LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-s -extldflags=-Wl$(
 ACCEPTANCE := ./resources/... ./datasources/... ./provider/... ./internal/test/scale/... ./conformance/client/...
 
 # go test prints results in package order: packages that compile in seconds come first, those
-# whose tests start Terraform, databases, processes or a browser last.
-TESTED = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+# whose tests start Terraform, databases, processes or a browser last. The first use runs go list.
+TESTED = $(eval TESTED := $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
 SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson conformance/wire)
-LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
-	internal/test/fire conformance/mutants/run conformance/client cmd/conformance)
+LARGE := $(addprefix %/,cmd/conformance cmd/jobrunner jobrunner/workerapi resources jobrunner/engine conformance/selftest \
+	internal/test/scale internal/test/fire conformance/mutants/run conformance/client)
 
 # A module of tests whose tools the product doesn't need. go test doesn't notice changed files
 # outside a module, so its results aren't cached.
@@ -31,17 +31,19 @@ SYSTEM_MODULE := internal/test/system
 SYSTEM := ./deploy ./image ./openapi ./page ./report
 
 # Tests often wait for processes, so more packages than processors run at a time.
-AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)))
+AT_ONCE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 
-# Runs go test with flags (1) on packages (2) and packages of SYSTEM_MODULE (3). Then lists
-# the slowest and the failed packages, because failures may be hundreds of lines above.
+# Runs go test with flags (1) on packages (2), and on packages of SYSTEM_MODULE (3) beside them;
+# a pipe connects the two so that an interrupt ends both. Then lists the slowest and the failed
+# packages, because failures may be hundreds of lines above.
 define go-test
-@log=$$(mktemp) || exit 1; { status=0; go test -p=$(AT_ONCE) $(1) $(2) 2>&1 || status=1; \
-	$(if $(3),go test -C $(SYSTEM_MODULE) -count=1 -p=$(AT_ONCE) $(1) $(3) 2>&1 || status=1;) echo $$status >"$$log.status"; } | tee "$$log"; \
-	status=$$(cat "$$log.status"); failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' "$$log"); \
-	slowest=$$(sed -n 's/^\(ok\|FAIL\)[[:space:]]\{1,\}\([^[:space:]]\{1,\}\)[[:space:]]\{1,\}\([0-9.]\{1,\}\)s.*/  \3 s \2/p' "$$log" | sort -rn | head -10); rm -f "$$log" "$$log.status"; \
+@log=$$(mktemp -d) || exit 1; { \
+	$(if $(3),{ go test -C $(SYSTEM_MODULE) -count=1 -p=$(AT_ONCE) $(1) $(3) >$$log/system 2>&1 || : >$$log/failed; } |) \
+	{ go test -p=$(AT_ONCE) $(1) $(2) 2>&1 || : >$$log/failed; }; $(if $(3),cat $$log/system;) } | tee $$log/all; \
+	status=0; [ ! -e $$log/failed ] || status=1; failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' $$log/all); \
+	slowest=$$(sed -n 's/^\(ok\|FAIL\)[[:space:]]\{1,\}\([^[:space:]]\{1,\}\)[[:space:]]\{1,\}\([0-9.]\{1,\}\)s.*/  \3 s \2/p' $$log/all | sort -rn | head -10); rm -r $$log; \
 	[ -z "$$slowest" ] || { echo; echo "Slowest packages:"; echo "$$slowest"; }; \
-	[ -z "$$failed" ] || { echo; echo "Failed packages:"; printf '  %s\n' $$failed; }; exit "$${status:-1}"
+	[ -z "$$failed" ] || { echo; echo "Failed packages:"; printf '  %s\n' $$failed; }; exit $$status
 endef
 
 # Builds the programs that tests run once for all packages (internal/testkit/gobuild).
