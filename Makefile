@@ -22,7 +22,7 @@ ACCEPTANCE := ./resources/... ./datasources/... ./provider/... ./internal/test/s
 # whose tests start Terraform, databases, processes or a browser last. The first use runs go list.
 TESTED = $(eval TESTED := $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
 SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson conformance/wire)
-LARGE := $(addprefix %/,cmd/conformance cmd/jobrunner jobrunner/workerapi resources jobrunner/engine conformance/selftest \
+LARGE := $(addprefix %/,resources cmd/conformance cmd/jobrunner jobrunner/workerapi jobrunner/engine conformance/selftest \
 	internal/test/scale internal/test/fire conformance/mutants/run conformance/client)
 
 # A module of tests whose tools the product doesn't need. go test doesn't notice changed files
