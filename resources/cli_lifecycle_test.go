@@ -62,6 +62,7 @@ resource "gpucloud_pod" "o" {
 // Terraform creates, changes, imports and destroys an object of each kind, and finds that it was
 // deleted elsewhere. Tests with the protocol driver cover every attribute on each version.
 func TestLifecycleThroughTerraform(t *testing.T) {
+	t.Parallel()
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		config, total := lifecycleConfig, 5
 		if v == api.V2 {

@@ -13,6 +13,7 @@ import (
 
 // If Terraform can't show the location of an attribute, the text names it.
 func TestMessagesNameTheirAttribute(t *testing.T) {
+	t.Parallel()
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)

@@ -10,6 +10,7 @@ import (
 // A plan that is never applied doesn't affect later runs. terraform test has several runs in one
 // process.
 func TestPlanThatIsNotApplied(t *testing.T) {
+	t.Parallel()
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `
 variable "image" { default = "img:1" }

@@ -42,6 +42,7 @@ func TestCluster(t *testing.T) {
 // A change of any setting except the name replaces the cluster. After an import, the setting is
 // read from the pods or recorded. Then the plan is empty.
 func TestClusterEveryAttribute(t *testing.T) {
+	t.Parallel()
 	compute := func(gpu string, count, pods int) map[string]any {
 		return map[string]any{"gpu_type_id": gpu, "gpu_count_per_pod": count, "pod_count": pods}
 	}

@@ -35,6 +35,7 @@ func eachCommand(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p 
 }
 
 func TestCommandForms(t *testing.T) {
+	t.Parallel()
 	eachCommand(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName string, config map[string]any) {
 		for _, c := range []struct {
 			more     map[string]any

@@ -26,6 +26,7 @@ func image(t *testing.T, d *acctest.Deployment, id string) string {
 // A plan finds every difference between a template and the endpoint's copy of it, whichever of
 // the two has changed.
 func TestEndpointTemplateDrift(t *testing.T) {
+	t.Parallel()
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	c := d.Client(t, api.V2)

@@ -50,6 +50,7 @@ func serverlessTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 
 // Each attribute is set, changed and removed. After each step the next plan is empty.
 func TestEndpointEveryAttribute(t *testing.T) {
+	t.Parallel()
 	workers := func(min, max, idle any) map[string]any {
 		return map[string]any{"min": min, "max": max, "idle_timeout": idle}
 	}
@@ -314,6 +315,7 @@ func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
 // An unknown value may become any value. The plan with the known value then agrees with the
 // first plan.
 func TestEndpointUnknownTurnsKnown(t *testing.T) {
+	t.Parallel()
 	gpu := func(more map[string]any) map[string]any {
 		return map[string]any{"gpu": with(map[string]any{"type_ids": []any{"NVIDIA L4"}}, more)}
 	}

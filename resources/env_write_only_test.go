@@ -141,6 +141,7 @@ func (o *envOwner) refresh() {
 }
 
 func TestEnvWriteOnly(t *testing.T) {
+	t.Parallel()
 	onEachOwner(t, func(_ *testing.T, o *envOwner) {
 		o.apply(o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1), "create", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
 
@@ -170,6 +171,7 @@ func TestEnvWriteOnly(t *testing.T) {
 // A variable that was changed or removed elsewhere is not written to env, and the
 // next plan sends it again.
 func TestEnvWriteOnlyDrift(t *testing.T) {
+	t.Parallel()
 	onEachOwner(t, func(t *testing.T, o *envOwner) {
 		config := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
 		want := map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"}

@@ -43,6 +43,7 @@ var minimal = map[string]struct {
 // A service may reject members that it doesn't know. So a create sends no unset attributes, and
 // a change of the name sends only the name.
 func TestUnsetIsNotSent(t *testing.T) {
+	t.Parallel()
 	for _, kind := range resources.All {
 		typeName := typeNameOf(t, kind)
 		c, ok := minimal[typeName]

@@ -199,6 +199,7 @@ func movedCases() []movedCase {
 // After a move from each type of each source, the equivalent configuration plans no change,
 // nothing is written, and the state has no secret.
 func TestMoved(t *testing.T) {
+	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p, made := drive(t, d, v), makeReferenced(t, d)
 		for _, c := range movedCases() {

@@ -106,6 +106,7 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 // If all answers of a rotation are lost, one auth exists, and the state has it with the old
 // version. The next apply rotates again, and no auth is orphaned.
 func TestRotationWhoseAnswersAreLost(t *testing.T) {
+	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
 		p := w.drive(t, d, v)

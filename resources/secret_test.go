@@ -110,6 +110,7 @@ func TestSecretImport(t *testing.T) {
 // If all responses of a create are lost, one secret exists and is in the state. The next apply sends
 // the value again, because no response shows whether it was stored.
 func TestSecretWhoseCreateIsLost(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []int64{1, 100} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			d := acctest.Deploy(t)

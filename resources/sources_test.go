@@ -191,6 +191,7 @@ func TestSourceMasksVariables(t *testing.T) {
 
 // A filter selects equal values, and a list is ordered by name and id.
 func TestSourceFilters(t *testing.T) {
+	t.Parallel()
 	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
 		p := drive(t, d, v)
 		if got := data(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any); len(got) != 0 {

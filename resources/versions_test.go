@@ -12,6 +12,7 @@ import (
 // If both versions can express a configuration, switching api_version in either direction plans
 // no change.
 func TestSwitchingVersions(t *testing.T) {
+	t.Parallel()
 	both := []struct {
 		typeName string
 		config   map[string]any
