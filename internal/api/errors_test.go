@@ -314,6 +314,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 }
 
 func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -366,23 +367,25 @@ func checkHidden(t *testing.T, name string, err error, secret string) {
 // team that it was made in.
 func TestRequestsHaveNoOtherHeaders(t *testing.T) {
 	known := []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent"}
-	for _, version := range []api.Version{api.V1, api.V2} {
-		client, d := deploy(t, version, answer(200, `{"id":"a","name":"n"}`))
-		ctx := t.Context()
-		_, _ = client.NetworkVolumes.List(ctx) // the requests matter, not the answers
-		_, _ = client.NetworkVolumes.Get(ctx, "a")
-		_, _ = client.Templates.Create(ctx, api.Template{})
-		_ = client.Endpoints.Delete(ctx, "a")
-		_, _ = client.Jobs.StartFailure(ctx, "a")
-		if n := len(d.requests()); n < 5 {
-			t.Errorf("%d requests", n)
-		}
-		for _, r := range d.requests() {
-			for name := range r.header {
-				if !slices.Contains(known, name) {
-					t.Errorf("%s %s has the header %s", r.method, r.path, name)
+	synctest.Test(t, func(t *testing.T) {
+		for _, version := range []api.Version{api.V1, api.V2} {
+			client, d := deployPiped(t, version, answer(200, `{"id":"a","name":"n"}`))
+			ctx := t.Context()
+			_, _ = client.NetworkVolumes.List(ctx) // the requests matter, not the answers
+			_, _ = client.NetworkVolumes.Get(ctx, "a")
+			_, _ = client.Templates.Create(ctx, api.Template{})
+			_ = client.Endpoints.Delete(ctx, "a")
+			_, _ = client.Jobs.StartFailure(ctx, "a")
+			if n := len(d.requests()); n < 5 {
+				t.Errorf("%d requests", n)
+			}
+			for _, r := range d.requests() {
+				for name := range r.header {
+					if !slices.Contains(known, name) {
+						t.Errorf("%s %s has the header %s", r.method, r.path, name)
+					}
 				}
 			}
 		}
-	}
+	})
 }

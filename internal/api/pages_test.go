@@ -161,9 +161,12 @@ var pagedKinds = map[string]pagedKind{
 
 // eachPaged runs a check with 2,500 objects of each kind, in pages of every size.
 func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path string, s *pager)) {
-	for _, path := range paths {
-		kind := pagedKinds[path]
-		for _, limit := range []int{1, 7, 1000} {
+	for i, path := range paths {
+		kind, limits := pagedKinds[path], []int{7, 1000}
+		if i == 0 { // 2,500 requests per list
+			limits = append(limits, 1)
+		}
+		for _, limit := range limits {
 			t.Run(fmt.Sprint(path, limit), func(t *testing.T) {
 				t.Parallel()
 				s := &pager{path: path, member: kind.member, limit: limit, empty: limit == 7}
@@ -179,7 +182,7 @@ func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path strin
 // A list has the objects of all pages: lookups by name, reads, and creates whose answer was lost
 // use every object.
 func TestAllPages(t *testing.T) {
-	eachPaged(t, slices.Collect(maps.Keys(pagedKinds)), func(t *testing.T, path string, s *pager) {
+	eachPaged(t, slices.Sorted(maps.Keys(pagedKinds)), func(t *testing.T, path string, s *pager) {
 		synctest.Test(t, func(t *testing.T) {
 			kind, c := pagedKinds[path], s.open(t)
 			for _, id := range []string{"id1", "id1250", "id2500"} {
