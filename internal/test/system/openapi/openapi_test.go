@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -57,15 +58,19 @@ func walkAll(t *testing.T, s *scene, all []operation, file, table string, bothWa
 		w.create = w.collection("POST")
 		w.walk()
 	}
+	every := 1
+	if testing.Short() && os.Getenv("CI") == "" {
+		every = 4 // make test
+	}
 	isList := func(o operation) bool { return o.method == "GET" && !strings.Contains(o.path, "{") }
-	for _, o := range all {
-		if isList(o) { // before others create and delete objects
+	for i, o := range all {
+		if isList(o) && i%every == 0 { // before others create and delete objects
 			walk(t, o)
 		}
 	}
 	t.Run("operations", func(t *testing.T) {
-		for _, o := range all {
-			if !isList(o) {
+		for i, o := range all {
+			if !isList(o) && i%every == 0 {
 				t.Run(strings.ReplaceAll(o.String(), "/", "."), func(t *testing.T) {
 					t.Parallel()
 					walk(t, o)
