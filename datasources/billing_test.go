@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -41,9 +42,7 @@ func digits(t *testing.T, s tfdrive.State, path ...any) string {
 		return "null"
 	}
 	var n big.Float
-	if err := v.(tftypes.Value).As(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, v.(tftypes.Value).As(&n))
 	return n.Text('f', -1)
 }
 
@@ -242,9 +241,7 @@ func TestBillingQueries(t *testing.T) {
 		p := f.drive(t, c.version)
 		read(t, p, "gpucloud_"+c.name, c.config)
 		asked, err := url.Parse(f.asked[len(f.asked)-1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got := asked.Query()
 		for _, list := range got {
 			slices.Sort(list)

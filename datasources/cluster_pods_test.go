@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The pods of a cluster are listed by rank, without their environment.
@@ -17,9 +18,7 @@ func TestClusterPods(t *testing.T) {
 		Name: "c", Type: "RAY", Image: "builtin/echo", Env: map[string]string{"TOKEN": "a-planted-secret"},
 		Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 3},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	of := map[string]any{"cluster_id": made.ID}
 	writes := d.Writes()
 	got := read(t, p, "gpucloud_cluster_pods", of)
@@ -27,9 +26,7 @@ func TestClusterPods(t *testing.T) {
 		t.Errorf("ranks: %v", ranks)
 	}
 	members, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), made.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, m := range members {
 		i := int(*m.Cluster.Rank)
 		for attribute, want := range map[string]any{"id": m.ID, "name": m.Name, "role": m.Cluster.Role, "gpu_type_id": "NVIDIA L4", "gpu_count": 1.0, "created_at": m.CreatedAt} {

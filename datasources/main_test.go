@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -17,9 +18,7 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
-	if err := p.Configured.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Configured.Err())
 	return p
 }
 

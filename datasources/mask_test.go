@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The values of an environment are digests, wherever it is in a release's changes.
 func TestChangedValueMasksEnvironments(t *testing.T) {
 	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	digest := `"` + c.DigestVariable("TOKEN", "secret") + `"`
 	for _, test := range []struct{ field, raw, want string }{
 		{"env", `{"TOKEN":"secret"}`, `{"TOKEN":` + digest + `}`},

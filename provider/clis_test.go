@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -57,10 +58,7 @@ resource "gpucloud_registry_auth" "r" {
 		}
 		shown := w.MustRun("show", "-json", "saved")
 		w.MustRun("apply", set, "saved")
-		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := must.ReadFile(t, filepath.Join(w.Dir, "terraform.tfstate"))
 		if strings.Contains(shown, secret) || strings.Contains(string(state), secret) {
 			t.Errorf("the secret is kept: %s\n%s", shown, state)
 		}
@@ -86,9 +84,7 @@ resource "terraform_data" "t" {
 		expect(t, w.MustRun("plan"), "+ unknown = (known after apply)")
 		w.MustRun("apply", "-auto-approve")
 		var outputs map[string]struct{ Value []string }
-		if err := json.Unmarshal([]byte(w.MustRun("output", "-json")), &outputs); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(w.MustRun("output", "-json")), &outputs))
 		want := []string{"8888/http", "echo 'a b'", "ADA_24", "2", "https://queue.example.com/v2/e1/run"}
 		if !slices.Equal(outputs["all"].Value, want) || !slices.Equal(outputs["unknown"].Value, []string{"AMPERE_48"}) {
 			t.Errorf("outputs: %q", outputs)
@@ -368,11 +364,8 @@ func series(cli tfcli.CLI) string {
 // readGuide returns the guide's text without line breaks, and its only table.
 func readGuide(t *testing.T) (text string, columns map[string]int, rows map[string][]string) {
 	t.Helper()
-	guide, err := os.ReadFile(cliGuide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(guide)) {
+	guide := string(must.ReadFile(t, cliGuide))
+	for line := range strings.Lines(guide) {
 		line, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
 		if !ok {
 			continue
@@ -394,15 +387,13 @@ func readGuide(t *testing.T) (text string, columns map[string]int, rows map[stri
 	if len(columns) == 0 {
 		t.Fatalf("%s has no table", cliGuide)
 	}
-	return strings.Join(strings.Fields(string(guide)), " "), columns, rows
+	return strings.Join(strings.Fields(guide), " "), columns, rows
 }
 
 func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
 	made, err := d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return made.ID
 }
 
@@ -412,9 +403,7 @@ func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	made, err := d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return made.ID
 }
 

@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -16,11 +16,9 @@ import (
 // The guide on cost ceilings shows the configurations of examples/costs, and their plans at the
 // prices of its catalog.
 func TestCostsGuide(t *testing.T) {
-	guide := readText(t, "../docs/guides/costs.md")
+	guide := string(must.ReadFile(t, "../docs/guides/costs.md"))
 	cli, err := tfcli.Default(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.Catalog = "../examples/costs/catalog.yaml" })
 	if d.Remote {
 		t.Skip("the prices are those of the example")
@@ -31,7 +29,7 @@ func TestCostsGuide(t *testing.T) {
 		t.Fatalf("%d configurations in the guide, %d in examples/costs: %v", len(blocks), len(files), err)
 	}
 	for _, file := range files {
-		text := readText(t, file)
+		text := string(must.ReadFile(t, file))
 		found := false
 		for _, b := range blocks {
 			found = found || b[1] == text
@@ -60,15 +58,6 @@ func TestCostsGuide(t *testing.T) {
 			t.Errorf("%s: a plan sent a write", file)
 		}
 	}
-}
-
-func readText(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // squeeze removes the line breaks and frames of diagnostics.

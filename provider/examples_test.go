@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
@@ -33,12 +34,9 @@ func exampleFiles(t *testing.T, patterns ...string) map[string]string {
 			t.Fatalf("no examples at %s: %v", pattern, err)
 		}
 		for _, file := range found {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := string(must.ReadFile(t, file))
 			// The secret of an example comes from the user.
-			examples[filepath.Base(filepath.Dir(file))] = ephemeral.ReplaceAllString(string(text), "${1}  default = \"token\"\n}")
+			examples[filepath.Base(filepath.Dir(file))] = ephemeral.ReplaceAllString(text, "${1}  default = \"token\"\n}")
 		}
 	}
 	return examples
@@ -105,11 +103,8 @@ func TestExamplesThatRead(t *testing.T) {
 
 // The example of the ephemeral resource runs a job on an existing endpoint.
 func TestEphemeralExample(t *testing.T) {
-	text, err := os.ReadFile("../examples/ephemeral-resources/gpucloud_job/ephemeral-resource.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example := strings.Replace(string(text), `{ scope = "models:read" }`, `{ op = "echo", scope = "models:read", token = "t" }`, 1) // the built-in worker echoes
+	text := string(must.ReadFile(t, "../examples/ephemeral-resources/gpucloud_job/ephemeral-resource.tf"))
+	example := strings.Replace(text, `{ scope = "models:read" }`, `{ op = "echo", scope = "models:read", token = "t" }`, 1) // the built-in worker echoes
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
 		d := acctest.Deploy(t)
@@ -131,9 +126,7 @@ func TestActionExamples(t *testing.T) {
 		t.Fatalf("no examples: %v", err)
 	}
 	clis, err := tfcli.All(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	i := slices.IndexFunc(clis, func(c tfcli.CLI) bool { return c.Has(tfcli.Actions) })
 	if i < 0 {
 		t.Skip("no CLI on this machine knows actions: make clis builds one")
@@ -146,11 +139,8 @@ func TestActionExamples(t *testing.T) {
 			if d.Remote {
 				t.Skip("jobs and pods need programs that are built into the jobrunner")
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			example := string(text)
+			text := string(must.ReadFile(t, file))
+			example := text
 			w, args := d.Workspace(t, clis[i], api.V2), []string{"apply", "-auto-approve"}
 			switch name {
 			case "gpucloud_job_run":
@@ -184,9 +174,7 @@ func runningPod(t *testing.T, d *acctest.Deployment) (id string) {
 		time.Sleep(10 * time.Millisecond)
 		pod, err = c.Pods.GetFresh(t.Context(), pod.ID)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pod.ID
 }
 
@@ -223,9 +211,7 @@ func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
 	})
 	_, failedPod := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Command: api.Command{Args: new("print hello")}}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
 	job, failedJob := c.Jobs.RunSync(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, 0)
-	if err := errors.Join(failedCluster, failedPod, failedJob, failedDelegation, failedKeys, failedVolume, failedGlobal, failedSecret, failedAuth, failedTemplate, failedEndpoint); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(failedCluster, failedPod, failedJob, failedDelegation, failedKeys, failedVolume, failedGlobal, failedSecret, failedAuth, failedTemplate, failedEndpoint))
 	return map[string]string{"job_id": job.ID, "build_id": "b1"}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -48,15 +49,11 @@ func TestProviderLoads(t *testing.T) {
 	onV2Alone := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
 	template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	least["gpucloud_endpoint"] = map[string]any{"name": "e", "template_id": template.ID}
 	for _, v := range acctest.Versions {
 		p := start(t, d.Settings(v))
-		if err := p.Configured.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Configured.Err())
 		for _, typeName := range p.Types() {
 			config, ok := least[typeName]
 			if !ok {
@@ -254,9 +251,7 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 	healthy := start(t, d.Settings(api.V2))
 	planned := healthy.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
 	state, diags := healthy.Apply(planned)
-	if diags.Err() != nil {
-		t.Fatal(diags)
-	}
+	must.Succeed(t, diags.Err())
 	for _, lists := range []bool{true, false} {
 		for _, status := range []int{400, 401, 403, 404, 409, 410, 418, 501} {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

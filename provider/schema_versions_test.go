@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
@@ -35,13 +36,9 @@ type recordedSchema struct {
 func TestSchemaVersions(t *testing.T) {
 	server := provider.Server("test")
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	expected := map[string]bool{}
 	for name, schema := range schemas.ResourceSchemas {
 		for version := range schema.Version + 1 {
@@ -62,9 +59,7 @@ func TestSchemaVersions(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("testdata/schemas/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, file := range files {
 		if !expected[file] {
 			t.Errorf("%s is of no resource type or of a later version: a removed resource type or a lowered version leaves states that nothing can read", file)
@@ -93,9 +88,7 @@ func checkRecord(t *testing.T, name string, version int64, current recordedSchem
 		if err == nil {
 			err = errors.Join(os.MkdirAll("testdata/schemas", 0o755), os.WriteFile(schemaFile(name, version), append(text, '\n'), 0o644)) //nolint:gosec // a file of the repository
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	case len(added) > 0:
 		t.Errorf("attributes are not recorded: run go test ./provider -run TestSchemaVersions -schemas.update\n%s", strings.Join(added, "\n"))
 	}
@@ -113,9 +106,7 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 		state := sampleOf(recorded.Attributes, change).(map[string]any)
 		state["id"] = "the-id"
 		resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: name, Version: version, RawState: rawState(t, state)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, d := range resp.Diagnostics {
 			t.Errorf("a state of version %d, %s, is not read: %s: %s", version, what, d.Summary, d.Detail)
 		}
@@ -123,9 +114,7 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 			continue
 		}
 		upgraded, err := resp.UpgradedState.Unmarshal(schema.ValueType())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if what == "bare" || version < schema.Version {
 			continue
 		}
@@ -139,9 +128,7 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 	resp, err := server.UpgradeResourceIdentity(t.Context(), &tfprotov6.UpgradeResourceIdentityRequest{
 		TypeName: name, Version: recorded.IdentityVersion, RawIdentity: rawState(t, sampleOf(recorded.Identity, func(map[string]any) {})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, d := range resp.Diagnostics {
 		t.Errorf("an identity of version %d is not read: %s: %s", recorded.IdentityVersion, d.Summary, d.Detail)
 	}
@@ -181,9 +168,7 @@ func schemaChanges(path string, recorded, current any) (broken, added []string) 
 
 func TestSchemaChanges(t *testing.T) {
 	parse := func(text string) (parsed any) {
-		if err := json.Unmarshal([]byte(text), &parsed); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &parsed))
 		return parsed
 	}
 	was := parse(`["object", {"a": "string", "l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`)
@@ -213,9 +198,7 @@ func readRecord(t *testing.T, name string, version int64) (recorded recordedSche
 	if err == nil {
 		err = json.Unmarshal(text, &recorded)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return recorded, true
 }
 
@@ -226,9 +209,7 @@ func wireType(t *testing.T, of tftypes.Type) (decoded any) {
 	if err == nil {
 		err = json.Unmarshal(text, &decoded)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return decoded
 }
 
@@ -269,9 +250,7 @@ func sampleOf(of any, change func(object map[string]any)) any {
 func rawState(t *testing.T, of any) *tfprotov6.RawState {
 	t.Helper()
 	text, err := json.Marshal(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &tfprotov6.RawState{JSON: text}
 }
 
@@ -294,8 +273,6 @@ func nulls(t *testing.T, in tftypes.Value, ignored []string) (paths []string) {
 		}
 		return true, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return paths
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -194,9 +195,7 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 	for _, v := range acctest.Versions {
 		d := acctest.Deploy(t)
 		template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		connection, logged := new(wire), new(log)
 		p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(v)).LogTo(logged).Walk()
 		for _, typeName := range p.Types() {
@@ -302,16 +301,12 @@ func TestRequestsAreLogged(t *testing.T) {
 	})
 	config := map[string]any{"name": "logged", "image": "visible-image", "env": map[string]any{"TOKEN": planted}}
 	state, diags := p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, config))
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	defer p.Destroy(state)
 	var requests, bodies []map[string]any
 	for line := range strings.Lines(logged.text.String()) {
 		var entry map[string]any
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &entry))
 		switch {
 		case entry["method"] != "POST":
 		case entry["@message"] == "request":
@@ -357,13 +352,9 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	c := d.Client(t, api.V2)
 	written := map[string]string{"KEY": strings.Join(key, "\n"), "SHORT": "hunter2", "T": planted + "-template", "W": planted + "-written", "LETTER": "a", "LEVEL": "info"}
 	template, err := c.Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true, Env: map[string]string{"T": planted + "-template"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	endpoint, err := c.Endpoints.Create(t.Context(), api.Endpoint{Name: "e", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("i"), Env: written}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	podEnv, _ := json.Marshal(written)
 	pod := fmt.Sprintf(`{"id":"p1","name":"p","image":"i","args":"","disk":5,"env":%s,"ports":[],"mounts":{},"cloud":"SECURE","locked":false,"status":"EXITED","reason":%s}`, podEnv, text)
 	var events strings.Builder

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -107,12 +108,12 @@ func TestServiceAddresses(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			p := s.start(t, c.block)
-			made := must(t, p)(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))
-			endpoint := must(t, p)(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": made.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))
+			made := stateOf(t, p)(p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, map[string]any{"name": "worker", "image": "builtin/echo", "serverless": true, "disk": 5})))
+			endpoint := stateOf(t, p)(p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "hello", "template_id": made.Get("id"), "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}})))
 			if got, want := endpoint.Get("request_urls.run"), c.queue+"/v2/"+endpoint.Get("id").(string)+"/run"; got != want {
 				t.Errorf("request_urls.run is %v, want %s", got, want)
 			}
-			must(t, p)(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))
+			stateOf(t, p)(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))
 			if got := s.hosts(); got != c.hosts {
 				t.Errorf("called %s, want %s", got, c.hosts)
 			}
@@ -129,15 +130,13 @@ func TestServiceVersionsShareAState(t *testing.T) {
 	v1, v2 := s.start(t, block(api.V1)), s.start(t, block(api.V2))
 	config := map[string]any{"name": "models", "size": 10, "data_center": "EU-RO-1"}
 	for _, c := range []struct{ first, second *tfdrive.Provider }{{v1, v2}, {v2, v1}} {
-		made := must(t, c.first)(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))
-		made = must(t, c.first)(c.first.Read(made))
-		state := must(t, c.second)(c.second.Read(made))
+		made := stateOf(t, c.first)(c.first.Apply(c.first.Plan("gpucloud_network_volume", tfdrive.State{}, config)))
+		made = stateOf(t, c.first)(c.first.Read(made))
+		state := stateOf(t, c.second)(c.second.Read(made))
 		if plan := c.second.Plan("gpucloud_network_volume", state, config); plan.Action != "no-op" || len(plan.Diagnostics) > 0 {
 			t.Errorf("the other version plans %s: %s", plan.Action, plan.Diagnostics)
 		}
-		if err := c.first.Destroy(state).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.first.Destroy(state).Err())
 		if gone, diags := c.second.Walk().Read(made); gone.Exists() || len(diags) > 0 {
 			t.Errorf("a deleted volume: exists %v: %s", gone.Exists(), diags)
 		}
@@ -185,17 +184,13 @@ func TestServiceKey(t *testing.T) {
 	}
 }
 
-// must returns a function that ends the test on an error of an operation of p.
-func must(t *testing.T, p *tfdrive.Provider) func(tfdrive.State, tfdrive.Diagnostics) tfdrive.State {
+// stateOf returns a function that returns the state after an operation of p, or ends the test on an error.
+func stateOf(t *testing.T, p *tfdrive.Provider) func(tfdrive.State, tfdrive.Diagnostics) tfdrive.State {
 	t.Helper()
-	if err := p.Configured.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Configured.Err())
 	return func(s tfdrive.State, diags tfdrive.Diagnostics) tfdrive.State {
 		t.Helper()
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		return s
 	}
 }

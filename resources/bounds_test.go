@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -31,8 +32,7 @@ func numbers(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any
 
 // A plan checks the bounds of every number, even if the API documents none.
 func TestNumbersHaveBounds(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	count := 0
 	for _, typeName := range p.Types() {
 		same := func(v any) map[string]any { return v.(map[string]any) }
@@ -69,9 +69,7 @@ func TestPodTemplateExists(t *testing.T) {
 			expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
 		}
 		public, err := d.Client(t, v).CatalogTemplates(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, template := range public {
 			planned := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID}))
 			if err := planned.Diagnostics.Err(); (err != nil) != template.Serverless {
@@ -88,8 +86,7 @@ func TestPodTemplateExists(t *testing.T) {
 
 // Moving a variable from env to env_wo with the same value doesn't replace the container.
 func TestVariableBecomesWriteOnly(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	config := cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	for value, warns := range map[string]bool{"b": false, "c": true} {

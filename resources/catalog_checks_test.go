@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -45,9 +46,7 @@ stock:
 func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, block map[string]any) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), block))
-	if err := p.Configured.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Configured.Err())
 	return p
 }
 
@@ -487,9 +486,7 @@ func TestPlanReadsTheCatalogOnce(t *testing.T) {
 	calls := d.Calls(func() {
 		for kind, config := range configs {
 			for range count / len(configs) {
-				if err := p.Plan(kind, tfdrive.State{}, config).Diagnostics.Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, p.Plan(kind, tfdrive.State{}, config).Diagnostics.Err())
 			}
 		}
 	})
@@ -520,9 +517,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 			return http.DefaultTransport.RoundTrip(r)
 		})
 		p := tfdrive.Start(t, provider.Through("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
-		if err := p.Configured.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Configured.Err())
 		var said []string
 		for _, f := range []finding{
 			{kind: podType, config: labPod(nil)}, {kind: podType, config: labPod(podCPU("cpuX", 2))}, {kind: clusterType, config: labCluster("LAB Big", 1, 2, nil)}, {kind: volumeType, config: labVolume("LAB-1", nil)},

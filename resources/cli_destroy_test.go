@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -20,12 +21,8 @@ func TestNewReferencesMustExist(t *testing.T) {
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get("id")
 	config := map[string]any{"name": "e", "image": "builtin/echo", "network_volumes": []any{had}, "registry": auth}
 	state := apply(t, p, endpointType, tfdrive.State{}, config, "create")
-	if err := c.NetworkVolumes.Delete(t.Context(), had.(string)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.RegistryAuths.Delete(t.Context(), auth.(string)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), had.(string)))
+	must.Succeed(t, c.RegistryAuths.Delete(t.Context(), auth.(string)))
 	state, _ = p.Walk().Read(state)
 	state, _ = p.Walk().Read(state) // a second read finds the same
 	planned := p.Plan(endpointType, state, config)
@@ -89,9 +86,7 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 		}
 
 		all, err := c.NetworkVolumes.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, have := range all {
 			edit(t, c.NetworkVolumes, have.ID, func(volume *api.NetworkVolume) { volume.Size = 30 })
 		}

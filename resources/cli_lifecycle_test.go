@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // lifecycleOnV2 configures the kinds that v1 lacks. Replacing NAME is an in-place update.
@@ -85,9 +86,7 @@ func TestLifecycleThroughTerraform(t *testing.T) {
 		if len(ids) != total || image(t, d, ids["gpucloud_endpoint"]) != "builtin/echo:two" {
 			t.Errorf("the state has %v, and workers run %s", ids, image(t, d, ids["gpucloud_endpoint"]))
 		}
-		if err := d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]))
 		expectOutput(t, w.MustRun("apply", "-auto-approve"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
 
 		imports := ""
@@ -115,9 +114,7 @@ func stateIDs(t *testing.T, w *acctest.Workspace) map[string]string {
 			Instances []struct{ Attributes struct{ ID string } }
 		}
 	}
-	if err := json.Unmarshal(document(w.MustRun("state", "pull")), &state); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(document(w.MustRun("state", "pull")), &state))
 	ids := map[string]string{}
 	for _, r := range state.Resources {
 		ids[r.Type] = r.Instances[0].Attributes.ID

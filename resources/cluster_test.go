@@ -21,8 +21,7 @@ func clusterConfig(changes map[string]any) map[string]any {
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := clusterConfig(map[string]any{"name": "one", "type": "RAY", "disk": 20})
 	more := with(config, map[string]any{"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}})
 	made := apply(t, p, clusterType, tfdrive.State{}, more, "create")
@@ -70,8 +69,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 	for attribute, c := range table {
 		t.Run(attribute, func(t *testing.T) {
 			t.Parallel()
-			d := acctest.Deploy(t)
-			p := drive(t, d, api.V2)
+			_, p := deploy(t)
 			config := clusterConfig(map[string]any{"disk": 50, attribute: c.values[0]}) // an import reads the disk
 			state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
 			expectImport(t, p, state, config, c.unreadable)
@@ -89,8 +87,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 
 func TestClusterPlan(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	for _, c := range []struct {
 		changes  map[string]any
 		at, text string

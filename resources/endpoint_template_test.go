@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -17,9 +18,7 @@ import (
 func image(t *testing.T, d *acctest.Deployment, id string) string {
 	t.Helper()
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return *got.Container.Image
 }
 
@@ -27,8 +26,7 @@ func image(t *testing.T, d *acctest.Deployment, id string) string {
 // the two has changed.
 func TestEndpointTemplateDrift(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	c := d.Client(t, api.V2)
 	// Another process creates the template, so p knows only what it reads.
 	template, _ := serverlessTemplate(t, d, drive(t, d, api.V2), map[string]any{"env": map[string]any{"A": "1", "B": "2"}})
@@ -41,9 +39,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	next := func(what, action string) {
 		t.Helper()
 		read, diags := p.Walk().Read(state)
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		planned := p.Plan(state.Type, read, config)
 		if planned.Action != action {
 			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
@@ -107,9 +103,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 
 	// The template is deleted, and the endpoint keeps its settings. The plan only warns, because
 	// a destroy must stay possible. The apply of a change fails.
-	if err := c.Templates.Delete(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Templates.Delete(t.Context(), id))
 	read, _ = p.Walk().Read(state)
 	planned := p.Plan(state.Type, read, config)
 	if err := planned.Diagnostics.Err(); err != nil || !strings.Contains(planned.Diagnostics.Warnings(), "template_id: The template is gone") {
@@ -155,9 +149,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 			t.Fatalf("the process that applies planned to %s", planned.Action)
 		}
 		endpoint, diags := applying.Apply(planned)
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		if got := image(t, d, endpoint.Get("id").(string)); got != "img:2" {
 			t.Errorf("workers run %s", got)
 		}
@@ -220,9 +212,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 				}
 			}
 			read, diags := p.Walk().Read(state)
-			if diags.Err() != nil {
-				t.Fatal(diags)
-			}
+			must.Succeed(t, diags.Err())
 			next := p.Plan(state.Type, read, config)
 			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // on API v1, the server applies a changed template
 			if next.Get("from_template.image") != want || (next.Action == "no-op") != (shown == want) || read.Get("from_template.image") != shown {
@@ -248,9 +238,7 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		born := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		state, diags := p.Import("gpucloud_endpoint", born.Get("id").(string))
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
 		if state.Get("id") != born.Get("id") || state.Get("image") != nil {
 			t.Errorf("id %v, image %v", state.Get("id"), state.Get("image"))
@@ -261,8 +249,7 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 // An endpoint switches from a template to its own container settings, to another template, and
 // back.
 func TestEndpointChangesItsTemplate(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	one, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("one"), "image": "one", "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "allowed_cuda_versions": []any{"12.8"}})
 	two, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("two"), "image": "two", "args": "-x"})
 	gpu := map[string]any{"pools": []any{"ADA_24"}}
@@ -274,9 +261,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	get := func() api.Endpoint {
 		t.Helper()
 		got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return got
 	}
 	if got := get(); len(got.GPU.AllowedCUDAVersions) != 1 {
@@ -308,9 +293,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		config := map[string]any{"name": d.Name("t"), "image": "i", "serverless": true, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}}
 		p := drive(t, d, v)
 		template, diags := p.Import("gpucloud_template", id)
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		t.Cleanup(func() { p.Destroy(template) })
 		following := map[string]any{"name": "e", "template_id": id}
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following, "create")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -132,8 +133,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 
 // An endpoint's own container settings change in place. Removing a setting clears it.
 func TestEndpointOwnContainer(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
 	least := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
@@ -145,9 +145,7 @@ func TestEndpointOwnContainer(t *testing.T) {
 	} {
 		state = apply(t, p, state.Type, state, with(least, map[string]any{name: value}), "update")
 		imported, diags := p.Import(state.Type, state.Get("id").(string))
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		apply(t, p, state.Type, imported, with(least, map[string]any{name: value}), "no-op")
 		state = apply(t, p, state.Type, state, least, "update")
 		if name != "disk" && state.Get(name) != nil {
@@ -262,12 +260,9 @@ func TestEndpointRules(t *testing.T) {
 
 // A configuration that excludes every type of its pools is rejected.
 func TestEndpointExcludesAll(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	catalog, err := d.Client(t, api.V2).GPUTypes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []any
 	for _, gpu := range catalog {
 		if gpu.Pool == "ADA_24" {
@@ -303,13 +298,10 @@ func TestEndpointUnknowns(t *testing.T) {
 
 // Two elements with unknown parts aren't duplicates, because they may become distinct.
 func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	flavour := map[string]any{"id": tfdrive.Unknown, "vcpu_count": 2}
 	config := map[string]any{"name": "e", "image": "i", "cpu": []any{flavour, flavour}}
-	if err := p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err())
 }
 
 // An unknown value may become any value. The plan with the known value then agrees with the
@@ -432,9 +424,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
 		made := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		imported, diags := p.Import(made.Type, made.Get("id").(string))
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		if planned := p.Plan(made.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
 			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
 		}
@@ -453,8 +443,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 
 // An update succeeds if queue_url has changed and no refresh has shown it yet.
 func TestEndpointWithAnotherQueueURL(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	moved := tfdrive.Start(t, provider.New("test")(), with(d.Settings(api.V2), map[string]any{"queue_url": "http://127.0.0.1:9"}))
@@ -465,8 +454,7 @@ func TestEndpointWithAnotherQueueURL(t *testing.T) {
 }
 
 func TestEndpointGPUOrderWarns(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := map[string]any{"name": "e", "image": "builtin/echo", "gpu": map[string]any{"type_ids": []any{"NVIDIA GeForce RTX 4090", "NVIDIA L4"}}}
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
 	if !strings.Contains(planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order") {

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -15,9 +16,7 @@ import (
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
 		c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return c
 	}
 	var d envDigests

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -33,9 +34,7 @@ func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner
 		least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
 		get: func(id string) map[string]string {
 			got, err := c.Templates.Get(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return got.Env
 		},
 		set: func(id string, env map[string]string) {
@@ -57,9 +56,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
 				get: func(id string) map[string]string {
 					got, err := c.Pods.GetFresh(t.Context(), id)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					return got.Container.Env
 				},
 				set: func(id string, env map[string]string) {
@@ -71,9 +68,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 			return
 		}
 		followed, err := c.Templates.Create(t.Context(), api.Template{Name: d.Name("followed"), Image: "i", Disk: 10, Category: "NVIDIA", Serverless: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if d.Remote {
 			t.Cleanup(func() { _ = c.Templates.Delete(t.Context(), followed.ID) })
 		}
@@ -86,9 +81,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", least: least,
 					get: func(id string) map[string]string {
 						got, err := c.Endpoints.Get(t.Context(), id)
-						if err != nil {
-							t.Fatal(err)
-						}
+						must.Succeed(t, err)
 						return got.Container.Env
 					},
 					set: func(id string, env map[string]string) {
@@ -211,9 +204,7 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	dir := t.TempDir()
 	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Setenv("GPUCLOUD_BASE_URL", "") // a remote deployment has only one key
 	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
 	first := drive(t, d, api.V2)
@@ -226,9 +217,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	plan := func(p *tfdrive.Provider, config map[string]any, action string, says ...string) tfdrive.Planned {
 		t.Helper()
 		read, diags := p.Walk().Read(o.state)
-		if diags.Err() != nil {
-			t.Fatal(diags)
-		}
+		must.Succeed(t, diags.Err())
 		planned := p.Plan(o.typeName, read, config)
 		warnings := planned.Diagnostics.Warnings()
 		if planned.Diagnostics.Err() != nil || planned.Action != action {
@@ -307,19 +296,13 @@ func TestEnvWriteOnlyUnknown(t *testing.T) {
 		for _, unknown := range []any{tfdrive.Unknown, env{"S": tfdrive.Unknown}} {
 			o.state = tfdrive.State{}
 			planned := o.p.Plan(o.typeName, o.state, with(known, map[string]any{"name": o.d.Name("unknown"), "env_wo": unknown}))
-			if err := planned.Diagnostics.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, planned.Diagnostics.Err())
 			planned = o.p.Resolve(planned, with(known, map[string]any{"name": o.d.Name("unknown")}))
 			state, diags := o.p.Apply(planned)
-			if err := diags.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, diags.Err())
 			o.state = state
 			o.expectEnv(map[string]string{"S": "secret-1"})
-			if err := o.p.Destroy(state).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, o.p.Destroy(state).Err())
 		}
 	})
 }
@@ -331,9 +314,7 @@ func TestEnvWriteOnlyImport(t *testing.T) {
 		want := map[string]string{"A": "1", "S": "secret-1"}
 		o.apply(config, "create", want)
 		imported, diags := o.p.Import(o.typeName, o.state.Get("id").(string))
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		if o.least["template_id"] != nil { // an import finds no link to a template
 			return
 		}
@@ -399,8 +380,7 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 		"gpucloud_pod":      {"cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
 	} {
 		t.Run(typeName, func(t *testing.T) {
-			d := acctest.Deploy(t)
-			p := drive(t, d, api.V2)
+			d, p := deploy(t)
 			template := map[string]any{"name": d.Name("hidden"), "image": "builtin/echo", "serverless": typeName == "gpucloud_endpoint", "env": env{"S": "theirs", "T": "theirs"}}
 			copied := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create").Get("id")
 			config := with(more, map[string]any{"name": d.Name("hides"), "template_id": copied, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1})

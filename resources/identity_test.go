@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
@@ -101,9 +102,7 @@ func TestIdentityAndImport(t *testing.T) {
 			t.Errorf("the identity is %v, the id %s", got, id)
 		}
 		byID, diags := p.Walk().Import(typeName, id)
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		planned := p.Plan(typeName, byID, config)
 		switch {
 		case planned.Action == "update" && typeName == endpointType: // v2 returns no template
@@ -137,9 +136,7 @@ func TestIdentityAndImport(t *testing.T) {
 			}
 		}
 		gone, _ := k.make(t, p, typeName, d.Name("two"))
-		if err := p.Destroy(gone).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Destroy(gone).Err())
 		if absent, diags := p.Walk().Import(typeName, gone.Get("id").(string)); absent.Exists() || diags.Err() != nil {
 			t.Errorf("import of a deleted object: %v, %v", absent.Value, diags)
 		}
@@ -150,9 +147,7 @@ func TestIdentityAndImport(t *testing.T) {
 func TestDeletedElsewhere(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
-		if err := p.Destroy(state).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Destroy(state).Err())
 		gone, diags := p.Walk().Read(state)
 		if k.nameless { // the account's document is empty, but still exists
 			apply(t, p, typeName, gone, config, "update")
@@ -203,9 +198,7 @@ func TestLists(t *testing.T) {
 		for _, name := range names {
 			made, _ := k.make(t, p, typeName, name)
 			imported, diags := p.Walk().Import(typeName, made.Get("id").(string))
-			if err := diags.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, diags.Err())
 			want[made.Get("id")] = imported
 		}
 		found, diags := p.Walk().List(typeName, map[string]any{})
@@ -240,8 +233,7 @@ func TestQueryWritesConfiguration(t *testing.T) {
 			k := kindsOf[typeName]
 			t.Run(typeName, func(t *testing.T) {
 				t.Parallel()
-				d := acctest.Deploy(t)
-				p := drive(t, d, api.V2)
+				d, p := deploy(t)
 				k.make(t, p, typeName, d.Name("found"))
 				objects := 1
 				if k.full != nil {

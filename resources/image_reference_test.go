@@ -4,16 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
 // The plan of every kind rejects a text that no container engine accepts as an image reference.
 // The deployment decides about the others.
 func TestImageReferences(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	kinds := map[string]map[string]any{
 		endpointType:        {"name": "e"},
 		podType:             {"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},

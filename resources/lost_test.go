@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -28,9 +29,7 @@ type wire struct {
 func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 	t.Helper()
 	target, err := url.Parse(d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	w := &wire{}
 	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -54,9 +53,7 @@ func (w *wire) drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdriv
 	block := d.Settings(v)
 	block["base_url"], block["queue_url"] = w.URL, d.URL
 	p := tfdrive.Start(t, provider.New("test")(), block)
-	if err := p.Configured.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Configured.Err())
 	return p
 }
 
@@ -132,9 +129,7 @@ func TestObjectOfAKilledRun(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for kind, config := range everyKind(d, template.Get("id").(string)) {
 			left, diags := killed.Walk().Apply(killed.Plan(kind, tfdrive.State{}, config))
-			if diags.Err() != nil {
-				t.Fatal(diags)
-			}
+			must.Succeed(t, diags.Err())
 			id := left.Get("id").(string)
 			command := "terraform import " + kind + ".NAME " + id
 			planned := p.Walk().Plan(kind, tfdrive.State{}, config)

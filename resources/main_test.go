@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -23,10 +24,15 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
 	t.Helper()
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
-	if err := p.Configured.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Configured.Err())
 	return p
+}
+
+// deploy starts a deployment and configures the provider for its API v2.
+func deploy(t *testing.T) (*acctest.Deployment, *tfdrive.Provider) {
+	t.Helper()
+	d := acctest.Deploy(t)
+	return d, drive(t, d, api.V2)
 }
 
 // apply plans and applies, and expects the action and no error.
@@ -88,9 +94,7 @@ func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config
 func intercept(t *testing.T, d *acctest.Deployment, handle func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler)) {
 	t.Helper()
 	target, err := url.Parse(d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -109,13 +113,9 @@ func intercept(t *testing.T, d *acctest.Deployment, handle func(w http.ResponseW
 func edit[T any](t *testing.T, objects api.Collection[T], id any, change func(*T)) {
 	t.Helper()
 	have, err := objects.GetFresh(t.Context(), id.(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want, err := objects.GetFresh(t.Context(), id.(string)) // a copy that shares no pointers
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	change(&want)
 	if _, err := objects.Update(t.Context(), have, want); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -29,10 +29,7 @@ type foreign struct {
 // foreignState reads a resource of a recorded document.
 func foreignState(t *testing.T, file, address string) foreign {
 	t.Helper()
-	text, err := os.ReadFile(foreignStates + file + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, foreignStates+file+".json")
 	type module struct {
 		Resources []foreign
 		Children  []module `json:"child_modules"`
@@ -42,9 +39,7 @@ func foreignState(t *testing.T, file, address string) foreign {
 			Root module `json:"root_module"`
 		}
 	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &document))
 	all := document.Values.Root.Resources
 	for _, child := range document.Values.Root.Children {
 		all = append(all, child.Resources...)
@@ -71,13 +66,9 @@ func (f foreign) with(ids map[string]string) []byte {
 func (f foreign) move(t *testing.T, p *tfdrive.Provider, typeName string, state []byte) tfdrive.State {
 	t.Helper()
 	moved, diags := p.Walk().Move(typeName, f.Provider, f.Type, state)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	read, diags := p.Read(moved)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	return read
 }
 
@@ -249,9 +240,7 @@ func (c movedCase) ids(made map[string]string, id string) map[string]string {
 func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive.State {
 	t.Helper()
 	state, diags := p.Walk().Apply(planned)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	return state
 }
 
@@ -260,17 +249,13 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
 	volume, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	made := map[string]string{"volume": volume.ID}
 	for name, serverless := range map[string]bool{"template": true, "podTemplate": false} {
 		template, err := c.Templates.Create(ctx, api.Template{
 			Name: d.Name(name), Image: "builtin/echo", Disk: 20, Env: map[string]string{"MODE": "prod"}, Ports: []string{"8000/http"}, Serverless: serverless,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		made[name] = template.ID
 	}
 	return made
@@ -281,8 +266,7 @@ func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 // setting that this provider has recorded, replaces the object as usual.
 func TestMovedIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	made := makeReferenced(t, d)
 	for _, c := range []struct {
 		address, id, kind string

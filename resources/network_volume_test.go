@@ -111,8 +111,7 @@ func TestNetworkVolumeEveryAttribute(t *testing.T) {
 }
 
 func TestNetworkVolumeRules(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	for attribute, c := range map[string]struct {
 		value any
 		says  string
@@ -128,8 +127,7 @@ func TestNetworkVolumeRules(t *testing.T) {
 }
 
 func TestNetworkVolumeLossWarns(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", "type": "STANDARD"}
 	state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
 	for attribute, value := range map[string]any{"data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"} {

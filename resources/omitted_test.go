@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -97,15 +98,11 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 	}
 	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
 	imported, diags := p.Walk().Import(typeName, id)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	states := map[string]tfdrive.State{"an import": imported}
 	if source, ok := officialTypes[typeName]; ok {
 		moved, diags := p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o")))
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		if states["a move"], diags = p.Read(moved); diags.Err() != nil {
 			t.Fatal(diags)
 		}
@@ -174,9 +171,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 			}
 			path, body, _ := strings.Cut(fmt.Sprintf(text, d.Name("d")), " ")
 			imported, diags := p.Walk().Import(typeName, post(t, d, path, body))
-			if err := diags.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, diags.Err())
 			t.Cleanup(func() { _ = p.Destroy(imported) })
 			planned := p.Plan(typeName, imported, config)
 			if changes := changesOf(p, planned, imported); planned.Action == "replace" || len(changes) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
@@ -215,9 +216,7 @@ func checkShownValue(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.
 func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
 	t.Helper()
 	read, diags := beyond.Walk().Read(state)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	planned := beyond.Plan(state.Type, read, without)
 	switch {
 	case planned.Diagnostics.Err() != nil:
@@ -233,9 +232,7 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 		}
 	}
 	back, diags := own.Walk().Read(read)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
 		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
 			"Remove Ruled from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",

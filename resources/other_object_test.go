@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -20,9 +21,7 @@ import (
 func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		target, err := url.Parse(d.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var mine, others string
 		proxy := httputil.NewSingleHostReverseProxy(target)
 		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

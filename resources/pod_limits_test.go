@@ -7,7 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -15,8 +15,7 @@ import (
 // another minimum replaces it.
 func TestPodMachine(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	gpu := func(more map[string]any) map[string]any {
 		return map[string]any{"name": d.Name("p"), "image": "builtin/echo", "gpu": with(map[string]any{"id": "NVIDIA L4", "count": 2}, more)}
 	}
@@ -34,8 +33,7 @@ func TestPodMachine(t *testing.T) {
 // attribute.
 func TestPodTooLarge(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := func(changes map[string]any) map[string]any {
 		return with(map[string]any{"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}, changes)
 	}
@@ -55,14 +53,11 @@ func TestPodTooLarge(t *testing.T) {
 
 func TestClusterOfATemplate(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	templates := d.Client(t, api.V2).Templates
 	make := func(name string, serverless bool) string {
 		made, err := templates.Create(t.Context(), api.Template{Name: name, Image: "builtin/echo", Disk: 7, Env: map[string]string{"A": "1"}, Serverless: serverless})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return made.ID
 	}
 	one, other, serverless := make("one", false), make("other", false), make("serverless", true)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -45,9 +46,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			before = podOf(t, d, state)
 			edit(t, c.Pods, state.Get("id"), func(p *api.Pod) { change(p.Container) })
 			read, diags := p.Walk().Read(state)
-			if err := diags.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, diags.Err())
 			planned := p.Plan(podType, read, config)
 			if planned.Action != "update" {
 				t.Errorf("%s was changed elsewhere: planned to %s: %s", attribute, planned.Action, planned.Diagnostics)
@@ -82,8 +81,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 // the plan names them. An update by the provider keeps them.
 func TestPodLosesAccessVariables(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	addKey(t, d, annesKey)
 	config := gpuPod(map[string]any{"start_ssh": true, "start_jupyter": true, "env": map[string]any{"A": "1"}})
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -28,9 +29,7 @@ func gpuPod(changes map[string]any) map[string]any {
 func podOf(t *testing.T, d *acctest.Deployment, state tfdrive.State) api.Pod {
 	t.Helper()
 	got, err := d.Client(t, api.V2).Pods.Get(t.Context(), state.Get("id").(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return got
 }
 
@@ -43,9 +42,7 @@ func awaitStatus(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, state
 		}
 	}
 	read, diags := p.Walk().Read(state)
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	return read
 }
 
@@ -224,8 +221,7 @@ func TestPodPlan(t *testing.T) {
 // lock prevents replacing the container and stopping the pod.
 func TestPodPlanNamesTheLoss(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
 	config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
@@ -277,9 +273,7 @@ func TestPodOnNetworkVolume(t *testing.T) {
 		expectImport(t, p, state, config, false)
 
 		// If the volume is deleted, no plan replaces the pod, which couldn't be created again.
-		if err := d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.Client(t, v).NetworkVolumes.Delete(t.Context(), volume.Get("id").(string)))
 		read, _ := p.Walk().Read(state)
 		planned := p.Plan(podType, read, config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "The network volume is gone") {
@@ -330,8 +324,7 @@ func TestPodCreatedStopped(t *testing.T) {
 // A pod that has ended by itself is started again only if the configuration requests RUNNING.
 func TestPodThatEnds(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := cpuPod(map[string]any{"args": "exit 3"})
 	state := apply(t, p, podType, tfdrive.State{}, config, "create")
 	state = awaitStatus(t, d, p, state, "ERROR")
@@ -417,18 +410,14 @@ func TestPodImport(t *testing.T) {
 			t.Fatalf("the pod has the variables %v", before.Container.Env)
 		}
 		imported, diags := p.Walk().Import(podType, before.ID)
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		planned := p.Plan(podType, imported, config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") || strings.Contains(planned.Diagnostics.Warnings(), "will be replaced") {
 			t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
 		}
 		writes := d.Writes()
 		state, diags := p.Walk().Apply(planned)
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		if d.Writes() != writes {
 			t.Error("a write was sent")
 		}
@@ -450,8 +439,7 @@ func TestPodImport(t *testing.T) {
 // If this provider created the pod without a setting, adding it is a change.
 func TestPodSettingThatWasNotThere(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
 	for attribute, value := range map[string]any{"start_ssh": true, "data_center_ids": []any{"EU-RO-1"}} {
 		if planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value})); planned.Action != "replace" {
@@ -493,8 +481,7 @@ func TestPodSwitchesVersions(t *testing.T) {
 
 func TestPodProtection(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	expectProtection(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
 }
 

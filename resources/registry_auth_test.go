@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -57,9 +58,7 @@ func TestRegistryAuthImport(t *testing.T) {
 				t.Errorf("%s: %d requests changed something, and the id is %v after %v", name, sent, state.Get("id"), created.Get("id"))
 			}
 			state = apply(t, p, "gpucloud_registry_auth", state, with(c.config, map[string]any{"username": "robot2"}), "update")
-			if err := p.Destroy(state).Err(); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, p.Destroy(state).Err())
 		}
 	})
 }
@@ -73,9 +72,7 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 		generated := map[string]any{"name": d.Name("ci")}
 		made := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		imported, diags := p.Import("gpucloud_registry_auth", made.Get("id").(string))
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		apply(t, p, imported.Type, imported, generated, "no-op")
 		expectRefusal(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
 		expectRefusal(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
@@ -97,9 +94,7 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 		apply(t, p, "gpucloud_registry_auth", state, without, "no-op")
 		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "needs its password")
 		expectRefusal(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
-		if err := p.Destroy(state).Err(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, p.Destroy(state).Err())
 	})
 }
 
@@ -122,9 +117,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		listAuths := func() []api.RegistryAuth {
 			t.Helper()
 			auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return auths
 		}
 		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("password_wo_version") != 1.0 {
@@ -135,15 +128,12 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("id") == before {
 			t.Errorf("the auths are %v, and the state has %v after %v", auths, state.Get("id"), before)
 		}
-		if err := p.Destroy(state).Err(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, p.Destroy(state).Err())
 	})
 }
 
 func TestRegistryAuthRules(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
 	for _, c := range []struct {
 		changes  map[string]any
@@ -196,9 +186,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		}
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		imported, diags := p.Import(stored.Type, stored.Get("id").(string))
-		if err := diags.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, diags.Err())
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
 		if warnings := p.Plan(state.Type, imported, plain).Diagnostics.Warnings(); warnings != "" {
 			t.Errorf("a refused plan warns: %s", warnings)

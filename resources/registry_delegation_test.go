@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -13,8 +12,7 @@ const repository = "arn:aws:ecr:us-east-2:123456789012:repository/team/app"
 func TestRegistryDelegation(t *testing.T) {
 	t.Parallel()
 	const typeName = "gpucloud_registry_delegation"
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := map[string]any{"resource": repository}
 	made := apply(t, p, typeName, tfdrive.State{}, config, "create")
 	expectState(t, made, map[string]any{
@@ -41,8 +39,7 @@ func TestRegistryDelegation(t *testing.T) {
 
 func TestRegistryDelegationPlan(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	const typeName = "gpucloud_registry_delegation"
 	for _, arn := range []string{"", "team/app", "123456789012.dkr.ecr.us-east-2.amazonaws.com/team/app", "arn:aws:ecr:us-east-2:1234:repository/app", "arn:aws:s3:us-east-2:123456789012:repository/app", repository + ":"} {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"resource": arn}, "resource", "expected the ARN of a repository")

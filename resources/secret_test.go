@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -16,17 +17,14 @@ const secretType = "gpucloud_secret"
 func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	t.Helper()
 	all, err := d.Client(t, api.V2).Secrets.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
 // A new version sends the value in place. A new value with the same version isn't sent. A new
 // name replaces the secret.
 func TestSecret(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 	state := apply(t, p, secretType, tfdrive.State{}, config, "create")
 	id, updated := state.Get("id"), state.Get("value_last_updated_at")
@@ -55,8 +53,7 @@ func TestSecret(t *testing.T) {
 
 func TestSecretIsChecked(t *testing.T) {
 	acctest.LeaveToCI(t, "TestSecret has the value")
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 	without := with(config, map[string]any{"value_wo": nil})
 	expectRefusal(t, d, p, tfdrive.State{}, secretType, without, "value_wo", "needs its value")
@@ -79,12 +76,9 @@ func TestSecretIsChecked(t *testing.T) {
 
 // After an import, the first version is only recorded.
 func TestSecretImport(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	made, err := d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	state, diags := p.Import(secretType, "token")
 	if diags.Err() != nil || state.Get("id") != made.ID {
 		t.Fatal(diags, state.Value)

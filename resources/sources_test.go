@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -176,8 +177,7 @@ func TestSourceShowsTheResource(t *testing.T) {
 
 // A masked variable has the digest of its name and value: equal values have equal digests.
 func TestSourceMasksVariables(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	env := func(variables map[string]any) map[string]any {
 		name := d.Name(fmt.Sprint("t", len(variables), variables["B"]))
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": name, "image": "i", "env": variables}, "create")
@@ -399,14 +399,10 @@ func expectError(t *testing.T, diags tfdrive.Diagnostics, texts ...string) {
 func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	req.Header.Set("Authorization", "Bearer "+d.Key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer resp.Body.Close()
 	var made struct{ ID string }
 	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
@@ -480,8 +476,7 @@ func TestSourcesOfV2Alone(t *testing.T) {
 }
 
 func TestSSHKeysSource(t *testing.T) {
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	if keys := data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any); len(keys) != 0 {
 		t.Errorf("of none: %v", keys)
 	}

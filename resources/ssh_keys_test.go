@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -36,8 +37,7 @@ func addKey(t *testing.T, d *acctest.Deployment, key string) {
 func TestSSHKeys(t *testing.T) {
 	t.Parallel()
 	const typeName = "gpucloud_ssh_keys"
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := func(keys ...any) map[string]any { return map[string]any{"keys": keys} }
 	state := apply(t, p, typeName, tfdrive.State{}, config(annesKey), "create")
 	expectState(t, state, map[string]any{"id": "account"})
@@ -58,8 +58,7 @@ func TestSSHKeys(t *testing.T) {
 // With keep_others, no create, update or deletion removes the keys of others.
 func TestSSHKeysBesideOthers(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	addKey(t, d, othersKey)
 	const typeName = "gpucloud_ssh_keys"
 	beside := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
@@ -82,9 +81,7 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	state, _ = p.Walk().Read(state)
 	state = apply(t, p, typeName, state, beside(bensKey), "update") // the resource manages only its own keys again
 	keysAre(t, d, bensKey, othersKey)
-	if err := p.Destroy(state).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Destroy(state).Err())
 	keysAre(t, d, othersKey)
 }
 
@@ -92,8 +89,7 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 // public key.
 func TestSSHKeysPlan(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	addKey(t, d, othersKey)
 	const typeName = "gpucloud_ssh_keys"
 	plan := func(config map[string]any) string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -130,19 +131,13 @@ func actionAfterImport(attribute string, v api.Version) string {
 func TestTemplateRepeatsElements(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		made, err := d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		imported, diags := drive(t, d, v).Import("gpucloud_template", made.ID)
-		if diags.Err() != nil {
-			t.Fatal(diags.Err())
-		}
+		must.Succeed(t, diags.Err())
 		if got, _ := imported.Get("ports").([]any); len(got) != 1 {
 			t.Errorf("the ports are %v", got)
 		}
-		if err := d.Client(t, v).Templates.Delete(t.Context(), made.ID); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, d.Client(t, v).Templates.Delete(t.Context(), made.ID))
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -74,9 +75,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	stored := func(s tfdrive.State) int64 {
 		t.Helper()
 		got, err := d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return *got.Workers.IdleTimeout
 	}
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -33,9 +34,7 @@ func createWaiting(t *testing.T, d *acctest.Deployment, image, timeout string, m
 	p := tfdrive.Start(t, provider.Through("test", m)(), d.Settings(api.V2))
 	config := with(map[string]any{"name": "e", "image": image, "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"worker": true}, timeout))
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
-	if err := planned.Diagnostics.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, planned.Diagnostics.Err())
 	state, diags := p.Walk().Apply(planned)
 	return state, diags.Err()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -45,8 +46,7 @@ func TestPodWaitsUntilItRuns(t *testing.T) {
 // of its environment. The pod is in the state.
 func TestPodWaitsInVain(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	_, p := deploy(t)
 	for name, c := range map[string]struct {
 		config map[string]any
 		text   []string
@@ -68,9 +68,7 @@ func TestPodWaitsInVain(t *testing.T) {
 				t.Fatalf("%s: the pod is not in the state: %s", name, diags)
 			}
 			t.Cleanup(func() {
-				if err := p.Destroy(state).Err(); err != nil {
-					t.Error(err)
-				}
+				must.Succeed(t, p.Destroy(state).Err())
 			})
 			err := diags.Err()
 			if err == nil && name == "it ends" {
@@ -101,8 +99,7 @@ func expectWaitError(t *testing.T, name string, err error, texts []string) {
 
 func TestWaitPlan(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	none := tfdrive.State{}
 	expectRefusal(t, d, p, none, podType, cpuPod(with(waits(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
 	expectRefusal(t, d, p, none, podType, cpuPod(waits(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
@@ -116,8 +113,7 @@ func TestWaitPlan(t *testing.T) {
 // no worker becomes ready, the apply fails.
 func TestEndpointWaits(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	config := with(map[string]any{"name": "e", "image": "builtin/echo", "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"rollout": true, "worker": true}, "5m"))
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	ready := func() {
@@ -139,16 +135,13 @@ func TestEndpointWaits(t *testing.T) {
 	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "to be ready: not reached within 300ms") {
 		t.Errorf("in vain: %v", err)
 	}
-	if err := p.Destroy(failed).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, p.Destroy(failed).Err())
 }
 
 // deletion_protection also works for volumes and endpoints.
 func TestProtection(t *testing.T) {
 	t.Parallel()
-	d := acctest.Deploy(t)
-	p := drive(t, d, api.V2)
+	d, p := deploy(t)
 	expectProtection(t, d, p, "gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, map[string]any{"data_center": "US-TX-3"})
 	expectProtection(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
 }
@@ -157,9 +150,7 @@ func TestProtection(t *testing.T) {
 func TestPodWaitsForItsPort(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer listener.Close()
 	d := deployPublishing(t, listener.Addr().(*net.TCPAddr).Port)
 	p := drive(t, d, api.V2)
@@ -188,9 +179,7 @@ func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
 	t.Helper()
 	target, err := url.Parse(d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(r *http.Response) error {
@@ -216,9 +205,7 @@ func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body
 func deployWithGPUs(t *testing.T) *acctest.Deployment {
 	t.Helper()
 	inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	return acctest.DeployWith(t, func(c *jobrunner.Config) { c.GPUs = inventory })
 }
@@ -290,7 +277,5 @@ func TestClusterWaitsForEveryPod(t *testing.T) {
 	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "1 of 2 pods run; pod ") || !strings.Contains(err.Error(), "it is STARTING") {
 		t.Errorf("got %v", err)
 	}
-	if err := p.Destroy(state).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, p.Destroy(state).Err())
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An interrupted run kills the client and its processes, removes the directories, and
@@ -22,26 +23,18 @@ import (
 func TestClientIsInterrupted(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.Start())
 		var held []net.Conn
 		for range 4 { // two clients, and a child of each
 			c, err := listener.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			held = append(held, c)
 		}
-		if err := cmd.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.Process.Signal(signal))
 		_ = cmd.Wait() // the exit code is checked below
 		for _, c := range held {
 			if _, err := io.ReadAll(c); err != nil { // returns when the process has exited
@@ -80,15 +73,11 @@ func TestClientGetsSIGTERM(t *testing.T) {
 	cmd := client(t, `trap 'echo > released; exit 1' TERM; echo > ready; while :; do sleep 0.05; done`, "--select=works", "--shared-dir")
 	ready := filepath.Join(cmd.Dir, "ready")
 	fifo(t, ready)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	if _, err := os.ReadFile(ready); err != nil { // waits for the client
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the exit code is checked below
 	if _, err := os.Stat(filepath.Join(cmd.Dir, "released")); err != nil || cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
@@ -113,9 +102,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 func leavesNothingRunning(t *testing.T, script, timeout string, exit int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer listener.Close()
 	cmd := client(t, fmt.Sprintf(script, listener.Addr()), "--select=works", "--timeout="+timeout, "--shared-dir")
 	fifo(t, filepath.Join(cmd.Dir, "ready"))
@@ -127,22 +114,16 @@ func leavesNothingRunning(t *testing.T, script, timeout string, exit int) {
 	var held []net.Conn
 	for range 2 { // a process and its child
 		conn, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close()
 		held = append(held, conn)
 	}
 	if exit == 0 { // lets the client exit
-		if err := os.WriteFile(filepath.Join(cmd.Dir, "ready"), []byte("\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(cmd.Dir, "ready"), []byte("\n"), 0o600))
 	}
 	<-ended
 	for _, conn := range held {
-		if err := conn.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.SetReadDeadline(time.Now().Add(3*time.Minute)))
 		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: a process is still running", script)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -65,9 +66,7 @@ func roles(args []string) int {
 func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	script = "get() { " + self + " as get \"$1\"; }\nhold() { exec " + self + " as hold \"$1\"; }\n" + script
 	cmd := command(t, append(append([]string{"client"}, options...), "--", "sh", "-c", script)...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
@@ -88,9 +87,7 @@ func setting(cmd *exec.Cmd, name string) string {
 func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, e := range list {
 		names = append(names, e.Name())
 	}
@@ -101,12 +98,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 }
 
@@ -138,10 +131,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		if !strings.Contains(output, "not copied: terraform.tfstate") {
 			t.Errorf("%s says %s", parallel, output)
 		}
-		text, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.ReadFile(t, log)
 		ran := strings.Split(strings.TrimSpace(string(text)), "\n")
 		for i, column := range []string{"scenario", "directory", "home", "temporary directory"} {
 			seen := map[string]bool{}
@@ -278,12 +268,8 @@ func TestClientClausesThatAreNotJudged(t *testing.T) {
 			Message string `xml:"message,attr"`
 		} `xml:"testsuite>testcase>skipped"`
 	}
-	if err := json.Unmarshal([]byte(texts["r.json"]), &report); err != nil {
-		t.Fatal(err)
-	}
-	if err := xml.Unmarshal([]byte(texts["r.xml"]), &junit); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(texts["r.json"]), &report))
+	must.Succeed(t, xml.Unmarshal([]byte(texts["r.xml"]), &junit))
 	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
 		t.Errorf("JSON names %v, JUnit %v", report.NotJudged, junit.Skipped)
 	}
@@ -346,19 +332,13 @@ func TestClientIsTerraform(t *testing.T) {
 	t.Parallel()
 	acctest.LeaveToCI(t, "the other tests judge scripts")
 	cli, err := tfcli.Find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	home := t.TempDir()
-	if err := gobuild.Programs(t.Context(), home, "../.."); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), home, "../.."))
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", "gpucloud/gpucloud", home)
 	write(t, home, map[string]string{".terraformrc": rc, ".tofurc": rc})
 	quickstart, err := filepath.Abs("../../examples/quickstart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before := fileNames(t, quickstart)
 	runs := 2 // the second run finds nothing of the first
 	if testing.Short() {

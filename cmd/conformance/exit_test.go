@@ -1,27 +1,22 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The documentation has the exit codes of the constants. Other tests check when each occurs.
 func TestExitCodesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../conformance/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, "../../conformance/README.md")
 	var documented []int
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| `).FindAllSubmatch(text, -1) {
 		code, err := strconv.Atoi(string(row[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		documented = append(documented, code)
 	}
 	all := []int{

@@ -20,6 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -49,9 +50,7 @@ const key = "the-key-of-the-suite"
 // command returns a command of the program in its own directory.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, build())
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir = t.TempDir()
 	temp := t.TempDir()
@@ -87,9 +86,7 @@ func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	handler := j.Handler()
 	if wrap != nil {
 		handler = wrap(handler)
@@ -98,9 +95,7 @@ func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, j.Close())
 	})
 	return server.URL
 }
@@ -165,9 +160,7 @@ func TestUsage(t *testing.T) {
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -234,13 +227,9 @@ func TestInterruptedAndKilled(t *testing.T) {
 			cmd := command(t, "run", "--base-url="+url, "--select=SUB-23", "--allow=create,queue")
 			var output bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &output, &output
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, cmd.Start())
 			<-status // the case has its endpoint and its job
-			if err := cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait() // the exit code is checked below
 			if signal == os.Interrupt && cmd.ProcessState.ExitCode() != 130 {
 				t.Errorf("ended with %d: %s", cmd.ProcessState.ExitCode(), &output)
@@ -262,19 +251,13 @@ func TestInterruptedAndKilled(t *testing.T) {
 func endpoints(t *testing.T, url string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/serverless", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer resp.Body.Close()
 	var list struct{ Endpoints []any }
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.NewDecoder(resp.Body).Decode(&list))
 	return len(list.Endpoints)
 }
 

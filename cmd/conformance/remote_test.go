@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // localReport is the report of run --local, with which several tests compare others.
@@ -40,13 +40,8 @@ func runLocal(t *testing.T) *report.Report {
 
 func readReport(t *testing.T, dir string, r *report.Report) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, r); err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, filepath.Join(dir, "report.json"))
+	must.Succeed(t, json.Unmarshal(text, r))
 }
 
 // A remote run of the jobrunner, with everything allowed, has the verdicts of run --local.
@@ -78,9 +73,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 			}
 			c.jobrunner.Binary = filepath.Join(filepath.Dir(binary), "jobrunner")
 			d, err := local.Start(t.Context(), c.jobrunner)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer d.Stop()
 			run := func(selected string, codes ...int) (output string, got report.Report) {
 				cmd := command(t, slices.Concat([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json", "--select=" + selected}, c.flags)...)

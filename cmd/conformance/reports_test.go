@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // artefacts returns the flags for a report in every form, and the files.
@@ -31,11 +33,8 @@ func readFiles(t *testing.T, paths []string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[filepath.Base(path)] = string(text)
+		text := string(must.ReadFile(t, path))
+		texts[filepath.Base(path)] = text
 	}
 	return texts
 }
@@ -49,9 +48,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		all += " " + secret
 	}
 	quoted, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	url := serve(t, replace(func(r *http.Request) bool {
 		return r.Header.Get("Authorization") == "Bearer "+key && strings.HasPrefix(r.URL.Path, "/v2/catalog/")
 	}, func(w http.ResponseWriter, r *http.Request) {
@@ -67,9 +64,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	cmd := command(t, "run", "--base-url="+url, "--select=VER-38,VER-36,VER-41,AUT")
 	flags, files := artefacts(cmd.Dir)
 	summary := filepath.Join(cmd.Dir, "summary.md")
-	if err := os.WriteFile(summary, []byte("another step's words\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(summary, []byte("another step's words\n"), 0o600))
 	cmd.Args, files = append(cmd.Args, flags...), append(files, summary)
 	cmd.Env = append(cmd.Env, "GITHUB_STEP_SUMMARY="+summary)
 	for name, secret := range secrets {
@@ -101,9 +96,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	var junit struct {
 		Failures int `xml:"failures,attr"`
 	}
-	if err := errors.Join(json.Unmarshal([]byte(texts["r.json"]), &report), xml.Unmarshal([]byte(texts["r.xml"]), &junit)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(json.Unmarshal([]byte(texts["r.json"]), &report), xml.Unmarshal([]byte(texts["r.xml"]), &junit)))
 	if n := report.Counts["FAIL"]; n == 0 || junit.Failures != n || !strings.Contains(texts["the terminal"], fmt.Sprintf("%d FAIL, ", n)) {
 		t.Errorf("%d failures in JUnit, %v in JSON; the terminal says\n%s", junit.Failures, report.Counts, texts["the terminal"])
 	}
@@ -220,9 +213,7 @@ func TestPublishedReport(t *testing.T) {
 	if page, err := os.ReadFile(at("compared.html")); err != nil || strings.Count(string(page), "Our cloud 3.4") != 2 {
 		t.Errorf("%v: %s", err, page)
 	}
-	if err := os.WriteFile(at("r.json"), append(text, ' '), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(at("r.json"), append(text, ' '), 0o600))
 	runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
 	for want, args := range map[string][]string{
 		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/reference/clauses.md")
@@ -16,9 +17,7 @@ const document = "../../" + clauses.Page
 func TestPageIsCurrent(t *testing.T) {
 	want := clauses.Markdown()
 	if *update {
-		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(document, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(document)
 	if err != nil || string(got) != want {
@@ -28,11 +27,8 @@ func TestPageIsCurrent(t *testing.T) {
 
 // Each clause has one heading on the page, and its link leads there.
 func TestLinksLeadToHeadings(t *testing.T) {
-	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _, _ := strings.Cut(strings.TrimPrefix(string(module), "module "), "\n")
+	module := string(must.ReadFile(t, "../../go.mod"))
+	path, _, _ := strings.Cut(strings.TrimPrefix(module, "module "), "\n")
 	page := clauses.Markdown()
 	for _, c := range clauses.All() {
 		address, anchor, _ := strings.Cut(c.Link(), "#")

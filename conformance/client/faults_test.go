@@ -15,6 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // faults are clients with one fault, the scenario in which it occurs, and the only clause
@@ -56,13 +57,10 @@ var jobrunner = sync.OnceValues(func() (string, error) {
 func judgeClient(t *testing.T, o Options) *report.Report {
 	t.Helper()
 	var err error
-	if o.Jobrunner, err = jobrunner(); err != nil {
-		t.Fatal(err)
-	}
+	o.Jobrunner, err = jobrunner()
+	must.Succeed(t, err)
 	r, err := Judge(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
@@ -71,9 +69,7 @@ func judgeWithoutLeak(t *testing.T, command []string, selected ...string) *repor
 	t.Helper()
 	r := judgeClient(t, Options{Command: command, Select: selected})
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if regexp.MustCompile(`\b[A-Z2-7]{26}\b`).Match(text) {
 		t.Errorf("the report shows the key: %s", text)
 	}

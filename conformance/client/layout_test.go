@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // makeFiles creates files in a new directory. A name that ends with / is a directory, and a
@@ -15,14 +17,10 @@ import (
 func makeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		target, isLink := strings.CutPrefix(text, "-> ")
 		switch {
 		case strings.HasSuffix(name, "/"):
@@ -32,9 +30,7 @@ func makeFiles(t *testing.T, files map[string]string) string {
 		default:
 			err = os.WriteFile(path, []byte(text), 0o755)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	return dir
 }
@@ -43,9 +39,7 @@ func makeFiles(t *testing.T, files map[string]string) string {
 func copyWorkspace(t *testing.T, dir string) *workspace {
 	t.Helper()
 	w, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return w
 }
 
@@ -72,9 +66,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 	here := filepath.Join(dir, "repo", "here")
 	managed := []string{".hg", ".svn", "node_modules", ".venv", "venv"}
 	for _, name := range managed {
-		if err := os.Mkdir(filepath.Join(here, "sub", name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(filepath.Join(here, "sub", name), 0o755))
 	}
 	w := copyWorkspace(t, here)
 	for _, name := range managed {
@@ -86,10 +78,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "outer": false, "../README": false, "../beside/module.tf": false,
 		"state.tfstate.tf": true, ".terraform/terraform.tfstate": true, ".terraform/providers/p": true, "infra/.terraform/providers/p": false,
 	} {
-		want, err := os.ReadFile(filepath.Join(here, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.ReadFile(t, filepath.Join(here, path))
 		got, err := os.ReadFile(filepath.Join(w.dir, path))
 		if err != nil || string(got) != string(want) {
 			t.Errorf("%s: %.20q, not %.20q: %v", path, got, want, err)
@@ -111,9 +100,7 @@ func TestWorkspaceHasACopy(t *testing.T) {
 	if notes := strings.Join(w.notes, "\n"); !strings.Contains(notes, "big.bin") || !strings.Contains(notes, "terraform.tfstate.d") || strings.Contains(notes, "node_modules") {
 		t.Errorf("notes: %s", notes)
 	}
-	if err := removeAll(w.root); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, removeAll(w.root))
 	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
 		t.Errorf("the scenario's directory is still there: %v", err)
 	}
@@ -161,9 +148,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 // Files of other file systems are never read, since some files of /proc are endless.
 func TestOtherFileSystemsAreLinked(t *testing.T) {
 	root, err := os.Stat("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if proc, err := os.Stat("/proc"); err != nil || deviceOf(proc) == deviceOf(root) {
 		t.Skip("/proc is not another file system here")
 	}
@@ -243,20 +228,12 @@ func TestWorkspaceHasAHome(t *testing.T) {
 func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 	w := copyWorkspace(t, makeFiles(t, map[string]string{"main.tf": ""}))
 	deep := filepath.Join(w.home, "go-mod", "cache")
-	if err := os.MkdirAll(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(deep, "file"), nil, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(deep, 0o700))
+	must.Succeed(t, os.WriteFile(filepath.Join(deep, "file"), nil, 0o400))
 	for _, dir := range []string{deep, filepath.Dir(deep)} {
-		if err := os.Chmod(dir, 0o500); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(dir, 0o500))
 	}
-	if err := removeAll(w.root); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, removeAll(w.root))
 }
 
 // A relative program path refers to the copy, if the copy has the file.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -16,27 +17,17 @@ import (
 func terraform(t *testing.T) []string {
 	t.Helper()
 	cli, err := tfcli.Find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	script, err := filepath.Abs("testdata/provider/client.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "terraform-provider-gpucloud")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(self, filepath.Join(dir, "terraform-provider-gpucloud")))
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n    %q = %q\n  }\n}\n",
 		"registry.terraform.io/gpucloud/gpucloud", dir, "registry.opentofu.org/gpucloud/gpucloud", dir)
 	settings := filepath.Join(dir, "terraformrc")
-	if err := os.WriteFile(settings, []byte(rc), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(settings, []byte(rc), 0o600))
 	t.Setenv("TERRAFORM", cli)
 	t.Setenv("TF_CLI_CONFIG_FILE", settings)
 	t.Setenv("TF_IN_AUTOMATION", "1")

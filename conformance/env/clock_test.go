@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // deployment is a target whose clock can be advanced.
@@ -49,9 +50,7 @@ func newShared(t *testing.T, parallel int, d *deployment, stopped bool) *env.Sha
 		d.began = time.Now()
 	}
 	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: stopped})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.steps = nil // the first step only requests the time
 	return clock
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Whatever a ledger file contains, for instance after a crash: an added entry is read back
@@ -15,21 +16,15 @@ import (
 func FuzzLedger(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "ledger")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, text, 0o600))
 		l, err := env.OpenLedger(path)
 		if err != nil {
 			return
 		}
 		before := l.Remaining("")
 		added, err := l.Add(env.Object{Kind: "template", ID: "x", Method: "DELETE", URL: "/v2/templates/x", Case: "the case"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, l.Close())
 		reopened, err := env.OpenLedger(path)
 		if err != nil {
 			t.Fatalf("%q: can't be read after an entry was added: %v", text, err)

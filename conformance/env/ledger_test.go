@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The next process deletes what a crashed process created, newest first, and nothing else.
@@ -36,35 +37,23 @@ func TestLedger(t *testing.T) {
 	}))
 	defer target.Close()
 	first, err := env.OpenLedger(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
 		m, err := first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if i == 1 {
-			if err := first.Remove(m); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, first.Remove(m))
 		}
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := file.WriteString(`{"n":9,"kind":"thi`); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, file.Close())
 
 	reopened, err := env.OpenLedger(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e := env.New(&env.Target{Key: "the-key"}, env.NewReal(1))
 	e.Ledger = reopened
 	// Version 1 returns 400 for a missing object. Here a read shows that it exists.

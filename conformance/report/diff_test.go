@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // reportOf returns a report with one result, or without any for nil.
@@ -112,9 +113,7 @@ func TestDiffText(t *testing.T) {
 	set(after, "JOB-03", func(x *report.Result) { x.Verdict = report.Pass })
 	set(after, "JOB-04", func(x *report.Result) { x.Observed = "204" })
 	var b strings.Builder
-	if err := report.WriteDiff(&b, report.Compare(before, after), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.WriteDiff(&b, report.Compare(before, after), false))
 	at := 0
 	for _, want := range []string{
 		"dialect: described, now live", "WORSE JOB-02 MUST  PASS → FAIL  Statement JOB-02 holds.", "accepted: 200", "WORSE JOB-06 MUST  PASS → BLOCKED",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // element is any element of an XML document.
@@ -82,9 +83,7 @@ func (e element) checkSchema(t *testing.T) {
 func TestJUnit(t *testing.T) {
 	r := sample()
 	var root element
-	if err := xml.Unmarshal([]byte(written("junit", r)), &root); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, xml.Unmarshal([]byte(written("junit", r)), &root))
 	root.checkSchema(t)
 	sums, cases := map[string]int{}, map[string]element{}
 	for _, suite := range root.Children {
@@ -183,9 +182,7 @@ func TestHAR(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(written("har", sample())), &har); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(written("har", sample())), &har))
 	log := har.Log
 	if log == nil || log.Version != "1.2" || log.Creator == nil || log.Creator.Name == nil || log.Creator.Version == nil {
 		t.Fatalf("the log is %+v", log)
@@ -257,9 +254,7 @@ func TestBadge(t *testing.T) {
 			Label, Message, Color string
 			IsError               bool
 		}
-		if err := json.Unmarshal([]byte(written("shield", c.r)), &shield); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(written("shield", c.r)), &shield))
 		if shield.SchemaVersion != 1 || shield.Label != "conformance" || shield.Message != c.message || shield.Color != c.colour || shield.IsError != (c.r.Exit != 0) {
 			t.Errorf("%v: %+v", c.r.Counts, shield)
 		}
@@ -312,9 +307,7 @@ func TestJSON(t *testing.T) {
 	r := sample()
 	text := written("json", r)
 	reread, err := report.Read(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if again := written("json", reread); again != text {
 		t.Error("the report has changed")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A report that can be read is written in every form, and its JSON is read back unchanged.
@@ -49,8 +50,6 @@ func seeds(f *testing.F) []fuzz.Seed {
 		"schema": report.Schema, "version": "1", "target": map[string]any{"base_url": "http://x"}, "started": "2026-01-01T00:00:00Z", "took_ms": 1.5, "seed": 1, "counts": map[string]int{"pass": 1, "fail": 1},
 		"results": []any{map[string]any{"clause": "JOB-05", "verdict": "fail", "reason": "x"}, map[string]any{"clause": "JOB-17", "verdict": "pass"}}, "not_judged": []string{"JOB-01"}, "leaked": []string{"x"},
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	return []fuzz.Seed{{text}, {[]byte(`{"schema":"` + report.Schema + `"}`)}, {[]byte(`{"schema":"other"}`)}}
 }

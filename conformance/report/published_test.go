@@ -9,23 +9,18 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // keyPair returns a key pair in PEM.
 func keyPair(t *testing.T) (private, public []byte) {
 	t.Helper()
 	publicKey, privateKey, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	privateDER, err := x509.MarshalPKCS8PrivateKey(privateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	publicDER, err := x509.MarshalPKIXPublicKey(publicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: privateDER}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER})
 }
 
@@ -35,9 +30,7 @@ func TestSignature(t *testing.T) {
 	_, other := keyPair(t)
 	text := []byte(written("json", sample()))
 	signature, err := report.Sign(text, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	changed := []byte(strings.Replace(string(text), `"FAIL"`, `"PASS"`, 1))
 	for name, c := range map[string]struct {
 		text, signature, key []byte
@@ -69,9 +62,7 @@ func TestComparison(t *testing.T) {
 	other.Results = other.Results[1:]
 	other.Results[0].Verdict, other.Results[0].Failure = report.Pass, nil
 	var b strings.Builder
-	if err := report.WriteComparison(&b, []*report.Report{first, other}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.WriteComparison(&b, []*report.Report{first, other}))
 	page := b.String()
 	for _, want := range []string{"3.4", "gpus.example.com", "not in the report", "JOB-02", "FAIL", "PASS", "2026-03-04"} {
 		if !strings.Contains(page, want) {
@@ -93,9 +84,7 @@ func TestCTRF(t *testing.T) {
 			Tests   []struct{ Name, Status string }
 		}
 	}
-	if err := json.Unmarshal([]byte(written("ctrf", r)), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(written("ctrf", r)), &got))
 	s := got.Results.Summary
 	if got.ReportFormat != "CTRF" || len(got.Results.Tests) != len(r.Results) || s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] != s["tests"] || s["failed"] != 3 || s["stop"] <= s["start"] {
 		t.Errorf("%+v", got)

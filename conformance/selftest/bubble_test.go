@@ -10,6 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -18,9 +19,7 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		client, stop := serveInMemory(j.Handler())
 		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true, Unserved: conformance.Unserved()})
 		stop()
@@ -62,14 +61,10 @@ func TestDeferredCases(t *testing.T) {
 				t.Errorf("due in %s", due)
 			}
 			text, err := json.Marshal(state)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			time.Sleep(wait)
 			var restored conformance.State
-			if err := json.Unmarshal(text, &restored); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(text, &restored))
 			after := judge(t, conformance.Options{
 				Target: target, Select: restored.Select(), Allow: ^conformance.Allow(0), Defer: &restored, Ledger: ledger,
 			})

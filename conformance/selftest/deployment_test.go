@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -58,13 +59,9 @@ func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, 
 		change(&config)
 	}
 	j, err := jobrunner.New(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, j.Close())
 	})
 	handler := j.Handler()
 	if wrap != nil {
@@ -153,14 +150,10 @@ func serveInMemory(h http.Handler) (client *http.Client, stop func()) {
 func request(t *testing.T, target conformance.Target, method, path, body string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	req.Header.Set("Authorization", "Bearer "+target.Key)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Every failure has a script that repeats it, and a link to the clause.
@@ -151,20 +152,14 @@ func hasNoun(text string) bool {
 // Every actual value that a case reports has a noun: "4 calls" instead of "4".
 func TestActualValuesHaveNouns(t *testing.T) {
 	files, err := filepath.Glob("../cases/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	suiteFiles, err := filepath.Glob("../suite/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	checked := 0
 	for _, path := range append(files, suiteFiles...) {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {

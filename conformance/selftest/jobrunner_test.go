@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // runsVariable is the environment variable with the number of runs to compare. make soak
@@ -36,9 +37,7 @@ func TestJobrunnerConforms(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := gobuild.Programs(t.Context(), dir, "../../cmd/jobrunner", "../../cmd/conformance"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../cmd/jobrunner", "../../cmd/conformance"))
 	var first map[string]report.Verdict
 	for i := range runs {
 		parallel := []int{8, 1, 16}[i%3]

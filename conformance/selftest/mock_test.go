@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // mockPackage is the npm package of an independent mock server.
@@ -76,12 +77,8 @@ func startMock(t *testing.T, document string) string {
 	program := filepath.Join(dir, "node_modules", "@stoplight", "prism-cli", "dist", "index.js")
 	cmd := exec.CommandContext(t.Context(), "node", program, "mock", "--host=127.0.0.1", "--port=0", "--multiprocess=false", document)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // it ends with the test's context
 	var output strings.Builder
 	lines := bufio.NewScanner(stdout)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -54,16 +55,12 @@ func startNodes(t *testing.T, n int) conformance.Target {
 		config := config
 		config.URL, config.DataDir = server.URL, t.TempDir()
 		j, err := jobrunner.New(context.Background(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		handler.Store(new(j.Handler()))
 		t.Cleanup(func() {
 			server.CloseClientConnections()
 			server.Close()
-			if err := j.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, j.Close())
 		})
 		handlers = append(handlers, j.Handler())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A run that judges nothing is inconclusive, whatever the reason, and names all clauses.
@@ -48,9 +49,7 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 		"one version, without two keys": {Target: withoutV1, Allow: jobs, MaxWait: time.Second, Select: []string{"AUT-0*", "AUT-10", "V", "R-03", "M"}},
 	} {
 		plan, err := conformance.Plan(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r := judge(t, o)
 		var b strings.Builder
 		report.Terminal(&b, r, false)

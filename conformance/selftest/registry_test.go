@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A case declares its clause with all fields, or has none of these fields if another case
@@ -117,16 +118,11 @@ func TestMustsHaveMutants(t *testing.T) {
 func TestCasesAreShort(t *testing.T) {
 	var lengths []int
 	files, err := os.ReadDir("../cases")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range files {
-		text, err := os.ReadFile("../cases/" + f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := string(must.ReadFile(t, "../cases/"+f.Name()))
 		length, inside := 0, false
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			switch {
 			case strings.HasPrefix(line, "\t{"):
 				length, inside = 0, true

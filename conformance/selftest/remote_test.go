@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -30,9 +31,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 		target, dir := newTarget(t)
 		target.BaseURL, target.Local = "http://jobrunner", false
 		j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: target.Key, KeyDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		client, stop := serveInMemory(wrap(j.Handler()))
 		target.Client = client
 		o := conformance.Options{Target: target, Allow: ^conformance.Allow(0), MaxWait: 30 * 24 * time.Hour, Reruns: 2}

@@ -17,15 +17,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // judge runs the suite, and fails the test if it can't start.
 func judge(t *testing.T, o conformance.Options) *report.Report {
 	t.Helper()
 	r, err := conformance.Judge(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
@@ -79,9 +78,7 @@ func TestReportHasNoSecret(t *testing.T) {
 		t.Errorf("%v, exit code %d", r.Counts, r.Exit)
 	}
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var terminal strings.Builder
 	report.Terminal(&terminal, r, false)
 	for _, secret := range []string{target.Key, target.OtherKey, target.UserKey, "planted-"} {
@@ -104,9 +101,7 @@ func TestKnownDeviations(t *testing.T) {
 	known := func(lines string) conformance.Known {
 		t.Helper()
 		k, err := conformance.ParseKnown(lines)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return k
 	}
 	for _, c := range []struct {
@@ -229,9 +224,7 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	target.Local, target.Advance, target.UserKey, target.OtherKey = false, nil, "", ""
 	o := conformance.Options{Target: target}
 	plan, err := conformance.Plan(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	allServed := o
 	allServed.Target.Unserved = nil
 	if p, err := conformance.Plan(allServed); err != nil || p.Requests > 400 {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // recorder answers each request with a new id and records the requests.
@@ -64,9 +65,7 @@ func TestScriptRepeats(t *testing.T) {
 		x := wire.Do(context.Background(), server.Client(), r, time.Now)
 		steps = append(steps, wire.Step{Exchange: x})
 		value, err := x.JSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return fmt.Sprint(value.(map[string]any)["id"])
 	}
 	volume := send("POST", "/v2/network-volumes", `{"password": "planted-secret", "name": "it's"}`)

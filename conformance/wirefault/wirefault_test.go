@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
@@ -36,9 +37,7 @@ func TestConnectionsAndCounts(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := new(wirefault.Fault)
-			if err := json.Unmarshal([]byte(fault), f); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(fault), f))
 			var served atomic.Int32
 			network := pipenet.Listen()
 			server := &http.Server{Handler: wirefault.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const gpus = `{"gpus":[
@@ -30,9 +31,7 @@ func TestGPUTypes(t *testing.T) {
 		c, d := deploy(t, version, answer(200, gpus))
 		for range 2 {
 			got, err := c.GPUTypes(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			same(t, got[:2], []api.GPUType{{ID: "B2", Name: "b two", Pool: "B", Memory: 24}, {ID: "A1", Name: "a one", Pool: "A", Memory: 16, Price: api.GPUPrice{Secure: "0", Community: "0"}, MaxCount: api.CloudCount{Secure: 8}}})
 			same(t, got[5], api.GPUType{ID: "N", Memory: 8})
 			got[0].Pool = "changed by the caller"

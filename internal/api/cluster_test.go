@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestClusters(t *testing.T) {
@@ -88,9 +89,7 @@ func TestDelegationThatDoesNotShowYet(t *testing.T) {
 		})
 		c := pipe(t, mux, api.Settings{})
 		made, err := c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, err := c.Delegations.Get(t.Context(), made.ID); err != nil || got.ID != made.ID {
 			t.Errorf("got %+v, %v", got, err)
 		}

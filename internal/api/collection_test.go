@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // kind has the operations of a kind on the object "a", without its type.
@@ -262,9 +263,7 @@ func TestRegistryAuth(t *testing.T) {
 		c, d := deploy(t, version, answer(201, `{"id":"a","name":"n"}`))
 		d.emptyLists = true
 		got, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "n", Username: "u", Password: "p"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		same(t, got, api.RegistryAuth{ID: "a", Name: "n"})
 		same(t, d.last(t).path, path)
 		sameJSON(t, d.last(t).body, `{"name":"n","username":"u","password":"p"}`)
@@ -297,9 +296,7 @@ func TestNetworkVolume(t *testing.T) {
 		client, d := deploy(t, c.version, answer(200, c.read))
 		d.emptyLists = true
 		got, err := client.NetworkVolumes.Create(t.Context(), c.volume)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		same(t, got, c.volume)
 		sameJSON(t, d.last(t).body, c.create)
 
@@ -339,9 +336,7 @@ func decodeAnswer[T any](t *testing.T, version api.Version, of func(*api.Client)
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
 	got, err := of(c).Get(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return got
 }
 
@@ -354,6 +349,14 @@ func createBody[T any](t *testing.T, version api.Version, of func(*api.Client) a
 		return "", err
 	}
 	return d.last(t).body, nil
+}
+
+// expectUpdate expects the body that an Update sends, or null if it sends nothing.
+func expectUpdate[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T, body string) {
+	t.Helper()
+	got, err := updateBody(t, version, of, have, want)
+	must.Succeed(t, err)
+	sameJSON(t, got, body)
 }
 
 // updateBody returns the body that an Update sends, or null if it sends nothing.

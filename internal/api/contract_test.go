@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // leftOut lists the members of the contract that the client doesn't use.
@@ -250,13 +251,9 @@ func TestBodiesMatchTheContract(t *testing.T) {
 			said := map[string]bool{}
 			for _, body := range bodies {
 				encoded, err := json.Marshal(body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				var decoded any
-				if err := json.Unmarshal(encoded, &decoded); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, json.Unmarshal(encoded, &decoded))
 				walk(decoded, "", maps, said)
 			}
 			for path := range said {

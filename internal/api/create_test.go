@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // shop is a deployment of API v2 that stores objects. faults[n] answers the n-th POST: it may call
@@ -466,9 +467,7 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 					s := &shop{}
 					c := s.open(t)
 					made, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					time.Sleep(age)
 					s.young = 3
 					err = send(t.Context(), c, made.ID)

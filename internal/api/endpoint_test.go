@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func endpoints(c *api.Client) api.Collection[api.Endpoint] { return c.Endpoints }
@@ -61,9 +62,7 @@ func TestCreateEndpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := createBody(t, c.version, endpoints, c.want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			sameJSON(t, body, c.body)
 		})
 	}
@@ -175,11 +174,7 @@ func TestUpdateEndpoint(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 				want := gpuEndpoint()
 				c.change(&want)
-				got, err := updateBody(t, version, endpoints, gpuEndpoint(), want)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sameJSON(t, got, body)
+				expectUpdate(t, version, endpoints, gpuEndpoint(), want, body)
 			}
 		})
 	}
@@ -200,19 +195,11 @@ func TestUpdateCPU(t *testing.T) {
 		api.V1: `{"cpuFlavorIds":["cpu3c","cpu5c"],"vcpuCount":8}`,
 		api.V2: `{"cpu":[{"id":"cpu3c","vcpuCount":8},{"id":"cpu5c","vcpuCount":8}]}`,
 	} {
-		got, err := updateBody(t, version, endpoints, have, want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameJSON(t, got, body)
+		expectUpdate(t, version, endpoints, have, want, body)
 	}
 	// The members are sent together, because one alone would change its meaning.
 	want.CPU = want.CPU[:1]
-	got, err := updateBody(t, api.V1, endpoints, have, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameJSON(t, got, `{"cpuFlavorIds":["cpu3c"],"vcpuCount":8}`)
+	expectUpdate(t, api.V1, endpoints, have, want, `{"cpuFlavorIds":["cpu3c"],"vcpuCount":8}`)
 }
 
 // Without a template, an endpoint has its own container settings.
@@ -239,11 +226,7 @@ func TestUpdateContainer(t *testing.T) {
 			want := api.Endpoint{Name: "n", Container: ownContainer()}
 			c.change(want.Container)
 			for version, body := range map[api.Version]string{api.V1: `null`, api.V2: c.body} {
-				got, err := updateBody(t, version, endpoints, have, want)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sameJSON(t, got, body)
+				expectUpdate(t, version, endpoints, have, want, body)
 			}
 		})
 	}
@@ -287,11 +270,7 @@ func TestUpdateOfTheTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
-				got, err := updateBody(t, version, endpoints, c.have, c.want)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sameJSON(t, got, body)
+				expectUpdate(t, version, endpoints, c.have, c.want, body)
 			}
 		})
 	}
@@ -316,10 +295,6 @@ func TestWhatV1CantExpress(t *testing.T) {
 		// Settings that v2 made and v1 can't express are replaced.
 		have := c.want
 		have.ID = "a"
-		body, err := updateBody(t, api.V1, endpoints, have, api.Endpoint{Name: "n", Workers: api.Workers{Max: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameJSON(t, body, `{"name":"n","dataCenterIds":[],"networkVolumeIds":[],"executionTimeoutMs":0,"workersMin":0,"workersMax":1}`)
+		expectUpdate(t, api.V1, endpoints, have, api.Endpoint{Name: "n", Workers: api.Workers{Max: 1}}, `{"name":"n","dataCenterIds":[],"networkVolumeIds":[],"executionTimeoutMs":0,"workersMin":0,"workersMax":1}`)
 	}
 }

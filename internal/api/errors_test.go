@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestErrorTexts(t *testing.T) {
@@ -316,9 +317,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	refusing := "http://" + listener.Addr().String()
 	listener.Close()
 	// So short that no wait is begun.

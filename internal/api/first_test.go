@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An older object isn't mistaken for the result of a lost create, even if the plan listed it
@@ -52,9 +53,7 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c := pipe(t, deployment(func() {}), api.Settings{SharedReads: true})
-		if err := c.Templates.Delete(t.Context(), "other"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Templates.Delete(t.Context(), "other"))
 		isNotTakenOver(t, c)
 	})
 }

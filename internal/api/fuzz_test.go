@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const fuzzedKey = "planted-k3y/of+the=<client>&"
@@ -20,9 +21,7 @@ func FuzzAnswer(f *testing.F) {
 			version = V1
 		}
 		c, err := New(Settings{BaseURL: "http://deployment", APIKey: fuzzedKey, Version: version, Transport: answering(strings.ReplaceAll(text, "$KEY", fuzzedKey))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, templates := c.Templates.Get(t.Context(), "a")
 		_, volumes := c.NetworkVolumes.Get(t.Context(), "a")
 		_, endpoints := c.Endpoints.Get(t.Context(), "a")

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // writes has a call for each writing operation of each kind.
@@ -243,9 +244,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 			handler, posts := lagging("/v2/network-volumes", "networkVolumes", oldVolume, ``)
 			c := pipe(t, handler, api.Settings{SharedReads: true})
 			if deletes {
-				if err := c.NetworkVolumes.Delete(t.Context(), "old"); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, c.NetworkVolumes.Delete(t.Context(), "old"))
 			}
 			got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
 			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
@@ -260,9 +259,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 			handler, posts := lagging("/v2/templates", "templates", oldTemplate, strings.Replace(oldTemplate, "old", "new", 1))
 			c := pipe(t, handler, api.Settings{SharedReads: true})
 			if deletes {
-				if err := c.Templates.Delete(t.Context(), "old"); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, c.Templates.Delete(t.Context(), "old"))
 			}
 			got, err := c.Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Category: "NVIDIA"})
 			want := map[bool]string{true: "new", false: "old"}[deletes]

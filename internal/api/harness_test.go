@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
@@ -124,9 +125,7 @@ func client(t *testing.T, s api.Settings) *api.Client {
 		s.APIKey = testKey
 	}
 	c, err := api.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 

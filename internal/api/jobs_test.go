@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestJobs(t *testing.T) {
@@ -61,9 +62,7 @@ func TestJobs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d.answers, d.seen = []http.HandlerFunc{answer(200, test.answer)}, nil
 			got, err := test.send()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			same(t, got, test.want)
 			sent := d.last(t)
 			line := sent.method + " " + sent.path

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func volumes(n int) *shop {
@@ -169,9 +170,7 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 				if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 10 {
 					t.Errorf("before the write: %+v", got)
 				}
-				if err := write(t.Context(), c); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, write(t.Context(), c))
 				for range 2 {
 					if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 20 {
 						t.Errorf("after the write: %+v", got)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // pager serves a list of API v2 in pages, newest object first, and objects by id. A cursor is the
@@ -186,9 +187,7 @@ func TestAllPages(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			kind, c := pagedKinds[path], s.open(t)
 			for _, id := range []string{"id1", "id1250", "id2500"} {
-				if err := kind.get(t.Context(), c, id); err != nil {
-					t.Error(err)
-				}
+				must.Succeed(t, kind.get(t.Context(), c, id))
 			}
 			pages := s.pages
 			named, err := kind.named(t.Context(), c)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func container(image string) *api.Container {
@@ -140,9 +141,7 @@ func TestPodAnswers(t *testing.T) {
 	read := func(version api.Version, body string) api.Pod {
 		c, _ := deploy(t, version, answer(200, body))
 		got, err := c.Pods.Get(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return got
 	}
 	got1, got2 := read(api.V1, v1), read(api.V2, v2)

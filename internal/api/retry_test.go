@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // verbs sends one request of each method.
@@ -196,9 +197,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, d := deployPiped(t, api.V2, c.fail, c.fail, done)
 					d.emptyLists = true
-					if err := send(t.Context(), client); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, send(t.Context(), client))
 					seen := d.requests()
 					if len(seen) != 3 {
 						t.Fatalf("%d requests, want 3", len(seen))

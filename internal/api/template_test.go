@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func templates(c *api.Client) api.Collection[api.Template] { return c.Templates }
@@ -46,9 +47,7 @@ func TestCreateTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := createBody(t, c.version, templates, c.want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			sameJSON(t, body, c.body)
 		})
 	}
@@ -140,11 +139,7 @@ func TestUpdateTemplate(t *testing.T) {
 			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
 				want := mixed()
 				c.change(&want)
-				got, err := updateBody(t, version, templates, mixed(), want)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sameJSON(t, got, body)
+				expectUpdate(t, version, templates, mixed(), want, body)
 			}
 		})
 	}
@@ -161,15 +156,8 @@ func TestArgsThatV1CantSplit(t *testing.T) {
 	}
 	// v1 can't split the args that v2 stored, so the update sends every field.
 	want := mixed()
-	body, err := updateBody(t, api.V1, templates, broken, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameJSON(t, body, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
+	expectUpdate(t, api.V1, templates, broken, want, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
 		"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
 		"isPublic":true,"readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`)
-	if body, err = updateBody(t, api.V2, templates, broken, want); err != nil {
-		t.Fatal(err)
-	}
-	sameJSON(t, body, `{"entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"]}`)
+	expectUpdate(t, api.V2, templates, broken, want, `{"entrypoint":["/bin/sh","-c"],"cmd":["serve","--name","my model"]}`)
 }

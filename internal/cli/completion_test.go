@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // program is what the test binary runs when a shell starts it.
@@ -57,12 +58,8 @@ words=(${(s: :)1}); [[ $1 == *' ' ]] && words+=(""); CURRENT=$#words; _tool`},
 func TestShells(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "tool")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.Symlink(self, filepath.Join(dir, "tool")))
 	env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "COMPLETION_PROGRAM=1", "GOCOVERDIR=" + dir,
 		"GORACE=atexit_sleep_ms=0"} // the race detector would add a second to each call
 	for name, shell := range shells {

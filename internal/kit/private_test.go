@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 type privateKeys map[string][]byte
@@ -111,9 +112,7 @@ func TestPrivateUpgrades(t *testing.T) {
 
 func TestUnreadableKeysOfThePrivateState(t *testing.T) {
 	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "planted-key"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for key, text := range map[string]string{planrule.MadeKey: `"yesterday"`, "deployment": `7`} {
 		var diags diag.Diagnostics
 		keys := privateKeys{key: []byte(text)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Any input is rejected or converted to valid moved, import and removed blocks.
@@ -41,18 +42,12 @@ func FuzzNames(f *testing.F) {
 		document, err := json.Marshal(map[string]any{"version": 4, "resources": []any{map[string]any{
 			"mode": "managed", "type": "runpod_pod", "name": "p", "provider": `provider["h/runpod/runpod"]`, "instances": []any{instance},
 		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		written, err := migrate.Blocks(document, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var read struct{ Name, Key string } // after a round trip through JSON
 		text, _ := json.Marshal(map[string]string{"Name": name, "Key": key})
-		if err := json.Unmarshal(text, &read); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(text, &read))
 		blocks := parse(t, written)
 		last := blocks[len(blocks)-1]
 		id, diags := last.Body.Attributes["id"].Expr.Value(nil)

@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -27,10 +28,7 @@ func TestBlocks(t *testing.T) {
 		t.Fatalf("%d states: %v", len(states), err)
 	}
 	for _, file := range states {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.ReadFile(t, file)
 		for suffix, args := range map[string][]string{".moved.tf": nil, ".import.tf": {"-import"}} {
 			var out bytes.Buffer
 			if err := migrate.Main(args, bytes.NewReader(text), &out); err != nil {
@@ -38,9 +36,7 @@ func TestBlocks(t *testing.T) {
 			}
 			golden := strings.TrimSuffix(file, ".json") + suffix
 			if *update {
-				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(golden, out.Bytes(), 0o644))
 			}
 			if want, err := os.ReadFile(golden); err != nil || string(want) != out.String() {
 				t.Errorf("%s %v: got\n%s\nexpected %s: %v", file, args, out.String(), golden, err)
@@ -51,9 +47,7 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	cli, err := tfcli.Default(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.CommandContext(t.Context(), cli.Path, "fmt", "-check", "-diff", "-recursive", "testdata")
 	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var pem = "-----BEGIN PRIVATE KEY-----\n" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("planted!", 6)))[:64] + "\nQm9iMTIzNDU2Nzg5\n-----END PRIVATE KEY-----\n"
@@ -166,9 +167,7 @@ func TestEachCharacterInEachEncoding(t *testing.T) {
 		s := new(redact.Set)
 		s.Add(secret)
 		quoted, err := json.Marshal(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, text := range []string{secret, string(quoted), strconv.Quote(secret), url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret)} {
 			if got := s.Message("a " + text + " b"); !strings.Contains(got, redact.Redacted) {
 				t.Errorf("%q stays %q", text, got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -31,9 +32,7 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 			t.Skip("the jobs and pods are made for programs that are built into the jobrunner")
 		}
 		p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
-		if err := p.Configured.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Configured.Err())
 		test(&driver{t, p, d.Client(t, api.V2), v})
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -33,9 +34,7 @@ func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 		t.Skip("the jobs are made for a handler that is built into the jobrunner")
 	}
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
-	if err := p.Configured.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Configured.Err())
 	c := d.Client(t, api.V2)
 	return p, c, makeEndpoint(t, c)
 }
@@ -43,9 +42,7 @@ func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 func makeEndpoint(t *testing.T, c *api.Client) (id string) {
 	t.Helper()
 	made, err := c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return made.ID
 }
 
@@ -54,9 +51,7 @@ func TestJob(t *testing.T) {
 	opened, diags := p.Open("gpucloud_job", map[string]any{
 		"endpoint_id": id, "input": `{"op":"echo","a":[1,null]}`, "timeout": "1m", "policy": map[string]any{"execution_timeout": 5000, "low_priority": false},
 	})
-	if err := diags.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diags.Err())
 	var output any
 	if err := json.Unmarshal([]byte(opened.Get("output").(string)), &output); err != nil || !reflect.DeepEqual(output, map[string]any{"op": "echo", "a": []any{1.0, nil}}) {
 		t.Errorf("output: %v, %v", opened.Get("output"), err)
@@ -74,9 +69,7 @@ func TestJobSubmission(t *testing.T) {
 	}
 	id := makeEndpoint(t, d.Client(t, api.V2))
 	target, err := url.Parse(d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	var sent []byte
 	refuses := false

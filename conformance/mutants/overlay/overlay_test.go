@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "renew patches if only their context lines have changed")
@@ -30,13 +32,9 @@ func TestPatchesApply(t *testing.T) {
 func renewPatches(t *testing.T) {
 	t.Helper()
 	root, err := filepath.Abs(module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	patches, err := filepath.Glob(filepath.Join(root, patchFolder, "*.patch"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, patch := range patches {
 		dir := t.TempDir()
 		git := func(args ...string) []byte {
@@ -50,13 +48,9 @@ func renewPatches(t *testing.T) {
 		}
 		git("init", "-q")
 		files, err := patchedFiles(patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, file := range files {
-			if err := copyFile(filepath.Join(root, file), filepath.Join(dir, file)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, copyFile(filepath.Join(root, file), filepath.Join(dir, file)))
 		}
 		git("add", "-A")
 		git("apply", "-C1", "--recount", "--whitespace=nowarn", patch)
@@ -70,8 +64,6 @@ func renewPatches(t *testing.T) {
 		if text.Len() == 0 {
 			t.Fatalf("%s doesn't apply with less context either: conformance/README.md describes how to rewrite it", filepath.Base(patch))
 		}
-		if err := os.WriteFile(patch, text.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(patch, text.Bytes(), 0o600))
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants/overlay"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // sampleByForm has some mutants for each form of fault. make mutants runs all mutants.
@@ -65,9 +66,7 @@ var buildOnce = sync.OnceValue(func() error { return overlay.Build(context.Backg
 // faultyJobrunner returns the path of the jobrunner with faults.
 func faultyJobrunner(t *testing.T) string {
 	t.Helper()
-	if err := buildOnce(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, buildOnce())
 	return filepath.Join(binaryDir, "jobrunner")
 }
 
@@ -116,13 +115,9 @@ func TestSampleOfMutants(t *testing.T) {
 func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")
-	if err := gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"))
 	program, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if bytes.Contains(program, []byte(faultVariable)) {
 		t.Errorf("the program contains %s", faultVariable)
 	}
@@ -133,12 +128,8 @@ func TestNoFaultInTheProduct(t *testing.T) {
 		}
 	}
 	d, err := local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{faultVariable + "={"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, d.Stop())
 }
 
 // Every fault names SQL, a point or data that exists in the source. A mutant of a rewritten
@@ -163,9 +154,7 @@ func TestFaultsAreInTheSource(t *testing.T) {
 			source.Write(text)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	expectInSource := func(id, text string) {
 		list, err := splitFaults(text)
@@ -206,17 +195,13 @@ func constants(t *testing.T, dir string) (texts []string) {
 	files := token.NewFileSet()
 	var parsed []*ast.File
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		parsed = append(parsed, file)
 	}
 	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}

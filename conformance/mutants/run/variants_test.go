@@ -9,6 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // bundleCount is the number of deployments that share the variants. make variants has one
@@ -35,9 +36,7 @@ func TestVariants(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	combined, err := makeGroups("*", 5, 5, random.IntN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var selected []string
 	if list = append(list, combined...); testing.Short() {
 		list, selected = list[3:4], clausesWithoutLoad("") // the first three have slow variants

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // BenchmarkCold measures cold starts: from the start of the program to its first response,
@@ -22,9 +23,7 @@ import (
 // conformance suite.
 func BenchmarkCold(b *testing.B) {
 	bin := b.TempDir()
-	if err := gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner", "../../../cmd/conformance"))
 	table := "\n| from | to | time | part of it |\n|---|---|---:|---|\n"
 	line := func(from, to string, all time.Duration, part string) {
 		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, milliseconds(all), part)
@@ -66,18 +65,14 @@ func BenchmarkCold(b *testing.B) {
 			if err = completed(text, err); err == nil {
 				err = json.Unmarshal(text, &job)
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			all = time.Duration(job.Output*1e9) - time.Duration(begin.UnixNano())
 			b.ReportMetric(all.Seconds()*1000, "ms")
 			done()
 		}
 		b.ReportMetric(0, "ns/op")
 		begin := time.Now()
-		if err := exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run(); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run())
 		line("a submission", "the first line of a cold Python worker's handler", all, milliseconds(time.Since(begin))+" ms for a start of Python with its imports, measured separately")
 	})
 	b.Run("conformance", func(b *testing.B) {
@@ -109,13 +104,9 @@ func serveCold(b *testing.B, bin string) *subject {
 	b.Helper()
 	s := &subject{name: "ephemeral", key: benchKey, endpoints: map[string]string{}}
 	worker, err := filepath.Abs("testdata/worker.py")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	config := filepath.Join(b.TempDir(), "jobrunner.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "engine: none\nrules:\n  - image: bench/python\n    process:\n      run: [python3, %s]\n", worker), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, os.WriteFile(config, fmt.Appendf(nil, "engine: none\nrules:\n  - image: bench/python\n    process:\n      run: [python3, %s]\n", worker), 0o600))
 	line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, "serve", "--ephemeral", "--listen", "127.0.0.1:0", "--gpus", "off", "--config", config)
 	s.url = strings.TrimSpace(strings.TrimPrefix(line, urlLine))
 	return s

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -31,17 +32,13 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 	first := serveFolder(b, bin, folder)
 	first.deploy(b, "echo", images["echo"], 0, 1)
 	endpoint := first.endpoints["echo"]
-	if err := syscall.Kill(first.pid, syscall.SIGTERM); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, syscall.Kill(first.pid, syscall.SIGTERM))
 	fill(b, folder, endpoint, jobs)
 	for b.Loop() {
 		begin := time.Now()
 		s := serveFolder(b, bin, folder)
 		clients, done := newClients(s, 1)
-		if err := completed(clients[0].ask(http.MethodGet, fmt.Sprintf("/v2/%s/status/job-%d", endpoint, jobs), nil)); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, completed(clients[0].ask(http.MethodGet, fmt.Sprintf("/v2/%s/status/job-%d", endpoint, jobs), nil)))
 		text, err := clients[0].ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
 		if err != nil || !strings.Contains(string(text), fmt.Sprintf(`"completed":%d`, jobs)) {
 			b.Fatalf("%v: %s, expected %d completed jobs", err, text, jobs)
@@ -49,12 +46,8 @@ func benchmarkStart(b *testing.B, bin string, jobs int) (all time.Duration) {
 		all = time.Since(begin)
 		b.ReportMetric(all.Seconds()*1000, "ms")
 		done()
-		if err := syscall.Kill(s.pid, syscall.SIGTERM); err != nil {
-			b.Fatal(err)
-		}
-		if err := released(b, folder).Close(); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, syscall.Kill(s.pid, syscall.SIGTERM))
+		must.Succeed(b, released(b, folder).Close())
 	}
 	b.ReportMetric(0, "ns/op")
 	return all
@@ -96,7 +89,5 @@ func fill(b *testing.B, folder, endpoint string, jobs int) {
 		}
 		return nil
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, errors.Join(err, db.Close()))
 }

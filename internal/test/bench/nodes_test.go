@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -33,9 +34,7 @@ type cost struct {
 // jobrunners on one PostgreSQL. docs/reference/scaling.md calculates with it.
 func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
-	if err := gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner"); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, gobuild.Programs(b.Context(), bin, "../../../cmd/jobrunner"))
 	var table strings.Builder
 	fmt.Fprintf(&table, "%d clients, echo jobs of 1 KB; median of rounds of %s.\n\n", costClients, *moment)
 	table.WriteString("| state | nodes | operation | jobs/s | processor time per job, nodes | database |\n|---|---:|---|---:|---:|---:|\n")
@@ -98,9 +97,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 	id := all[0].endpoints[w.handler]
 	defer func() {
 		answer, err := http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		_ = answer.Body.Close()
 	}()
 	var clients []*client
@@ -111,9 +108,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 		clients = append(clients, own...)
 	}
 	once, err := w.prepare(clients[0], 1<<10) // paths are equal on all nodes
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	load(clients, *moment/4, once)
 	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)

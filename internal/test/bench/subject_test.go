@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -46,18 +47,14 @@ type subject struct {
 func start(b *testing.B) []*subject {
 	b.Helper()
 	bin := b.TempDir()
-	if err := gobuild.Programs(b.Context(), bin, "./floor", "../../../cmd/jobrunner"); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, gobuild.Programs(b.Context(), bin, "./floor", "../../../cmd/jobrunner"))
 	floor := &subject{name: floorName, program: filepath.Join(bin, "floor"), endpoints: map[string]string{"echo": "echo", "stream": "stream", "http": "http"}}
 	floor.url = strings.TrimSpace(floor.run(b, floor.program, nil, "http://"))
 	floor.workers(b)
 	all := []*subject{floor}
 	config := filepath.Join(bin, "jobrunner.yaml")
 	rules := fmt.Sprintf("engine: none\nrules:\n  - image: bench/http\n    process:\n      run: [%s, worker]\n", floor.program)
-	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, os.WriteFile(config, []byte(rules), 0o600))
 	for _, e := range []struct {
 		name  string
 		flags func() []string
@@ -100,17 +97,11 @@ func (s *subject) run(b *testing.B, program string, env []string, beginning stri
 	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // built above
 	cmd.Env = append(os.Environ(), env...)
 	log, err := os.Create(filepath.Join(b.TempDir(), s.name+".log"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
+	must.Succeed(b, cmd.Start())
 	s.pid = cmd.Process.Pid
 	b.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
@@ -139,9 +130,7 @@ func (s *subject) workers(b *testing.B) {
 		at := s.url + "/v2/http/"
 		cmd.Env = append(os.Environ(), "RUNPOD_POD_ID=w"+strconv.Itoa(i), "RUNPOD_WEBHOOK_GET_JOB="+at+"job-take/$ID?gpu=none",
 			"RUNPOD_WEBHOOK_POST_OUTPUT="+at+"job-done/$RUNPOD_POD_ID/$ID?gpu=none")
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, cmd.Start())
 		b.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -155,9 +144,7 @@ func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 	body := fmt.Sprintf(`{"name": "bench-%s", "type": "QUEUE", "image": %q, "workers": {"min": %d, "max": %d}}`, handler, image, least, most)
 	r := s.request(b, http.MethodPost, "/v2/serverless", []byte(body))
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	text, _ := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	var made struct{ ID string }
@@ -175,17 +162,13 @@ func (s *subject) renew(b *testing.B, handler string) {
 		return // it bounds its jobs itself
 	}
 	answer, err := http.DefaultClient.Do(s.request(b, http.MethodDelete, "/v2/serverless/"+s.endpoints[handler], nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	_ = answer.Body.Close()
 	s.deploy(b, handler, images[handler], workers, workers)
 }
 
 func (s *subject) request(tb testing.TB, method, path string, body []byte) *http.Request {
 	r, err := s.newRequest(method, path, body)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Succeed(tb, err)
 	return r
 }

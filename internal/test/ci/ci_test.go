@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -50,23 +51,15 @@ type machine struct {
 
 func newMachine(t *testing.T, example string) *machine {
 	t.Helper()
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, build())
 	cli, err := tfcli.Default(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tree, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	base := t.TempDir()
 	m := &machine{t: t, tree: tree, repo: filepath.Join(base, "repository"), tools: filepath.Join(base, "tools"), home: filepath.Join(base, "home")}
 	err = errors.Join(os.Mkdir(m.tools, 0o700), os.Mkdir(m.home, 0o700), os.Symlink(cli.Path, filepath.Join(m.tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m.env = []string{
 		"HOME=" + m.home, "PATH=" + strings.Join([]string{m.tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
 		"TMPDIR=" + base, "GPUCLOUD_SOURCE=" + tree, "GPUCLOUD_QUEUE_URL=https://production.example.com", // no job may reach it

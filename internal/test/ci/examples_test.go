@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
@@ -26,10 +27,7 @@ func TestGitLabExample(t *testing.T) {
 		t.Skip("a short run tests only the shell's example")
 	}
 	m := newMachine(t, "examples/ci/gitlab")
-	text, err := os.ReadFile(filepath.Join(m.repo, ".gitlab-ci.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, filepath.Join(m.repo, ".gitlab-ci.yml"))
 	type job struct {
 		Extends      string
 		BeforeScript []string `yaml:"before_script"`
@@ -41,13 +39,9 @@ func TestGitLabExample(t *testing.T) {
 	}
 	var file map[string]job
 	var variables struct{ Variables map[string]string }
-	if err := yaml.Unmarshal(text, &variables); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(text, &variables))
 	withoutVariables := strings.Replace(string(text), "variables:\n  GPUCLOUD_SOURCE: $CI_PROJECT_DIR/.gpucloud\n", "", 1)
-	if err := yaml.UnmarshalWithOptions([]byte(withoutVariables), &file, yaml.Strict()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalWithOptions([]byte(withoutVariables), &file, yaml.Strict()))
 	if variables.Variables["GPUCLOUD_SOURCE"] != "$CI_PROJECT_DIR/.gpucloud" || len(file) != 3 {
 		t.Fatalf("invalid .gitlab-ci.yml: %+v, %d jobs", variables, len(file))
 	}
@@ -76,9 +70,7 @@ func TestGitLabExample(t *testing.T) {
 	}
 
 	// If the jobrunner doesn't start, the job ends and doesn't use the deployment in its variables.
-	if err := os.WriteFile(filepath.Join(m.repo, "jobrunner.yaml"), []byte("rule: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(m.repo, "jobrunner.yaml"), []byte("rule: []\n"), 0o600))
 	output, err := m.bash("set -eo pipefail\n"+strings.Join(file["module"].Script, "\n"), "CI_PROJECT_DIR="+m.repo, "GPUCLOUD_SOURCE="+m.repo+"/.gpucloud",
 		"GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key)
 	if err == nil || !strings.Contains(output, "The jobrunner did not start") || strings.Contains(output, "Initializing") {
@@ -147,9 +139,7 @@ func TestEmptyMachine(t *testing.T) {
 	env := []string{"RUNNER_TEMP=" + m.repo + "/temp", "PATH=" + m.tools + ":" + os.Getenv("PATH")}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // otherwise everything is downloaded and compiled
 		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output() //nolint:gosec // of the list above
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		env = append(env, name+"="+strings.TrimSpace(string(value)))
 	}
 	output, err := m.bash("./test.sh", env...)
@@ -165,14 +155,11 @@ func TestExamplesAreEqual(t *testing.T) {
 	for _, file := range []string{"main.tf", "jobrunner.yaml", "tests/shout.tftest.hcl", "tests/answers/main.tf"} {
 		var first string
 		for i, example := range []string{"github", "gitlab", "shell"} {
-			text, err := os.ReadFile(filepath.Join(root, "examples/ci", example, file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := string(must.ReadFile(t, filepath.Join(root, "examples/ci", example, file)))
 			if i == 0 {
-				first = string(text)
+				first = text
 			}
-			if string(text) != first {
+			if text != first {
 				t.Errorf("%s of %s differs from github's", file, example)
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // action is the metadata of a composite action, as GitHub documents it.
@@ -80,10 +82,7 @@ func TestActions(t *testing.T) {
 		}
 		var source strings.Builder
 		for _, file := range []string{path, filepath.Join(root, "actions/program.sh"), filepath.Join(root, "actions/jobrunner/jobrunner.sh")} {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := must.ReadFile(t, file)
 			source.Write(content)
 		}
 		for variable := range first.Env {
@@ -171,9 +170,7 @@ func TestInstalledProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	built, err := os.Stat(filepath.Join(programs, "terraform-provider-gpucloud"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, c := range []struct {
 		env, want string
 		fails     bool

@@ -3,7 +3,6 @@
 package ci
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -19,10 +19,7 @@ import (
 // targets of the Makefile.
 func TestOwnWorkflow(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, ".github/workflows/check.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, filepath.Join(root, ".github/workflows/check.yml"))
 	type cli struct{ Name, Version string }
 	var workflow struct {
 		Jobs map[string]struct {
@@ -34,9 +31,7 @@ func TestOwnWorkflow(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &workflow); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(text, &workflow))
 	tested := map[cli]bool{}
 	for _, c := range workflow.Jobs["acceptance"].Strategy.Matrix.CLI {
 		tested[c] = true
@@ -46,13 +41,10 @@ func TestOwnWorkflow(t *testing.T) {
 			t.Errorf("check.yml does not test with %s", r)
 		}
 	}
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := string(must.ReadFile(t, filepath.Join(root, "Makefile")))
 	targets := workflow.Jobs["long"].Strategy.Matrix.Target
 	for _, target := range targets {
-		if !strings.Contains(string(makefile), "\n"+target+":") {
+		if !strings.Contains(makefile, "\n"+target+":") {
 			t.Errorf("the Makefile has no target %s", target)
 		}
 	}
@@ -79,11 +71,8 @@ func TestUsedActions(t *testing.T) {
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range regexp.MustCompile(`(?m)^\s*(?:- )?uses: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+		text := string(must.ReadFile(t, file))
+		for _, found := range regexp.MustCompile(`(?m)^\s*(?:- )?uses: (\S+)`).FindAllStringSubmatch(text, -1) {
 			if !pinned.MatchString(found[1]) {
 				t.Errorf("%s uses %s", file, found[1])
 			}
@@ -95,18 +84,12 @@ func TestUsedActions(t *testing.T) {
 // stop the jobrunner. actionlint doesn't check actions of other repositories.
 func TestInputsInWorkflows(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile(filepath.Join(root, "docs/guides/module-tests.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "# .github/workflows/test.yml\n")
+	guide := string(must.ReadFile(t, filepath.Join(root, "docs/guides/module-tests.md")))
+	_, rest, _ := strings.Cut(guide, "# .github/workflows/test.yml\n")
 	inGuide, _, _ := strings.Cut(rest, "```")
 	workflows := map[string]string{"module-tests.md": inGuide}
 	for _, name := range []string{"test.yml", "conformance.yml"} {
-		text, err := os.ReadFile(filepath.Join(root, "examples/ci/github/.github/workflows", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.ReadFile(t, filepath.Join(root, "examples/ci/github/.github/workflows", name))
 		workflows[name] = string(text)
 	}
 	for name, text := range workflows {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
@@ -21,13 +22,9 @@ const page = "../../../docs/reference/fidelity.md"
 
 func TestPageIsCurrent(t *testing.T) {
 	want, err := Markdown()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(page, []byte(want), 0o644))
 	}
 	if got, err := os.ReadFile(page); err != nil || string(got) != want {
 		t.Errorf("docs/reference/fidelity.md isn't current (%v): go generate ./internal/test/fidelity", err)
@@ -37,9 +34,7 @@ func TestPageIsCurrent(t *testing.T) {
 // Every mark matches an operation, and every testable clause has an operation.
 func TestMarks(t *testing.T) {
 	list, err := marks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	placed := map[string]bool{}
 	for _, m := range list {
 		if !slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }) {
@@ -85,19 +80,13 @@ func TestServedAsPrinted(t *testing.T) {
 		missing := 0
 		for _, base := range bases {
 			request, err := http.NewRequestWithContext(t.Context(), o.method, j.URL+base+parameter.ReplaceAllString(o.path, "x"), strings.NewReader("{"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			request.Header.Set("Authorization", "Bearer "+j.Key)
 			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			text, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
 			response.Body.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			unknown := response.StatusCode == http.StatusMethodNotAllowed || strings.Contains(string(text), "there is nothing at")
 			switch {
 			case unknown, o.served == (response.StatusCode == http.StatusNotImplemented):

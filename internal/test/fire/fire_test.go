@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -78,9 +79,7 @@ func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c := &core{
 			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: m,
 			state: map[string]object{},

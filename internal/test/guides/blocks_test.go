@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const root = "../../.."
@@ -29,13 +31,10 @@ var fence = regexp.MustCompile("^( *)(```+|~~~+)(.*)$")
 // list, is removed from its lines.
 func readBlocks(t *testing.T, document string) (blocks []block) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := string(must.ReadFile(t, filepath.Join(root, document)))
 	var open *block
 	indent, marks, number := "", "", 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
 		found := fence.FindStringSubmatch(line)
@@ -72,8 +71,6 @@ func documents(t *testing.T) (paths []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return paths
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -16,13 +17,9 @@ func TestOtherCommandLines(t *testing.T) {
 	}
 	python.Need(t)
 	bin := t.TempDir()
-	if err := gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"))
 	clis, err := tfcli.All(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, cli := range clis[1:] {
 		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
 			for _, guide := range guides[:2] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -31,16 +32,10 @@ var short = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md"
 func TestDocuments(t *testing.T) {
 	python.Need(t)
 	bin, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner", root+"/cmd/conformance"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner", root+"/cmd/conformance"))
 	cli, err := tfcli.Default(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Run("each", func(t *testing.T) { // ends before bin is removed
 		for _, document := range documents(t) {
 			if !slices.Contains(guides, document) && checks[document] == nil || testing.Short() && !slices.Contains(short, document) {

@@ -10,21 +10,17 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The README of the module lists its inputs and outputs, as registries show them.
 func TestModuleReadme(t *testing.T) {
 	dir := filepath.Join(root, "examples/module")
-	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := string(must.ReadFile(t, filepath.Join(dir, "README.md")))
 	rows := 0
 	for _, name := range []string{"variables.tf", "outputs.tf"} {
-		source, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.ReadFile(t, filepath.Join(dir, name))
 		file, diags := hclparse.NewParser().ParseHCL(source, name)
 		if diags.HasErrors() {
 			t.Fatal(diags)
@@ -48,12 +44,12 @@ func TestModuleReadme(t *testing.T) {
 				}
 				row += fmt.Sprintf(" %s | %s |", text("type"), standard)
 			}
-			if rows++; !strings.Contains(string(readme), "\n"+row+"\n") {
+			if rows++; !strings.Contains(readme, "\n"+row+"\n") {
 				t.Errorf("examples/module/README.md lacks the row\n%s", row)
 			}
 		}
 	}
-	if got := strings.Count(string(readme), "\n| `"); got != rows {
+	if got := strings.Count(readme, "\n| `"); got != rows {
 		t.Errorf("examples/module/README.md has %d rows, the module %d inputs and outputs", got, rows)
 	}
 }
@@ -81,16 +77,11 @@ func TestBlueGreenFolder(t *testing.T) {
 
 // The README lists every folder of examples/.
 func TestEveryExampleIsListed(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(root, "examples/README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := string(must.ReadFile(t, filepath.Join(root, "examples/README.md")))
 	entries, err := os.ReadDir(filepath.Join(root, "examples"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, e := range entries {
-		listed := strings.Contains(string(readme), "| ["+e.Name()+"](") || strings.Contains(string(readme), "`"+e.Name()+"`")
+		listed := strings.Contains(readme, "| ["+e.Name()+"](") || strings.Contains(readme, "`"+e.Name()+"`")
 		if e.IsDir() && !listed {
 			t.Errorf("examples/README.md does not list %s", e.Name())
 		}

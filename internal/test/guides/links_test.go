@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // repository is the address of the project on the code host.
@@ -26,11 +28,8 @@ var (
 func TestLinks(t *testing.T) {
 	linked := map[string]bool{}
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(filepath.Join(root, document))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+		text := string(must.ReadFile(t, filepath.Join(root, document)))
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			path := filepath.ToSlash(filepath.Join(filepath.Dir(document), found[1]))
 			if full := fullLink.FindStringSubmatch(found[1]); full != nil {
 				path = full[1]
@@ -97,10 +96,7 @@ func TestFrontMatter(t *testing.T) {
 		if !published.MatchString(document) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, document))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.ReadFile(t, filepath.Join(root, document))
 		var fields map[string]string
 		if found := frontMatter.FindSubmatch(text); found == nil {
 			t.Errorf("%s has no front matter", document)
@@ -131,15 +127,12 @@ var (
 // case, without punctuation, with hyphens for spaces.
 func anchors(t *testing.T, document string) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := string(must.ReadFile(t, filepath.Join(root, document)))
 	all := map[string]bool{}
-	for _, found := range explicit.FindAllStringSubmatch(string(text), -1) {
+	for _, found := range explicit.FindAllStringSubmatch(text, -1) {
 		all[found[1]] = true
 	}
-	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		name := dropped.ReplaceAllString(unlinked.ReplaceAllString(strings.ToLower(found[1]), "$1"), "")
 		all[strings.ReplaceAll(name, " ", "-")] = true
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -45,9 +46,7 @@ func newSession(t *testing.T, bin string, cli tfcli.CLI) *session {
 	base := t.TempDir()
 	home, tools, clone := filepath.Join(base, "home"), filepath.Join(base, "tools"), filepath.Join(base, "clone")
 	source, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// This make doesn't build again, and runs targets that take minutes as a dry run.
 	const makeScript = `#!/bin/sh
 case "$*" in
@@ -56,9 +55,7 @@ case "$*" in
 esac
 `
 	realMake, err := exec.LookPath("make")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	err = errors.Join(
 		os.Mkdir(home, 0o700), os.Mkdir(tools, 0o700), os.Mkdir(clone, 0o700),
 		os.WriteFile(filepath.Join(tools, "make"), fmt.Appendf(nil, makeScript, realMake, source), 0o700),
@@ -66,23 +63,17 @@ esac
 		os.Symlink(bin, filepath.Join(clone, "bin")),
 		os.CopyFS(filepath.Join(clone, "examples"), os.DirFS(filepath.Join(source, "examples"))),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// The home folder is empty except for Go's build cache, which handlers in Go use.
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
 	caches := strings.Fields(string(out))
 	if err != nil || len(caches) != 2 {
 		t.Fatalf("go env: %v, %s", err, out)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(home, ".cache"), 0o700), os.Symlink(caches[0], filepath.Join(home, ".cache", "go-build"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.Mkdir(filepath.Join(home, ".cache"), 0o700), os.Symlink(caches[0], filepath.Join(home, ".cache", "go-build"))))
 	// Telemetry is off, because its process writes to the home folder and may outlive the test.
 	telemetry := filepath.Join(home, ".config", "go", "telemetry")
-	if err := errors.Join(os.MkdirAll(telemetry, 0o700), os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.MkdirAll(telemetry, 0o700), os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600)))
 	s := &session{t: t, cli: cli, clone: clone, dir: clone}
 	s.standIn()
 	for _, v := range os.Environ() {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var (
@@ -22,12 +24,9 @@ var (
 // two rows.
 func TestTroubleshootingTexts(t *testing.T) {
 	source := literals(t)
-	page, err := os.ReadFile(filepath.Join(root, "docs/reference/errors.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := string(must.ReadFile(t, filepath.Join(root, "docs/reference/errors.md")))
 	entries := map[string]bool{}
-	for _, entry := range errorText.FindAllStringSubmatch(string(page), -1) {
+	for _, entry := range errorText.FindAllStringSubmatch(page, -1) {
 		if entries[entry[1]] {
 			t.Errorf("%q has two entries", entry[1])
 		}
@@ -38,7 +37,7 @@ func TestTroubleshootingTexts(t *testing.T) {
 			}
 		}
 	}
-	if rows := strings.Count(string(page), "\n| ") - strings.Count(string(page), "\n|---"); len(entries) != rows {
+	if rows := strings.Count(page, "\n| ") - strings.Count(page, "\n|---"); len(entries) != rows {
 		t.Errorf("read %d entries, expected one per row: %d", len(entries), rows)
 	}
 }
@@ -70,9 +69,7 @@ func literals(t *testing.T) string {
 				joined = kind == token.ADD || kind == token.STRING
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	return all.String()
 }

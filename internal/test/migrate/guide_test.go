@@ -1,7 +1,6 @@
 package migrate_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -34,20 +34,14 @@ var titles = map[string]string{
 // Each attribute of each recorded type is in its kind's table, and each attribute that a table
 // names for this provider exists.
 func TestGuideNamesEveryAttribute(t *testing.T) {
-	text, err := os.ReadFile(tables)
-	if err != nil {
-		t.Fatal(err)
-	}
-	introduction, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := string(must.ReadFile(t, tables))
+	introduction := string(must.ReadFile(t, guide))
 	d := acctest.Deploy(t)
 	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
 	there := map[string]map[string]bool{} // by kind
 	for kind, title := range titles {
 		there[kind] = map[string]bool{}
-		_, table, ok := strings.Cut(string(text), "\n### "+title+"\n")
+		_, table, ok := strings.Cut(text, "\n### "+title+"\n")
 		if !ok {
 			t.Fatalf("%s has no table %s", tables, title)
 		}
@@ -85,9 +79,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 	}
 	for _, file := range files {
 		resources, err := recorded(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, r := range resources {
 			kind := kindOf(r.Type)
 			if kind == "" {
@@ -101,7 +93,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		}
 	}
 	for _, o := range migrate.Origins {
-		if !strings.Contains(string(introduction), "`"+o.Provider+"`") && o.Source != migrate.Official2 || !strings.Contains(string(introduction), "`"+o.Type+"`") {
+		if !strings.Contains(introduction, "`"+o.Provider+"`") && o.Source != migrate.Official2 || !strings.Contains(introduction, "`"+o.Type+"`") {
 			t.Errorf("%s does not name %s of %s", guide, o.Type, o.Provider)
 		}
 	}
@@ -118,16 +110,11 @@ func kindOf(typeName string) string {
 
 // The guide's example is formatted and can be applied.
 func TestGuideExample(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := string(must.ReadFile(t, guide))
 	cli, err := tfcli.Default(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w := acctest.Deploy(t).Workspace(t, cli, api.V2)
-	for _, found := range snippet.FindAllStringSubmatch(string(text), -1) {
+	for _, found := range snippet.FindAllStringSubmatch(text, -1) {
 		if strings.Contains(found[1], "\nresource ") {
 			w.Write("main.tf", found[1])
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -156,9 +157,7 @@ resource "gpucloud_endpoint" "cpu" {
 
 func TestMigration(t *testing.T) {
 	bin := t.TempDir()
-	if err := gobuild.Programs(t.Context(), bin, "../../.."); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), bin, "../../.."))
 	program := filepath.Join(bin, "terraform-provider-gpucloud")
 	if out, err := exec.CommandContext(t.Context(), program, "migrate", "-other").CombinedOutput(); err == nil || !strings.Contains(string(out), "Usage: ") {
 		t.Errorf("with an unknown argument the program prints, with %v: %s", err, out)
@@ -198,10 +197,7 @@ func TestMigration(t *testing.T) {
 		if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
 			t.Errorf("the next plan has changes:\n%s", out)
 		}
-		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := must.ReadFile(t, filepath.Join(w.Dir, "terraform.tfstate"))
 		if strings.Contains(string(state), "hunter2") || strings.Contains(string(state), "runpod/runpod") {
 			t.Errorf("the state has the password or an object of the other provider:\n%s", state)
 		}
@@ -212,12 +208,8 @@ func TestMigration(t *testing.T) {
 func installProgram(t *testing.T, program, dir string) {
 	t.Helper()
 	folder := filepath.Join(dir, ".terraform/providers/registry.terraform.io/gpucloud/gpucloud/0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program, filepath.Join(folder, "terraform-provider-gpucloud_v0.1.0")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(folder, 0o700))
+	must.Succeed(t, os.Symlink(program, filepath.Join(folder, "terraform-provider-gpucloud_v0.1.0")))
 }
 
 var console = regexp.MustCompile("```console\n\\$ (.+)\n```")
@@ -236,9 +228,7 @@ func guideCommand(t *testing.T) string {
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	out, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return out
 }
 
@@ -247,9 +237,7 @@ func absolute(t *testing.T, path string) string {
 func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 	t.Helper()
 	resources, err := recorded(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c, ctx := d.Client(t, api.V2), t.Context()
 	ids := map[string]string{}
 	for _, list := range []func() ([]api.Named, error){
@@ -260,9 +248,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 		func() ([]api.Named, error) { return c.Pods.Named(ctx) },
 	} {
 		objects, err := list()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, o := range objects {
 			ids[o.Name] = o.ID
 		}
@@ -296,8 +282,6 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 		list = append(list, entry)
 	}
 	text, err := json.Marshal(map[string]any{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "outputs": map[string]any{}, "resources": list})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }

@@ -4,11 +4,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // maxKit bounds the code that turns a kind into a resource: lines without imports, blanks and
@@ -32,15 +33,10 @@ func TestKitStaysSmall(t *testing.T) {
 
 func codeLines(t *testing.T, path string) (n int) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, path)
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, path, text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := strings.Split(string(text), "\n")
 	for _, d := range parsed.Decls {
 		if general, ok := d.(*ast.GenDecl); ok && general.Tok == token.IMPORT {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const root = "../../.."
@@ -32,9 +34,7 @@ func files(t *testing.T, want func(path string) bool) (found []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found
 }
 
@@ -55,9 +55,7 @@ func TestPackageComments(t *testing.T) {
 	names := map[string]string{}
 	for _, path := range files(t, func(path string) bool { return strings.HasSuffix(path, ".go") && !strings.Contains(path, "testdata/") }) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.ParseComments|parser.PackageClauseOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		dir := filepath.Dir(path)
 		if names[dir] == "" || !strings.HasSuffix(path, "_test.go") { // a folder with only tests has their package name
 			names[dir] = strings.TrimSuffix(file.Name.Name, "_test")

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var environment = regexp.MustCompile(`(?:envOrDefault "|\.Env\.)([A-Z_0-9]+)`)
@@ -16,10 +18,7 @@ var environment = regexp.MustCompile(`(?:envOrDefault "|\.Env\.)([A-Z_0-9]+)`)
 // The release workflow sets the variables that .goreleaser.yaml reads, and takes the release's
 // text from the changelog.
 func TestReleaseWorkflow(t *testing.T) {
-	configuration, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	configuration := must.ReadFile(t, filepath.Join(root, ".goreleaser.yaml"))
 	var workflow struct {
 		On   struct{ Push struct{ Tags []string } }
 		Jobs map[string]struct {
@@ -34,9 +33,7 @@ func TestReleaseWorkflow(t *testing.T) {
 	if err == nil {
 		err = yaml.Unmarshal(text, &workflow)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	variables := map[string]bool{}
 	for _, found := range environment.FindAllSubmatch(configuration, -1) {
 		variables[string(found[1])] = true
@@ -70,14 +67,10 @@ func TestReleaseWorkflow(t *testing.T) {
 
 func TestReleaseNotes(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join(root, "tools/release-notes"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	changelog := "# Changelog\n\n## 1.3.0 (Unreleased)\n\n- Provider: a.\n\n## 1.2.0 (November 2, 2026)\n\nNOTES:\n\n- Docs: c.\n\n## 1.1.0 (May 2, 2026)\n\n## 1.0.0 (May 1, 2026)\n\n- Docs: d.\n"
-	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600))
 	for _, c := range []struct{ version, want, problem string }{
 		{"1.2.0", "NOTES:\n\n- Docs: c.\n", ""},
 		{"1.0.0", "- Docs: d.\n", ""},

@@ -1,11 +1,12 @@
 package project
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Every go test command sets a time limit, because the default of ten minutes is too short for
@@ -34,9 +35,5 @@ func TestGoTestsHaveATimeout(t *testing.T) {
 
 func readText(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.ReadFile(t, filepath.Join(root, path)))
 }

@@ -7,12 +7,13 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const root = "../../.."
@@ -24,11 +25,8 @@ var (
 
 // Each promise names tests that exist and that CI doesn't skip.
 func TestPromisesAreTested(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, promises, ok := strings.Cut(string(text), "\n## Promises\n")
+	text := string(must.ReadFile(t, filepath.Join(root, "SECURITY.md")))
+	_, promises, ok := strings.Cut(text, "\n## Promises\n")
 	promises, _, end := strings.Cut(promises, "\n## ")
 	if !ok || !end {
 		t.Fatal("SECURITY.md has no section of promises")
@@ -130,14 +128,10 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 	}
 	functions := map[string]*ast.FuncDecl{}
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
 				functions[f.Name.Name] = f
@@ -155,9 +149,7 @@ func TestSkipsAreFound(t *testing.T) {
 		`if os.Getenv("CI") == "" { t.Skip("x") }`: false, `if err != nil && os.Getenv("CI") == "" { t.SkipNow() }`: false, `if testing.Short() { n = 1 }; t.Skip("x")`: true,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := skips(file.Decls[0].(*ast.FuncDecl)); got != want {
 			t.Errorf("%s: %t, expected %t", body, got, want)
 		}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -57,17 +58,13 @@ func TestDist(t *testing.T) {
 
 func readDist(t *testing.T, dir string) dist {
 	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var about struct{ Version, Commit string }
 	readJSON(t, filepath.Join(dir, "metadata.json"), &about)
 	d := dist{dir: dir, version: about.Version, commit: about.Commit, archives: map[string]archive{}}
 	name := regexp.MustCompile(`^(terraform-provider-gpucloud|jobrunner|conformance)_` + regexp.QuoteMeta(d.version) + `_([a-z]+)_([a-z0-9]+)\.(?:zip|tar\.gz)$`)
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range files {
 		if found := name.FindStringSubmatch(f.Name()); found != nil {
 			d.archives[f.Name()] = archive{found[1], found[2], found[3]}
@@ -91,9 +88,7 @@ func (d dist) checkArchives(t *testing.T) {
 	if err == nil {
 		err = yaml.Unmarshal(text, &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var want []string // of all platforms that have an archive
 	platforms := map[string]bool{runtime.GOOS + "_" + runtime.GOARCH: true}
 	for _, a := range d.archives {
@@ -155,10 +150,7 @@ func (d dist) checkChecksums(t *testing.T) {
 		if name == manifest { // published under this name
 			path = filepath.Join(root, "terraform-registry-manifest.json")
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.ReadFile(t, path)
 		if sum := sha256.Sum256(text); sums[name] != hex.EncodeToString(sum[:]) {
 			t.Errorf("checksum of %s: got %q, want %x", name, sums[name], sum)
 		}
@@ -172,9 +164,7 @@ func (d dist) checkSignature(t *testing.T) {
 		t.Skip("no signature was made: gpg is not installed")
 	}
 	home, err := os.MkdirTemp("", "gpg-") // the agent's socket needs a short path
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	gpg := func(args ...string) error {
 		return exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--quiet"}, args...)...).Run()
 	}
@@ -182,9 +172,7 @@ func (d dist) checkSignature(t *testing.T) {
 		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()
 		_ = os.RemoveAll(home)
 	}()
-	if err := gpg("--import", filepath.Join(d.dir, "..", "snapshot-key.asc")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gpg("--import", filepath.Join(d.dir, "..", "snapshot-key.asc")))
 	if err := gpg("--verify", sums+".sig", sums); err != nil {
 		t.Error(err)
 	}
@@ -241,14 +229,10 @@ func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
 // checkInit installs the provider from a mirror of the published archives.
 func (d dist) checkInit(t *testing.T) {
 	cli, err := tfcli.Find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	mirror, work := t.TempDir(), t.TempDir()
 	folder := filepath.Join(mirror, "registry.terraform.io", "gpucloud", "gpucloud")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(folder, 0o755))
 	for name, a := range d.archives {
 		if a.program == "terraform-provider-gpucloud" {
 			write(t, filepath.Join(folder, name), d.read(t, name))
@@ -268,11 +252,8 @@ func (d dist) checkInit(t *testing.T) {
 
 func (d dist) read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	text := string(must.ReadFile(t, filepath.Join(d.dir, name)))
+	return text
 }
 
 // unpack returns the files of an archive.
@@ -282,30 +263,22 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 	text := d.read(t, name)
 	if strings.HasSuffix(name, ".zip") {
 		r, err := zip.NewReader(strings.NewReader(text), int64(len(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, f := range r.File {
 			content, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			files[f.Name] = readAll(t, content)
 		}
 		return files
 	}
 	z, err := gzip.NewReader(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		files[h.Name] = readAll(t, r)
 	}
 }
@@ -313,9 +286,7 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 func readAll(t *testing.T, r io.Reader) []byte {
 	t.Helper()
 	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return text
 }
 
@@ -332,7 +303,5 @@ func readJSON(t *testing.T, path string, into any) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 }

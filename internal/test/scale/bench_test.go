@@ -4,13 +4,13 @@ package scale_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -60,12 +60,9 @@ func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, floor *terrafor
 	tf.apply()
 	tf.configure(templates(n))
 	tf.grow(d, n)
-	state, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	state := string(must.ReadFile(b, filepath.Join(tf.dir, "terraform.tfstate")))
 	floor.configure(templates(n))
-	floor.write("terraform.tfstate", string(state))
+	floor.write("terraform.tfstate", state)
 	return tf, floor
 }
 

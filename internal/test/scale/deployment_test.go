@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -54,14 +55,10 @@ func deploy(t testing.TB) *deployment {
 // serve starts a jobrunner behind the proxy, which replaces the previous one.
 func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
 	t.Helper()
-	if err := d.close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.close())
 	c.APIKey, c.Logger = d.key, slog.New(slog.DiscardHandler)
 	j, err := jobrunner.New(context.WithoutCancel(t.Context()), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.behind, d.close = j.Handler(), j.Close
@@ -127,9 +124,7 @@ func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	server := httptest.NewServer(d.behind)
 	defer server.Close()
 	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: d.key, Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out := map[string]string{}
 	templates, err := c.Templates.List(t.Context())
 	name(t, out, "gpucloud_template", templates, err, func(o api.Template) (id, name string) { return o.ID, o.Name })
@@ -144,9 +139,7 @@ func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 
 func name[T any](t testing.TB, names map[string]string, kind string, objects []T, err error, of func(T) (id, name string)) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, o := range objects {
 		id, name := of(o)
 		names[kind+" "+id] = name

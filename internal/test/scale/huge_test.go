@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -22,14 +23,10 @@ func TestCallsOfAHugePlan(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
 		p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": d.url, "api_key": d.key, "api_version": string(v)})
-		if err := p.Configured.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Configured.Err())
 		create := func(kind string, config map[string]any) string {
 			state, diags := p.Apply(p.Plan(kind, tfdrive.State{}, config))
-			if err := diags.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, diags.Err())
 			return state.Get("id").(string)
 		}
 		follows := create("gpucloud_template", map[string]any{"name": "base", "image": "i", "serverless": true})
@@ -62,9 +59,7 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		clusters := map[string]tfdrive.State{}
 		for _, id := range made["gpucloud_cluster"] {
 			state, diags := p.Import("gpucloud_cluster", id)
-			if err := diags.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, diags.Err())
 			clusters[id] = state
 		}
 		read := func(kind, id string) (tfdrive.State, tfdrive.Diagnostics) {

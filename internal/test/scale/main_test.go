@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -53,9 +54,7 @@ func binary(t testing.TB, pkg string) string {
 		return dir, os.Rename(filepath.Join(dir, path.Base(pkg)), filepath.Join(dir, "terraform-provider-gpucloud"))
 	}))
 	dir, err := once.(func() (string, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return dir
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -187,10 +188,7 @@ func TestSecretsStayOut(t *testing.T) {
 			if !strings.Contains(printed, "[TRACE]") || !strings.Contains(printed, "provider.terraform-provider-gpucloud") {
 				t.Error("nothing was traced")
 			}
-			state, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			state := must.ReadFile(t, filepath.Join(tf.dir, "terraform.tfstate"))
 			for _, s := range secrets {
 				if s.kept && !holds(state, s.value) {
 					t.Errorf("the state lacks %s, so the search doesn't work", s.name)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -113,9 +114,7 @@ func (d *Deployment) Name(name string) string { return name + d.suffix }
 func (d *Deployment) Client(t *testing.T, v api.Version) *api.Client {
 	t.Helper()
 	c, err := api.New(api.Settings{BaseURL: d.URL, APIKey: d.Key, Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 

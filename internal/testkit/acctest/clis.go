@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -27,9 +28,7 @@ func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
 	tfcli.SkipAgain(t)
 	present, err := allCLIs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if testing.Short() {
 		present = present[:1]
 	}
@@ -132,12 +131,8 @@ func program(source string) (string, error) {
 func (w *Workspace) Serve(source string) {
 	w.t.Helper()
 	served, err := program(source)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.Symlink(served, filepath.Join(w.bin, providerFile(path.Base(source)))); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
+	must.Succeed(w.t, os.Symlink(served, filepath.Join(w.bin, providerFile(path.Base(source)))))
 	w.served = append(w.served, source)
 	var overrides, required strings.Builder
 	for _, source := range w.served {
@@ -147,9 +142,7 @@ func (w *Workspace) Serve(source string) {
 		fmt.Fprintf(&required, "    %s = { source = %q }\n", path.Base(source), source)
 	}
 	rc := "provider_installation {\n  dev_overrides {\n" + overrides.String() + "  }\n}\n"
-	if err := os.WriteFile(filepath.Join(w.bin, "terraformrc"), []byte(rc), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, os.WriteFile(filepath.Join(w.bin, "terraformrc"), []byte(rc), 0o600))
 	w.Write("providers.tf", "terraform {\n  required_providers {\n"+required.String()+"  }\n}\n")
 }
 
@@ -172,12 +165,8 @@ func (w *Workspace) At(env ...string) *Workspace {
 // Write writes a file of the configuration.
 func (w *Workspace) Write(name, text string) {
 	w.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o700))
+	must.Succeed(w.t, os.WriteFile(filepath.Join(w.Dir, name), []byte(text), 0o600))
 }
 
 // Run runs a command of the CLI and returns its output.

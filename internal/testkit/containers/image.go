@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Build builds an image with Python and the given files, by path, which runs cmd. It needs no
@@ -26,22 +28,14 @@ import (
 func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
 	base, err := pythonTar()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	system, err := os.Open(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = system.Close() }()
 	own, err := archive(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	words, err := json.Marshal(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// Without the end marker, the second archive continues the first.
 	if _, err := e.run(io.MultiReader(own, system), "import", "--change", "CMD "+string(words), "-", name); err != nil {
 		t.Fatal(err)

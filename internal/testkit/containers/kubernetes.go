@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Kubernetes is a cluster of one or two nodes: real API server, scheduler, kubelets and
@@ -59,9 +60,7 @@ func StartKubernetes(t testing.TB) *Kubernetes {
 	}
 	if clusterRequired() {
 		k, err := kubernetes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return k
 	}
 	return startOrSkip(t, kubernetes)
@@ -165,24 +164,13 @@ func (k *Kubernetes) loadPause(node int) error {
 func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[string]string) {
 	t.Helper()
 	base, err := pythonTar()
-	if err != nil {
-		t.Fatal(err)
-	}
-	system, err := os.ReadFile(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	system := must.ReadFile(t, base)
 	own, err := archive(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := io.ReadAll(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.load(name, cmd, k.allNodes(), system, text); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, k.load(name, cmd, k.allNodes(), system, text))
 }
 
 // load gives nodes an image of layers.
@@ -252,27 +240,21 @@ func (k *Kubernetes) request(method, path, patch, body string, into any) error {
 // Get reads an object or a list of the API server.
 func (k *Kubernetes) Get(t testing.TB, path string, into any) {
 	t.Helper()
-	if err := k.request(http.MethodGet, path, "", "", into); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.request(http.MethodGet, path, "", "", into))
 }
 
 // MakePod creates a Pod that never runs, as an owner of other objects.
 func (k *Kubernetes) MakePod(t testing.TB, name string) {
 	t.Helper()
 	body := `{"metadata": {"name": "` + name + `"}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "localhost/pause:1"}]}}`
-	if err := k.request(http.MethodPost, "/api/v1/namespaces/"+k.Namespace+"/pods", "", body, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.request(http.MethodPost, "/api/v1/namespaces/"+k.Namespace+"/pods", "", body, nil))
 }
 
 // DeletePod deletes a Pod, and waits until it is gone.
 func (k *Kubernetes) DeletePod(t testing.TB, name string) {
 	t.Helper()
 	path := "/api/v1/namespaces/" + k.Namespace + "/pods/" + name
-	if err := k.request(http.MethodDelete, path, "", `{"gracePeriodSeconds": 1}`, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.request(http.MethodDelete, path, "", `{"gracePeriodSeconds": 1}`, nil))
 	err := await(func() error {
 		err := k.request(http.MethodGet, path, "", "", nil)
 		if err == nil {
@@ -283,9 +265,7 @@ func (k *Kubernetes) DeletePod(t testing.TB, name string) {
 		}
 		return err
 	}, filepath.Join(k.dir, Kubelet+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // Gateway listens where Pods reach this machine, and forwards to a server on loopback.
@@ -298,9 +278,7 @@ type Gateway struct {
 func (k *Kubernetes) NewGateway(t testing.TB) *Gateway {
 	t.Helper()
 	l, err := net.Listen("tcp", k.address(1)+":0") //nolint:noctx // it ends with the test
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	g := &Gateway{URL: "http://" + l.Addr().String()}
 	g.Forward("")

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Programs of a cluster that a test can kill.
@@ -19,21 +21,14 @@ const (
 // Kill ends a program with kill -9. Without a kubelet, containers continue.
 func (k *Kubernetes) Kill(t testing.TB, program string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(k.dir, program+".pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := string(must.ReadFile(t, filepath.Join(k.dir, program+".pid")))
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	must.Succeed(t, err)
 	process, err := os.FindProcess(pid)
 	if err == nil {
 		err = process.Kill()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // Begin restarts a killed program and waits until it answers.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // address returns the address of a node.
@@ -49,9 +51,7 @@ func (k *Kubernetes) AddNode(t testing.TB) {
 		return
 	}
 	_, err := fmt.Fprintln(k.input, "node 2")
-	if err := errors.Join(err, k.loadPause(2), k.awaitNode(2)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, k.loadPause(2), k.awaitNode(2)))
 	k.nodes = 2
 }
 
@@ -88,7 +88,5 @@ func (k *Kubernetes) GPUs(t testing.TB, node, count int, product string) {
 	err := errors.Join(
 		k.request(http.MethodPatch, path, "merge-patch", `{"metadata":{"labels":{"nvidia.com/gpu.product":"`+product+`"}}}`, nil),
 		k.request(http.MethodPatch, path+"/status", "strategic-merge-patch", `{"status":{"capacity":{"nvidia.com/gpu":"`+n+`"},"allocatable":{"nvidia.com/gpu":"`+n+`"}}}`, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-version"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // tool is a module like Terraform's: it replaces a required module by a folder that its archive
@@ -61,31 +63,21 @@ func publish(t *testing.T, files map[string]string) Release {
 	t.Helper()
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, "example.com", "tool", "@v")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(dir, 0o755))
 	archive, err := os.Create(filepath.Join(dir, "v1.2.3.zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer archive.Close()
 	z := zip.NewWriter(archive)
 	for name, text := range files {
 		w, err := z.Create("example.com/tool@v1.2.3/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := w.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Close())
 	for name, text := range map[string]string{"v1.2.3.mod": files["go.mod"], "v1.2.3.info": `{"Version": "v1.2.3"}`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	cache := t.TempDir()
 	t.Cleanup(func() { // the module cache is read-only
@@ -97,9 +89,7 @@ func publish(t *testing.T, files map[string]string) Release {
 		})
 	})
 	gocache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(gocache)))
 	t.Setenv("GOMODCACHE", filepath.Join(cache, "mod"))
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
@@ -116,25 +106,17 @@ func publish(t *testing.T, files map[string]string) Release {
 func quiet(t *testing.T) {
 	t.Helper()
 	dir, err := os.UserConfigDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir = filepath.Join(dir, "go", "telemetry")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("off"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(dir, 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "mode"), []byte("off"), 0o600))
 }
 
 // leftovers returns the files beside the program.
 func leftovers(t *testing.T, r Release) (left []string) {
 	t.Helper()
 	path, err := r.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
@@ -150,22 +132,14 @@ func leftovers(t *testing.T, r Release) (left []string) {
 func TestBuild(t *testing.T) {
 	r := publish(t, tool)
 	path, err := r.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// This is left of a killed build.
 	stale := filepath.Join(filepath.Dir(path), workPrefix+"stale")
-	if err := os.MkdirAll(stale, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(stale, 0o755))
 	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Chtimes(stale, old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(stale, old, old))
 	for range 2 { // it can be built again
-		if err := r.Build(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.Build(t.Context()))
 	}
 	c, err := Inspect(t.Context(), path)
 	if err != nil || c.String() != "Terraform 1.2.3" {
@@ -239,9 +213,7 @@ func TestMissing(t *testing.T) {
 
 func TestInspectOfAnotherProgram(t *testing.T) {
 	program, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c, err := Inspect(t.Context(), program); err == nil || !strings.Contains(err.Error(), "neither Terraform nor OpenTofu") {
 		t.Errorf("go is %s: %v", c, err)
 	}

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // server is the API server of the real cluster.
@@ -44,18 +45,16 @@ func connect(t *testing.T) *server {
 	t.Helper()
 	s := &server{t: t, cluster: containers.StartKubernetes(t)}
 	var err error
-	if s.settings, err = clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	s.settings, err = clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig)
+	must.Succeed(t, err)
 	s.settings.QPS = -1
 	s.client, s.dynamic = client.NewForConfigOrDie(s.settings), dynamic.NewForConfigOrDie(s.settings)
 	// The cluster's roles exist once all start hooks have run.
 	eventually(t, "the API server's readiness", func() bool {
 		return s.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})
-	if s.resources, err = restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(s.settings)); err != nil {
-		t.Fatal(err)
-	}
+	s.resources, err = restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(s.settings))
+	must.Succeed(t, err)
 	return s
 }
 
@@ -96,9 +95,7 @@ func TestChartOnCluster(t *testing.T) {
 	s := connect(t)
 	for name, v := range combinations {
 		objects, err := renderChart(s.cluster.Namespace, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, text := range objects {
 			if strings.Contains(text, "kind: ServiceMonitor") {
 				continue // its definition belongs to the Prometheus operator
@@ -117,9 +114,7 @@ func TestChartOnCluster(t *testing.T) {
 func TestChartRightsOnCluster(t *testing.T) {
 	s := connect(t)
 	objects, err := renderChart(s.cluster.Namespace, required())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	granted := 0
 	grant := func(kinds ...string) {
 		t.Helper()
@@ -127,18 +122,14 @@ func TestChartRightsOnCluster(t *testing.T) {
 			for _, kind := range kinds {
 				if strings.Contains(text, "\nkind: "+kind+"\n") {
 					granted++
-					if err := s.create(text, false); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, s.create(text, false))
 				}
 			}
 		}
 	}
 	grant("ServiceAccount")
 	token, err := s.client.CoreV1().ServiceAccounts(s.cluster.Namespace).CreateToken(t.Context(), "gpucloud-jobrunner", &authentication.TokenRequest{}, meta.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kubeconfig := writeFile(t, "kubeconfig", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
 		"clusters": [{"name": "a", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}], "users": [{"name": "a", "user": {"token": %q}}],
 		"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": %q}}]}`, s.settings.Host, token.Status.Token, s.cluster.Namespace))
@@ -195,15 +186,11 @@ func TestJobrunnerInCluster(t *testing.T) {
 		"apiKey": values{"secret": "jobrunner-key"}, "workers": values{"enabled": false},
 		"tolerations": []any{values{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const key = "at-least-twenty-characters"
 	for _, text := range append(objects, "apiVersion: v1\nkind: Secret\nmetadata: {name: jobrunner-key}\nstringData: {api-key: "+key+"}\n") {
 		if strings.Contains(text, "\nkind: ConfigMap\n") || strings.Contains(text, "\nkind: ServiceAccount\n") || strings.Contains(text, "\nkind: Secret\n") {
-			if err := s.create(text, false); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.create(text, false))
 		}
 	}
 	all, _ := decodeObjects(t, objects)
@@ -220,9 +207,7 @@ func TestJobrunnerInCluster(t *testing.T) {
 	address, state := "", core.PodStatus{}
 	eventually(t, "the Pod's readiness", func() bool {
 		now, err := pods.Get(t.Context(), pod.Name, meta.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		address, state = now.Status.PodIP, now.Status
 		for _, condition := range state.Conditions {
 			if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {

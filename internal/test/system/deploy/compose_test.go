@@ -10,6 +10,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -17,9 +18,7 @@ import (
 func loadCompose(t *testing.T, env types.Mapping) (*types.Project, error) {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join(root, "deploy/compose"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir: folder, Environment: env,
 		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(folder, "compose.yaml")}},
@@ -32,9 +31,7 @@ func TestComposeFile(t *testing.T) {
 		t.Errorf("without an image: %v", err)
 	}
 	p, err := loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, service := range p.Services {
 		for variable, value := range service.Environment {
 			if strings.Contains(variable, "PASSWORD") && !strings.HasSuffix(variable, "_FILE") {
@@ -57,15 +54,11 @@ func TestComposeFile(t *testing.T) {
 // The jobrunner serves with the command, the variables and the secrets of the file.
 func TestComposeServes(t *testing.T) {
 	p, err := loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	service, dir, data := p.Services["jobrunner"], t.TempDir(), t.TempDir()
 	contents := map[string]string{"engine": pgtest.Start(t), "api-key": "at-least-twenty-characters"}
 	for _, secret := range service.Secrets {
-		if err := os.WriteFile(filepath.Join(dir, secret.Source), []byte(contents[secret.Source]+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, secret.Source), []byte(contents[secret.Source]+"\n"), 0o600))
 	}
 	var env []string
 	for name, value := range service.Environment {

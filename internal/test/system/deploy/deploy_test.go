@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const root = "../../../.."
@@ -39,9 +40,7 @@ var build = sync.OnceValue(func() error { return gobuild.Programs(context.Backgr
 // program builds the jobrunner and returns its path.
 func program(t *testing.T) string {
 	t.Helper()
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, build())
 	return filepath.Join(bin, "jobrunner")
 }
 
@@ -70,12 +69,8 @@ func start(t *testing.T, env, args []string) *jobrunner {
 	j := &jobrunner{t: t, cmd: exec.Command(program(t), args...)}
 	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}, env...), &j.stderr
 	out, err := j.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, j.cmd.Start())
 	t.Cleanup(func() {
 		j.cmd.Process.Kill()
 		j.cmd.Wait()
@@ -148,17 +143,11 @@ func (j *jobrunner) stop() {
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.ReadFile(t, filepath.Join(root, path)))
 }

@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // values are the values of a Helm release.
@@ -127,9 +129,7 @@ func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {
 			objects, err := renderChart("team", v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			all, monitors := decodeObjects(t, objects)
 			checkMonitors(t, v, monitors)
 			set := onlyOf[*apps.StatefulSet](t, all)
@@ -165,9 +165,7 @@ func TestChart(t *testing.T) {
 func checkServe(t *testing.T, c core.Container) {
 	t.Helper()
 	help, err := exec.Command(program(t), "serve", "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, arg := range c.Args[1:] {
 		if flag, _, _ := strings.Cut(arg, "="); !regexp.MustCompile(regexp.QuoteMeta(flag) + `[=\s]`).Match(help) {
 			t.Errorf("serve has no flag %s", flag)
@@ -267,9 +265,7 @@ func TestChartRefuses(t *testing.T) {
 // The chart grants its account exactly the rights of the guide.
 func TestChartRights(t *testing.T) {
 	objects, err := renderChart("team", required())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, _ := decodeObjects(t, objects)
 	role, nodes := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
@@ -296,9 +292,7 @@ func TestChartRights(t *testing.T) {
 	}
 	// Without workers in the cluster the chart grants nothing.
 	objects, err = renderChart("team", combinations["without Pods"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if text := strings.Join(objects, "\n"); strings.Contains(text, "rbac.authorization.k8s.io") || strings.Contains(text, "automountServiceAccountToken: true") {
 		t.Error("the chart grants unused rights")
 	}
@@ -308,9 +302,7 @@ func TestChartRights(t *testing.T) {
 func TestChartHasNoSecrets(t *testing.T) {
 	for name, v := range combinations {
 		objects, err := renderChart("team", v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")) {
 			t.Errorf("%s: the chart creates a Secret", name)
 		}
@@ -324,13 +316,9 @@ func TestGuideValues(t *testing.T) {
 		t.Fatal("docs/guides/operate.md has no values.yaml")
 	}
 	var v values
-	if err := yaml.UnmarshalStrict([]byte(found[1]), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalStrict([]byte(found[1]), &v))
 	objects, err := renderChart("gpucloud", v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, monitors := decodeObjects(t, objects)
 	if set := onlyOf[*apps.StatefulSet](t, all); *set.Spec.Replicas != 3 || monitors != 1 {
 		t.Errorf("%d replicas, %d monitors", *set.Spec.Replicas, monitors)

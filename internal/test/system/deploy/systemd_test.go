@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -60,9 +61,7 @@ func TestUnitServesFromPostgres(t *testing.T) {
 		if contents[path] == "" {
 			t.Errorf("an unexpected credential: %s", credential)
 		}
-		if err := os.WriteFile(filepath.Join(credentials, name), []byte(contents[path]+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(credentials, name), []byte(contents[path]+"\n"), 0o600))
 	}
 	var env []string
 	for _, variable := range dropIn["Environment"] {
@@ -93,16 +92,12 @@ func TestUnitIsValid(t *testing.T) {
 	dir := t.TempDir()
 	unit := filepath.Join(dir, "jobrunner.service")
 	dropIns := unit + ".d"
-	if err := os.Mkdir(dropIns, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(dropIns, 0o700))
 	for path, text := range map[string]string{
 		unit: strings.ReplaceAll(readFile(t, unitFolder+"jobrunner.service"), "/usr/local/bin/jobrunner", program(t)),
 		filepath.Join(dropIns, "postgresql.conf"): readFile(t, unitFolder+"postgresql.conf"),
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(analyze, args...)

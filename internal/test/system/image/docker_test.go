@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // inDocker is a container of the image, with a read-only root and no capabilities.
@@ -37,13 +38,9 @@ func TestDocker(t *testing.T) {
 	s := tested()
 	s.root, s.source, s.name, s.platforms = root, "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
 	images, err := s.build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := write(dir, s.tag(), joined(images), images); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, write(dir, s.tag(), joined(images), images))
 	e.Output(t, "load", "--input", filepath.Join(dir, archiveName(v1.Platform{OS: "linux", Architecture: runtime.GOARCH})))
 	if got := e.Output(t, "run", "--rm", "--network=none", s.tag(), "version"); got != "jobrunner 1.2.3" {
 		t.Errorf("version: %s", got)

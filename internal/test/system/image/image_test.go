@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const root = "../../../.."
@@ -54,13 +55,9 @@ func TestReproducible(t *testing.T) {
 		s := tested()
 		change(&s)
 		images, err := s.build(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		digest, err := joined(images).Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		digests[digest.String()] |= 1 << i
 	}
 	if got := slices.Sorted(maps.Values(digests)); !slices.Equal(got, []int{3, 4}) {
@@ -73,17 +70,11 @@ func TestReproducible(t *testing.T) {
 func TestImage(t *testing.T) {
 	s := tested()
 	images, err := s.build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := write(dir, s.tag(), joined(images), images); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, write(dir, s.tag(), joined(images), images))
 	written, err := layout.ImageIndexFromPath(filepath.Join(dir, "oci"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := validate.Index(written); err != nil {
 		t.Error(err)
 	}
@@ -92,22 +83,16 @@ func TestImage(t *testing.T) {
 		t.Fatalf("%+v, %v", outer, err)
 	}
 	index, err := written.ImageIndex(outer.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	manifest, err := index.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 2 {
 		t.Fatalf("%+v, %v", manifest, err)
 	}
 	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, m := range manifest.Manifests {
 		image, err := index.Image(m.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		checkImage(t, m.Platform.Architecture, image, here)
 	}
 }
@@ -115,9 +100,7 @@ func TestImage(t *testing.T) {
 func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 	t.Helper()
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != "1.2.3" ||
 		config.Config.Labels["org.opencontainers.image.revision"] != "abc" || !config.Created.Equal(time.Unix(1700000000, 0)) {
 		t.Errorf("%s: %+v", arch, config)
@@ -134,9 +117,8 @@ func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 		}
 		path := strings.TrimSuffix(header.Name, "/")
 		files[path] = header
-		if texts[path], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		texts[path], err = io.ReadAll(r)
+		must.Succeed(t, err)
 	}
 	for path, want := range map[string]string{
 		"tmp": "1777 0", home[1:]: "700 65532", program[1:]: "755 0", "etc/passwd": "644 0", "etc": "755 0",
@@ -178,37 +160,23 @@ func TestPush(t *testing.T) {
 	target := registry.Address + "/team/small:1"
 	s := tested()
 	images, err := s.build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	index := joined(images)
 	if err := pushTo(t.Context(), target, index); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
 		t.Errorf("without a login: %v", err)
 	}
 	login := authn.FromConfig(authn.AuthConfig{Username: containers.Username, Password: containers.Password})
 	encoded, err := login.Authorization()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, registry.Address, encoded.Username, encoded.Password)
-	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := pushTo(t.Context(), target, index); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600))
+	must.Succeed(t, pushTo(t.Context(), target, index))
 	reference, err := name.ParseReference(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stored, err := remote.Index(reference, remote.WithAuth(login))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got, err := stored.Digest(); err != nil || got != want {
 		t.Errorf("the registry has %s, %v; expected %s", got, err, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // goGenerator generates Go clients. package.json has the generator of TypeScript.
@@ -47,9 +48,7 @@ func TestGeneratedClients(t *testing.T) {
 		dir := copied(t, "testdata/clients/go")
 		for _, d := range documents {
 			document := s.saveDocument(t, dir, d)
-			if err := os.Mkdir(filepath.Join(dir, d.version), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Mkdir(filepath.Join(dir, d.version), 0o700))
 			prepare(t, dir, "go", "run", goGenerator, "-generate=types,client,skip-prune", "-package="+d.version, "-o="+filepath.Join(d.version, "client.go"), document)
 		}
 		prepare(t, dir, "go", "mod", "download")
@@ -103,9 +102,7 @@ func run(t *testing.T, dir, program string, args ...string) (string, error) {
 func copied(t *testing.T, from string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.CopyFS(dir, os.DirFS(from)))
 	return dir
 }
 
@@ -113,9 +110,7 @@ func (s *scene) saveDocument(t *testing.T, dir string, d document) string {
 	t.Helper()
 	path := filepath.Join(dir, d.version+".json")
 	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
-	if err := os.WriteFile(path, a.body, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, a.body, 0o600))
 	return path
 }
 
@@ -150,13 +145,9 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Compare(a.Version, b.Version) })
 	plan, err := json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	path := filepath.Join(dir, "plan.json")
-	if err := os.WriteFile(path, plan, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, plan, 0o600))
 	return path
 }
 
@@ -164,19 +155,13 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 func startProcess(t *testing.T) *scene {
 	t.Helper()
 	dir := t.TempDir()
-	if err := gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../../cmd/jobrunner"))
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // built above
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[own])
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context kills it
 	const line = "export GPUCLOUD_BASE_URL="
 	for lines := bufio.NewScanner(out); lines.Scan(); {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var from = flag.String("documents", "", "update testdata from the OpenAPI documents in this `folder`")
@@ -71,9 +73,7 @@ func operations(t *testing.T) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
 		spec, err := openapi3.NewLoader().LoadFromFile(d.file())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	sortOperations(list)
@@ -142,27 +142,18 @@ func TestDocumentsHaveNoProse(t *testing.T) {
 		if *from != "" {
 			path = filepath.Join(*from, d.source)
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.ReadFile(t, path)
 		var tree map[string]any
-		if err := json.Unmarshal(text, &tree); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(text, &tree))
 		delete(tree, "servers") // the operator's addresses; documents has the prefix
 		tree["info"] = map[string]any{"title": d.title, "version": tree["info"].(map[string]any)["version"]}
 		var want bytes.Buffer
 		encoder := json.NewEncoder(&want)
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", " ")
-		if err := encoder.Encode(facts(tree, false)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, encoder.Encode(facts(tree, false)))
 		if *from != "" {
-			if err := os.WriteFile(d.file(), want.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(d.file(), want.Bytes(), 0o644))
 			continue
 		}
 		if !bytes.Equal(text, want.Bytes()) {

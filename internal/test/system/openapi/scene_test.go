@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -47,31 +48,24 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	gpus, err := gpu.Simulate("h200x8", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(gpus.Close)
 	dir := t.TempDir()
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}}
 	for name, endpoints := range map[string][]string{user: nil, scoped: {"some-endpoint"}} {
-		if s.keys[name], err = apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
-			t.Fatal(err)
-		}
+		s.keys[name], err = apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints})
+		must.Succeed(t, err)
 	}
 	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: catalogOfBuilds(t, dir)}
 	if configure != nil {
 		configure(&config)
 	}
 	j, err := jobrunner.New(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := httptest.NewServer(j.Handler())
 	t.Cleanup(func() {
 		server.Close()
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, j.Close())
 	})
 	s.url, s.http = server.URL, server.Client()
 	return s
@@ -81,9 +75,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 func catalogOfBuilds(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "catalog.yaml")
-	if err := os.WriteFile(path, []byte("builds: [{endpoint: \"*\", id: "+buildID+", status: COMPLETED, commit_hash: 0123abc, commit_message: all, branch: main, image_name: i}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("builds: [{endpoint: \"*\", id: "+buildID+", status: COMPLETED, commit_hash: 0123abc, commit_message: all, branch: main, image_name: i}]\n"), 0o600))
 	return path
 }
 
@@ -141,9 +133,7 @@ func (s *scene) make(t *testing.T, r request) *http.Request {
 		address += "?" + r.query.Encode()
 	}
 	out, err := http.NewRequestWithContext(t.Context(), r.method, address, strings.NewReader(r.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r.body != "" {
 		out.Header.Set("Content-Type", "application/json")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -159,13 +160,9 @@ func TestBrowserShowsObjects(t *testing.T) {
 	t.Parallel()
 	b := chromium.Open(t)
 	machine := filepath.Join(t.TempDir(), "gpus.yaml")
-	if err := os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600))
 	inventory, err := gpu.Simulate(machine, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{GPUs: inventory})
 	tab := d.open(b)
@@ -243,9 +240,7 @@ func TestBrowserShowsObjects(t *testing.T) {
 			t.Fatal(path, body)
 		}
 	}
-	if err := apikey.At(d.dir).Remove("ada"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, apikey.At(d.dir).Remove("ada"))
 	tab.Shows("#pods-section", "There is no pod yet")
 	tab.Until(`document.querySelector('#clusters-section').hidden && document.querySelector('#volumes-section').hidden && document.querySelectorAll('#keys tbody tr').length === 1`)
 	var document string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -243,9 +244,7 @@ func TestKeysShown(t *testing.T) {
 	bob := d.key(apikey.Key{Name: "bob"})
 	secrets := []string{key, ada, second, bob, "sha256"}
 	stored, err := apikey.At(d.dir).List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, k := range stored {
 		hash, _ := k.Hash.MarshalText()
 		secrets = append(secrets, string(hash))
@@ -279,9 +278,7 @@ func TestKeysShown(t *testing.T) {
 func TestUnreadableKeys(t *testing.T) {
 	d := deploy(t)
 	d.key(apikey.Key{Name: "ada"})
-	if err := os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600))
 	if _, data := d.snapshot(key, ""); data.Keys.Total != 1 || !strings.Contains(data.Keys.Fault, "Until that is repaired") {
 		t.Errorf("%+v", data.Keys)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
@@ -27,9 +28,7 @@ func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 			Devices []struct{ UUID, Holder string }
 		}
 	}
-	if err := json.Unmarshal(answer.Body.Bytes(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(answer.Body.Bytes(), &s))
 	if got := s.GPUs.Devices[0]; got.UUID != "GPU-0" || got.Holder != "w1sdxl-run" {
 		t.Errorf("the device of a running worker is %+v", got)
 	}

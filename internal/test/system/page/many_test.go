@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
@@ -35,9 +36,7 @@ func TestManyPods(t *testing.T) {
 	for i := 1; i < n; i++ {
 		group.Go(func() error { d.pod(fmt.Sprintf("pod-%04d", i)); return nil })
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, group.Wait())
 	start := time.Now()
 	text, data := d.snapshot(key, "")
 	t.Logf("a snapshot of %d pods: %d bytes, %s", n, len(text), time.Since(start))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -43,9 +44,7 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	dir := t.TempDir()
 	config.APIKey, config.Version, config.DataDir = key, "1.2.3", dir
 	j, err := jobrunner.New(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := httptest.NewServer(j.Handler())
 	end := sync.OnceFunc(func() {
 		server.Close()
@@ -55,9 +54,7 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	})
 	t.Cleanup(end)
 	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &deployment{t, dir, server.URL, j.PageCode(), c, end}
 }
 
@@ -179,9 +176,7 @@ func TestBrowser(t *testing.T) {
 			tab.Until(`document.querySelector('#jobs [data-state=CANCELLED]')`)
 			tab.Readable("endpoint")
 			tab.Picture(screen.name + "-endpoint")
-			if err := d.Endpoints.Delete(t.Context(), work); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.Endpoints.Delete(t.Context(), work))
 			tab.Until(`document.querySelector('#title').textContent === 'Overview'`)
 			var title string
 			if tab.Eval("document.title", &title); title != "gpucloud jobrunner" {
@@ -347,23 +342,17 @@ func TestSession(t *testing.T) {
 	}
 	keys := apikey.At(d.dir)
 	added, err := keys.Add(apikey.Key{Name: "ada"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, third := signIn(`{"key":"` + added + `"}`)
 	if !sees(third) {
 		t.Error("an added key doesn't open the page")
 	}
-	if err := keys.Remove("ada"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, keys.Remove("ada"))
 	if sees(third) || !sees(second) {
 		t.Error("removing a key didn't end exactly its session")
 	}
 	some, err := keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if resp, _ := signIn(`{"key":"` + some + `"}`); resp.StatusCode != 403 {
 		t.Errorf("a key for one endpoint: %d", resp.StatusCode)
 	}

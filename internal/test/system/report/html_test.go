@@ -15,28 +15,20 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // show opens the HTML report of a sample with every verdict.
 func show(t *testing.T, tab *chromium.Tab) (address string) {
 	t.Helper()
-	text, err := os.ReadFile("../../../../conformance/report/testdata/sample.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.ReadFile(t, "../../../../conformance/report/testdata/sample.json")
 	sample, err := report.Read(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	i := slices.IndexFunc(report.Forms, func(f report.Form) bool { return f.Name == "html" })
 	path := filepath.Join(t.TempDir(), "report.html")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(report.Forms[i].Write(file, sample), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(report.Forms[i].Write(file, sample), file.Close()))
 	address = "file://" + path
 	tab.Visit(address)
 	tab.Do(chromedp.WaitVisible(chromedp.CSS("#tools")))
