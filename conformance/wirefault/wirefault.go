@@ -55,7 +55,8 @@ type Fault struct {
 	Recall string `json:"recall"`
 	// Refuse answers with an error in the form of the request's API.
 	Refuse *Refusal `json:"refuse"`
-	// Stub answers without calling the deployment. $PATH is replaced by the request's path.
+	// Stub answers without calling the deployment. $PATH is replaced by the request's path,
+	// $QUERY by its query with the question mark.
 	Stub bool `json:"stub"`
 	// Stale is how many seconds, in the deployment's time, an answer is repeated for equal
 	// requests.
@@ -171,7 +172,8 @@ func (f *Fault) handler(next http.Handler, d Deployment) http.Handler {
 		}
 		f.interrupt(beforeServing, r)
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		placeholders := strings.NewReplacer("$KEY", d.Key, "$SENT", key, "$SEEN", f.allRemembered(), "$PATH", r.URL.Path)
+		placeholders := strings.NewReplacer("$KEY", d.Key, "$SENT", key, "$SEEN", f.allRemembered(), "$PATH", r.URL.Path,
+			"$QUERY", strings.TrimPrefix(r.URL.RequestURI(), r.URL.EscapedPath()))
 		requestURL := *r.URL
 		var again *http.Request
 		if f.Again != nil {
