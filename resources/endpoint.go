@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -13,17 +12,11 @@ import (
 // Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
 // endpoint_template.go) or have its own container settings.
 var Endpoint = collected(kit.Kind[endpoint]{
-	Name:   "endpoint",
-	Title:  "endpoint",
-	Schema: endpointSchema,
-	ID:     func(m *endpoint) *types.String { return &m.ID },
-	// Ruled: endpoint_plan.go checks them, because API v1 has them through a template or under
-	// other names.
-	Only: slices.Concat(
-		ruled(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools", "gpu.excluded_types"),
-		ruled(api.V2, []string{"QUEUE"}, "type"), ruled(api.V2, []string{"{}"}, "env"),
-		ruled(api.V2, []string{"false"}, "wait_for.rollout"), ruled(api.V2, []string{"OFF", "FLASHBOOT"}, "flashboot"),
-	),
+	Name:      "endpoint",
+	Title:     "endpoint",
+	Schema:    endpointSchema,
+	ID:        func(m *endpoint) *types.String { return &m.ID },
+	Only:      endpointOnly,
 	Protected: func(m *endpoint) types.Bool { return m.DeletionProtection },
 	Private:   func(m *endpoint) any { return &m.Private },
 	Moved:     movedEndpoint,

@@ -89,6 +89,14 @@ var endpointSchema = schema.Schema{
 	},
 }
 
+// endpointOnly lists the attributes of one API version. Ruled: endpoint_plan.go checks them,
+// because API v1 has them through a template or under other names.
+var endpointOnly = slices.Concat(
+	ruled(api.V2, nil, "image", "args", "entrypoint", "cmd", "disk", "env_wo", "ports", "registry", "gpu.pools", "gpu.excluded_types"),
+	ruled(api.V2, []string{"QUEUE"}, "type"), ruled(api.V2, []string{"{}"}, "env"),
+	ruled(api.V2, []string{"false"}, "wait_for.rollout"), ruled(api.V2, []string{"OFF", "FLASHBOOT"}, "flashboot"),
+)
+
 var fromTemplateTypes = endpointSchema.Attributes["from_template"].GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
 
 func urlAttribute(text string) schema.StringAttribute {

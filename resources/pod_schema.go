@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
@@ -104,6 +105,16 @@ var podSchema = schema.Schema{
 		}),
 	},
 }
+
+// podOnly lists the attributes of one API version. podFixed handles those that only a create
+// sets.
+var podOnly = slices.Concat(
+	ruled(api.V1, nil, "support_public_ip", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
+	ruled(api.V1, []string{"false"}, "interruptible"), ruled(api.V1, []string{"[]"}, "country_codes"),
+	ruled(api.V1, []string{"availability"}, "gpu_type_priority", "cpu_flavor_priority", "data_center_priority"),
+	ruled(api.V2, nil, "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu"),
+	ruled(api.V2, []string{"false"}, "start_ssh", "start_jupyter"),
+)
 
 var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu` is needed.", attributes{
 	"id":                     ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),

@@ -5,6 +5,65 @@ import (
 	"net/http"
 )
 
+// Cluster is a group of equal pods with their own network (v2 only). Only its name can be
+// changed. Answers lack the settings of its pods; the pods have them (Clusters.Pods).
+type Cluster struct {
+	ID      string         `json:"id,omitempty"`
+	Name    string         `json:"name"` // need not be unique
+	Type    string         `json:"type"` // APPLICATION, TRAINING, SLURM or RAY
+	Compute ClusterCompute `json:"compute"`
+
+	TemplateID string `json:"templateId,omitempty"` // excludes the settings from here to Mounts
+	Image      string `json:"image,omitempty"`
+	Command
+	Disk          int64             `json:"disk,omitempty"` // GB
+	Env           map[string]string `json:"env,omitempty"`
+	Ports         []string          `json:"ports,omitempty"`
+	Mounts        PodMounts         `json:"mounts,omitzero"`
+	DataCenterIDs []string          `json:"dataCenterIds,omitempty"`
+	StartSSH      *bool             `json:"startSsh,omitempty"`
+	StartJupyter  *bool             `json:"startJupyter,omitempty"`
+
+	ClusterState
+}
+
+// ClusterCompute is the machines of a cluster.
+type ClusterCompute struct {
+	GPUTypeID      string `json:"gpuTypeId" tfsdk:"gpu_type_id"`
+	GPUCountPerPod int64  `json:"gpuCountPerPod" tfsdk:"gpu_count_per_pod"`
+	PodCount       int64  `json:"podCount" tfsdk:"pod_count"`
+}
+
+// ClusterState has the members that only answers have.
+type ClusterState struct {
+	Template     string          `json:"template,omitempty"`     // used to create the cluster
+	DataCenterID string          `json:"dataCenterId,omitempty"` // "" until a pod is placed
+	Pods         *ClusterPods    `json:"pods,omitempty"`
+	Network      *ClusterNetwork `json:"network,omitempty"` // nil until provisioned
+	Primary      *ClusterPrimary `json:"primary,omitempty"` // nil until placed
+	CreatedAt    string          `json:"createdAt,omitempty"`
+}
+
+// ClusterPods counts the pods of a cluster.
+type ClusterPods struct {
+	Total    int64            `json:"total" tfsdk:"total"`
+	ByStatus map[string]int64 `json:"byStatus" tfsdk:"by_status"`
+}
+
+// ClusterNetwork is the network of a cluster.
+type ClusterNetwork struct {
+	CIDR      string `json:"cidr"`
+	VXLANID   *int64 `json:"vxlanId,omitempty"`
+	VXLANPort *int64 `json:"vxlanPort,omitempty"`
+}
+
+// ClusterPrimary is the pod of rank 0.
+type ClusterPrimary struct {
+	PodID       string `json:"podId"`
+	Status      string `json:"status"`
+	SSHEndpoint string `json:"sshEndpoint,omitempty"` // host:port, while it runs and publishes 22/tcp
+}
+
 // Clusters is the collection of clusters, and their pods.
 type Clusters struct {
 	Collection[Cluster]

@@ -5,6 +5,22 @@ import (
 	"strings"
 )
 
+// Delegation lets the deployment pull images from a repository in AWS ECR (v2 only). It can't
+// be changed.
+type Delegation struct {
+	ID       string  `json:"id,omitempty"`
+	Name     *string `json:"name,omitempty"` // need not be unique
+	Resource string  `json:"resource"`       // ARN; assembled from its parts in an answer
+
+	DelegatorUserID   string `json:"delegatorUserId,omitempty"`
+	AWSUser           string `json:"awsUser,omitempty"`
+	AWSRegion         string `json:"awsRegion,omitempty"`
+	Repository        string `json:"repository,omitempty"`
+	Tag               string `json:"tag,omitempty"`
+	DockerRegistryURI string `json:"dockerRegistryUri,omitempty"`
+	CreatedAt         string `json:"createdAt,omitempty"`
+}
+
 // delegationsV2: the API lists delegations, but can't read one by id.
 func delegationsV2(d *deployment, cache *listCache) Collection[Delegation] {
 	return &restCollection[Delegation]{

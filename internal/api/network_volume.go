@@ -1,5 +1,14 @@
 package api
 
+// NetworkVolume is storage that outlives the pods and workers that mount it.
+type NetworkVolume struct {
+	ID         string  `json:"id,omitempty"`
+	Name       string  `json:"name"` // need not be unique
+	Size       int64   `json:"size"` // GB; can only grow
+	DataCenter string  `json:"dataCenter"`
+	Type       *string `json:"type,omitempty"` // storage tier, v2 only
+}
+
 // networkVolumes returns the part of the collection that both versions share. The form of an
 // update differs.
 func networkVolumes(d *deployment, cache *listCache, update func(have, want NetworkVolume) (patch, error)) *restCollection[NetworkVolume] {
@@ -25,4 +34,45 @@ func (v NetworkVolume) mutable() NetworkVolume {
 
 func sameFixedOfVolume(got, want NetworkVolume) bool {
 	return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
+}
+
+func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
+	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
+		return changedMembers(nil, new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
+	})
+	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
+	r.required = []string{"name", "size", "dataCenterId"}
+	r.decode = decodeAs(networkVolumeV1.neutral)
+	r.create = func(want NetworkVolume) (any, error) { return newNetworkVolumeV1(want), nil }
+	return r
+}
+
+type networkVolumeV1 struct {
+	ID           string `json:"id,omitempty"`
+	Name         string `json:"name"`
+	Size         int64  `json:"size"`
+	DataCenterID string `json:"dataCenterId"`
+}
+
+// newNetworkVolumeV1 makes a request body.
+func newNetworkVolumeV1(v NetworkVolume) networkVolumeV1 {
+	return networkVolumeV1{Name: v.Name, Size: v.Size, DataCenterID: v.DataCenter}
+}
+
+func (w networkVolumeV1) neutral() NetworkVolume {
+	return NetworkVolume{ID: w.ID, Name: w.Name, Size: w.Size, DataCenter: w.DataCenterID}
+}
+
+func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
+	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
+		return changedMembers(nil, new(have.mutable()), want.mutable())
+	})
+	r.path, r.member = "/v2/network-volumes", "networkVolumes"
+	r.required = []string{"name", "size", "dataCenter", "type"}
+	r.decode = decodePlain[NetworkVolume]
+	r.create = func(want NetworkVolume) (any, error) {
+		want.ID = ""
+		return want, nil
+	}
+	return r
 }

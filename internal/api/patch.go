@@ -64,3 +64,39 @@ func deref[V any](p *V) V {
 	}
 	return *p
 }
+
+// changedV1 compares two objects in their wire form. If v1 can't express have, every member of
+// want counts as changed.
+func changedV1[T, W any](resource string, form func(T) (W, error), have, want T) (p patch, after W, err error) {
+	if after, err = form(want); err != nil {
+		return nil, after, err
+	}
+	var before *W
+	if w, err := form(have); err == nil {
+		before = &w
+	}
+	p, err = changedMembers(clearingValues(contract.V1, resource), before, after)
+	return p, after, err
+}
+
+// completeGroups adds members to an update: the members of a group have a joint meaning and are
+// sent together.
+func completeGroups(p patch, want any, groups [][]string) error {
+	all, err := members(want)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		for _, name := range group {
+			if _, ok := p[name]; !ok {
+				continue
+			}
+			for _, other := range group {
+				if value, ok := all[other]; ok {
+					p[other] = value
+				}
+			}
+		}
+	}
+	return nil
+}

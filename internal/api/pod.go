@@ -1,164 +1,353 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
-	"net/http"
-	"slices"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"maps"
 )
 
-// Pods is the collection of pods with their actions.
-type Pods struct {
-	Collection[Pod]
-	rest *restCollection[Pod]
-	act  func(action PodAction) (path string, body any) // path is relative to the pod
+// Pod is one container on a GPU or CPU machine.
+type Pod struct {
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"` // need not be unique
+
+	// TemplateID is the template of a create. Its settings are copied wherever Container and
+	// Mounts are nil. v1 returns it; v2 returns it in PodState.Template for pods created on v1.
+	// No update sends it.
+	TemplateID *string `json:"templateId,omitempty"`
+	// Container has no nil field in an answer. Creates and updates omit nil fields.
+	Container *Container `json:"-"`
+
+	GPU    *PodGPU   `json:"gpu,omitempty"` // either GPU or CPU
+	CPU    *PodCPU   `json:"cpu,omitempty"`
+	Mounts PodMounts `json:"mounts,omitzero"` // the kind is fixed at create; updates can't clear it
+
+	Cloud         string   `json:"cloud,omitempty"`         // SECURE or COMMUNITY; fixed at create
+	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // only in a create; nil: the scheduler chooses
+	// GlobalNetworking is sent in every update that sets it: it takes effect at the next start,
+	// and an answer shows the current state. v1 doesn't return it.
+	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`
+	Locked           *bool             `json:"locked,omitempty"`       // protects against stop and reset; on v2 only in updates
+	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, in a create
+	StartJupyter     *bool             `json:"startJupyter,omitempty"` // v2 only, in a create
+	Placement        PodPlacement      `json:"-"`                      // v1 only, in a create
+
+	PodState
 }
 
-// PodAction is an action on a pod.
-type PodAction string
-
-// The actions of both versions.
-const (
-	StartPod   PodAction = "start"
-	StopPod    PodAction = "stop"
-	RestartPod PodAction = "restart"
-)
-
-// The statuses that callers distinguish.
-const (
-	PodRunning    = "RUNNING"
-	PodExited     = "EXITED"
-	PodError      = "ERROR"
-	PodTerminated = "TERMINATED"
-)
-
-// Active reports whether a pod runs or is starting, that is, hasn't ended.
-func (s PodState) Active() bool { return s.Status != PodExited && s.Status != PodError }
-
-// Act sends an action once.
-func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
-	c, err := p.rest.callByID(http.MethodPost, id)
-	if err != nil {
-		return err
-	}
-	path, body := p.act(action)
-	c.URL, c.Body = c.URL+path, body
-	var response *httpclient.Response
-	c.Succeeded = func(r *httpclient.Response) { response = r }
-	defer p.rest.cache.beginWrite()()
-	if err := p.rest.Do(ctx, c, nil); err != nil {
-		return err
-	}
-	return p.rest.checkSubject(id, response)
+// PodState has the members that only answers have. v1 omits some of them.
+type PodState struct {
+	Status       string      `json:"status,omitempty"`  // PROVISIONING, STARTING, RUNNING, EXITED, ERROR or TERMINATED
+	Actions      []string    `json:"actions,omitempty"` // that the status allows
+	Reason       *string     `json:"reason,omitempty"`  // why the pod waits, or how it ended
+	DataCenterID *string     `json:"dataCenterId,omitempty"`
+	CUDAVersion  *string     `json:"cudaVersion,omitempty"`
+	Template     *string     `json:"template,omitempty"`
+	Cost         float64     `json:"cost,omitempty"` // per hour
+	SSH          PodSSH      `json:"ssh,omitzero"`
+	Cluster      *PodCluster `json:"cluster,omitempty"` // for pods of a cluster
+	Runtime      *PodRuntime `json:"runtime,omitempty"` // nil unless the pod runs
+	CreatedAt    string      `json:"createdAt,omitempty"`
+	StartedAt    *string     `json:"startedAt,omitempty"`
 }
 
-// Reach starts or stops a pod, unless it is already in that state, and returns its new state.
-// If the action fails, Reach reads the pod: the answer may be lost, the API may not know a new
-// pod yet, or the status may have changed meanwhile.
-func (p *Pods) Reach(ctx context.Context, id string, active bool) (Pod, error) {
-	action := StopPod
-	if active {
-		action = StartPod
-	}
-	var failure error
-	for try := 1; ; try++ {
-		got, err := p.GetFresh(ctx, id)
-		if err != nil || got.Active() == active {
-			return got, err
-		}
-		if failure != nil && try > httpclient.MaxTries {
-			return got, failure
-		}
-		failure = p.Act(ctx, id, action)
-		if failure == nil {
-			return p.GetFresh(ctx, id)
-		}
-		if status := statusOf(failure); status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusConflict {
-			return got, failure
-		}
-		if wait, ok := httpclient.Backoff(try, failure); !ok || httpclient.Sleep(ctx, wait) != nil {
-			return got, failure
-		}
-	}
+// PodGPU is the GPUs of a pod.
+type PodGPU struct {
+	ID                  string   `json:"id"` // GPU type
+	Count               int64    `json:"count,omitempty"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // only in a create
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only, only in a create
+	MinRAMPerGPU        int64    `json:"minRamPerGpu,omitempty"`        // GB of the machine; v2 only, only in a create
+	MinVCPUCountPerGPU  int64    `json:"minVcpuCountPerGpu,omitempty"`  // v2 only, only in a create
+	VCPUCount           float64  `json:"vcpuCount,omitempty"`           // v2 only, only in answers: of all GPUs together
+	Memory              float64  `json:"memory,omitempty"`              // GB; v2 only, only in answers: of all GPUs together
 }
 
-// pods returns the part of the collection that both versions share.
-func pods(d *deployment, cache *listCache) *restCollection[Pod] {
-	return &restCollection[Pod]{
-		deployment: d, cache: cache, kind: "pod",
-		id:        func(p Pod) string { return p.ID },
-		name:      func(p Pod) string { return p.Name },
-		absent:    func(p Pod) bool { return p.Status == PodTerminated },
-		foreign:   func(p *Pod) []*string { return []*string{p.Reason} },
-		sameFixed: sameFixedOfPod,
-		normalize: normalizePods,
-	}
+// PodCPU is the CPUs of a pod without GPUs.
+type PodCPU struct {
+	ID        string `json:"id"` // CPU flavor
+	VCPUCount int64  `json:"vcpuCount"`
+	Memory    int64  `json:"memory,omitempty"` // GB; only in answers
 }
 
-func sameFixedOfPod(got, want Pod) bool {
-	switch {
-	case want.GPU != nil && (got.GPU == nil || got.GPU.ID != want.GPU.ID || want.GPU.Count != 0 && got.GPU.Count != want.GPU.Count):
-		return false
-	case want.CPU != nil && (got.CPU == nil || got.CPU.ID != want.CPU.ID || got.CPU.VCPUCount != want.CPU.VCPUCount):
-		return false
-	case got.Cloud != "" && want.Cloud != "" && got.Cloud != want.Cloud:
-		return false
-	case deref(got.DataCenterID) != "" && len(want.DataCenterIDs) > 0 && !slices.Contains(want.DataCenterIDs, *got.DataCenterID):
-		return false
-	case deref(got.TemplateID) != "" && *got.TemplateID != deref(want.TemplateID):
-		return false
-	case want.TemplateID != nil && want.Mounts.kind() == "": // the template sets them
-		return true
-	}
-	return got.Mounts.kind() == want.Mounts.kind()
+// PodMounts is the storage of a pod: at most one kind.
+type PodMounts struct {
+	Persistent *PersistentMount `json:"persistent,omitempty" tfsdk:"persistent"` // not for CPU pods
+	Network    []NetworkMount   `json:"network,omitempty" tfsdk:"network"`       // at most one
 }
 
-// kind returns the kind of a pod's storage: "", "persistent" or its network volume.
-func (m PodMounts) kind() string {
-	switch {
-	case len(m.Network) > 0:
-		return "network " + m.Network[0].VolumeID
-	case m.Persistent != nil:
-		return "persistent"
-	}
-	return ""
+// NetworkMount is a network volume in a pod.
+type NetworkMount struct {
+	VolumeID string `json:"volumeId" tfsdk:"volume_id"` // fixed at create
+	Path     string `json:"path" tfsdk:"path"`
 }
 
-// normalizePods removes environment variables that the server may add: those of a template, of
-// SSH and of Jupyter.
-func normalizePods(got, want Pod) (Pod, Pod) {
-	want.GlobalNetworking, want.Locked = nil, nil
-	if got.Container == nil || want.Container == nil {
-		return got, want
-	}
-	container := *got.Container
-	if want.Container.Env != nil {
-		container.Env = map[string]string{}
-		for name, value := range got.Container.Env {
-			if _, asked := want.Container.Env[name]; asked || want.TemplateID == nil && !IsAccessVariable(name) {
-				container.Env[name] = value
-			}
-		}
-	}
-	got.Container = &container
-	return got, want
-}
-
-// IsAccessVariable reports whether a deployment may set this variable in pods on its own, for
-// SSH or Jupyter.
-func IsAccessVariable(name string) bool { return name == "PUBLIC_KEY" || name == "JUPYTER_PASSWORD" }
-
-// alignedPod returns want with its ports in the order of have if both have the same ports.
-func alignedPod(have, want Pod) Pod {
-	if have.Container != nil && have.Container.Ports != nil && want.Container != nil && want.Container.Ports != nil {
-		container := *want.Container
-		container.Ports = new(inOrderOf(*have.Container.Ports, *container.Ports))
-		want.Container = &container
-	}
-	return want
+// GlobalNetworking is a pod's private address across data centers. Requests have only Enabled.
+type GlobalNetworking struct {
+	Enabled     bool   `json:"enabled"`
+	IP          string `json:"ip,omitempty"`
+	InternalDNS string `json:"internalDns,omitempty"`
 }
 
 // MarshalJSON encodes the form of requests.
 func (n GlobalNetworking) MarshalJSON() ([]byte, error) { return json.Marshal(n.Enabled) }
+
+// PodPlacement has the requirements on a pod's machine that only API v1 accepts.
+type PodPlacement struct {
+	Interruptible        *bool    `json:"interruptible,omitempty"`
+	SupportPublicIP      *bool    `json:"supportPublicIp,omitempty"`
+	CountryCodes         []string `json:"countryCodes,omitempty"`
+	GPUTypePriority      string   `json:"gpuTypePriority,omitempty"` // availability or custom
+	CPUFlavorPriority    string   `json:"cpuFlavorPriority,omitempty"`
+	DataCenterPriority   string   `json:"dataCenterPriority,omitempty"`
+	MinRAMPerGPU         *int64   `json:"minRAMPerGPU,omitempty"` // GB
+	MinVCPUPerGPU        *int64   `json:"minVCPUPerGPU,omitempty"`
+	MinDiskBandwidthMBps *float64 `json:"minDiskBandwidthMBps,omitempty"`
+	MinDownloadMbps      *float64 `json:"minDownloadMbps,omitempty"`
+	MinUploadMbps        *float64 `json:"minUploadMbps,omitempty"`
+}
+
+// PodSSH has the addresses of a pod's SSH server.
+type PodSSH struct {
+	Proxy  *SSHEndpoint `json:"proxy" tfsdk:"proxy"`
+	Direct *SSHEndpoint `json:"direct" tfsdk:"direct"`
+}
+
+// SSHEndpoint is an address of an SSH server.
+type SSHEndpoint struct {
+	Host     string `json:"host" tfsdk:"host"`
+	Port     int64  `json:"port" tfsdk:"port"`
+	Username string `json:"username" tfsdk:"username"`
+	Command  string `json:"command" tfsdk:"command"`
+}
+
+// PodCluster is a pod's place in a cluster.
+type PodCluster struct {
+	ID   string `json:"id"`
+	Rank *int64 `json:"rank"`
+	Role string `json:"role,omitempty"`
+	IP   string `json:"ip,omitempty"`
+}
+
+// PodRuntime is the current state of a running pod.
+type PodRuntime struct {
+	Uptime int64         `json:"uptime"` // seconds
+	GPUs   []PodGPUUsage `json:"gpus,omitempty"`
+	CPU    *Utilization  `json:"cpu,omitempty"`
+	Memory *Utilization  `json:"memory,omitempty"`
+	Ports  []PodPort     `json:"ports,omitempty"`
+}
+
+// PodGPUUsage is in percent; nil if unknown.
+type PodGPUUsage struct {
+	Util       *int64 `json:"util,omitempty"`
+	MemoryUtil *int64 `json:"memoryUtil,omitempty"`
+}
+
+// Utilization is in percent.
+type Utilization struct {
+	Util int64 `json:"util"`
+}
+
+// PodPort is a port of a pod with its public address.
+type PodPort struct {
+	Private int64   `json:"private" tfsdk:"private"`
+	Public  *int64  `json:"public" tfsdk:"public"` // nil: not published
+	Type    string  `json:"type" tfsdk:"type"`     // http or tcp
+	IP      *string `json:"ip" tfsdk:"ip"`
+}
+
+// shown returns the updatable members whose answers are reliable. For global networking an
+// answer has the current state, not the requested one.
+func (p Pod) shown() Pod {
+	p.GlobalNetworking = nil
+	return p.mutable()
+}
+
+// mutable returns the updatable members.
+func (p Pod) mutable() Pod {
+	return Pod{
+		Name: p.Name, Container: p.Container, Mounts: p.Mounts,
+		GlobalNetworking: p.GlobalNetworking, Locked: p.Locked,
+	}
+}
+
+type podV1 struct {
+	ID                      string            `json:"id,omitempty"`
+	Name                    string            `json:"name,omitempty"`
+	ImageName               *string           `json:"imageName,omitempty"` // only in requests
+	Image                   *string           `json:"image,omitempty"`     // only in answers, with the same meaning
+	TemplateID              *string           `json:"templateId,omitempty"`
+	ContainerDiskInGB       *int64            `json:"containerDiskInGb,omitempty"`
+	ContainerRegistryAuthID *string           `json:"containerRegistryAuthId,omitempty"`
+	DockerEntrypoint        *[]string         `json:"dockerEntrypoint,omitempty"`
+	DockerStartCmd          *[]string         `json:"dockerStartCmd,omitempty"`
+	Env                     map[string]string `json:"env,omitzero"`
+	Ports                   *[]string         `json:"ports,omitempty"`
+	Locked                  *bool             `json:"locked,omitempty"`
+	GlobalNetworking        *bool             `json:"globalNetworking,omitempty"`
+	VolumeInGB              *int64            `json:"volumeInGb,omitempty"`
+	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
+	NetworkVolumeID         string            `json:"networkVolumeId,omitempty"` // only in requests
+	NetworkVolume           *networkVolumeV1  `json:"networkVolume,omitempty"`   // only in answers
+
+	ComputeType         string   `json:"computeType,omitempty"` // GPU or CPU
+	GPUTypeIDs          []string `json:"gpuTypeIds,omitempty"`
+	GPUCount            int64    `json:"gpuCount,omitempty"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"`
+	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"`
+	VCPUCount           float64  `json:"vcpuCount,omitempty"` // in an answer about a GPU pod: vCPUs of the machine
+	CloudType           string   `json:"cloudType,omitempty"`
+	DataCenterIDs       []string `json:"dataCenterIds,omitempty"`
+	PodPlacement
+
+	DesiredStatus string           `json:"desiredStatus,omitempty"` // RUNNING, EXITED or TERMINATED
+	LastStartedAt *string          `json:"lastStartedAt,omitempty"`
+	PortMappings  map[string]int64 `json:"portMappings,omitempty"`
+	PublicIP      *string          `json:"publicIp,omitempty"`
+	CostPerHr     float64          `json:"costPerHr,omitempty"`
+	GPU           *podGPUV1        `json:"gpu,omitempty"`
+	CPUFlavorID   string           `json:"cpuFlavorId,omitempty"`
+	MemoryInGB    float64          `json:"memoryInGb,omitempty"`
+	Machine       *machineV1       `json:"machine,omitempty"`
+}
+
+type podGPUV1 struct {
+	ID    string `json:"id"`
+	Count int64  `json:"count"`
+}
+
+type machineV1 struct {
+	DataCenterID string `json:"dataCenterId"`
+	SecureCloud  bool   `json:"secureCloud"`
+}
+
+// newPodV1 makes the updatable part of a request body.
+func newPodV1(p Pod) (w podV1, err error) {
+	w = podV1{Name: p.Name, Locked: p.Locked}
+	if p.GlobalNetworking != nil {
+		w.GlobalNetworking = &p.GlobalNetworking.Enabled
+	}
+	if c := p.Container; c != nil {
+		w.ImageName, w.ContainerDiskInGB, w.ContainerRegistryAuthID, w.Env = c.Image, c.Disk, c.Registry, c.Env
+		if c.Ports != nil {
+			w.Ports = new(append([]string{}, *c.Ports...))
+		}
+		if w.DockerEntrypoint, w.DockerStartCmd, err = c.v1(); err != nil {
+			return w, err
+		}
+	}
+	switch mounts := p.Mounts; {
+	case len(mounts.Network) > 0:
+		w.VolumeMountPath = &mounts.Network[0].Path
+	case mounts.Persistent != nil:
+		w.VolumeInGB, w.VolumeMountPath = &mounts.Persistent.Size, &mounts.Persistent.Path
+	}
+	return w, nil
+}
+
+// create adds the members that are fixed at create. A pod without a template sends volumeInGb 0
+// unless it has a volume, because the server would create one by default.
+func (w *podV1) create(p Pod) {
+	if p.TemplateID == nil && len(deref(w.DockerEntrypoint)) == 0 {
+		w.DockerEntrypoint = nil
+	}
+	w.TemplateID, w.CloudType, w.DataCenterIDs, w.PodPlacement = p.TemplateID, p.Cloud, p.DataCenterIDs, p.Placement
+	if len(p.Mounts.Network) > 0 {
+		w.NetworkVolumeID = p.Mounts.Network[0].VolumeID
+	} else if p.Mounts.Persistent == nil && p.TemplateID == nil {
+		w.VolumeInGB = new(int64(0))
+	}
+	switch {
+	case p.CPU != nil:
+		w.ComputeType, w.CPUFlavorIDs, w.VCPUCount = "CPU", []string{p.CPU.ID}, float64(p.CPU.VCPUCount)
+	case p.GPU != nil:
+		w.ComputeType, w.GPUTypeIDs, w.GPUCount, w.AllowedCUDAVersions = "GPU", []string{p.GPU.ID}, p.GPU.Count, p.GPU.AllowedCUDAVersions
+	}
+}
+
+func (w podV1) neutral() Pod {
+	container := Container{Image: w.Image, Command: Command{Entrypoint: w.DockerEntrypoint, Cmd: w.DockerStartCmd}, Disk: w.ContainerDiskInGB, Env: w.Env, Ports: w.Ports, Registry: w.ContainerRegistryAuthID}
+	p := Pod{
+		ID: w.ID, Name: w.Name, TemplateID: w.TemplateID, Container: completed(container),
+		Locked: w.Locked, Placement: PodPlacement{Interruptible: w.Interruptible},
+		PodState: PodState{Status: w.DesiredStatus, Cost: w.CostPerHr, StartedAt: w.LastStartedAt, Runtime: w.runtime()},
+	}
+	if w.CPUFlavorID != "" {
+		p.CPU = &PodCPU{ID: w.CPUFlavorID, VCPUCount: int64(w.VCPUCount), Memory: int64(w.MemoryInGB)}
+	} else if w.GPU != nil {
+		p.GPU = &PodGPU{ID: w.GPU.ID, Count: w.GPU.Count}
+	}
+	switch path := deref(w.VolumeMountPath); {
+	case w.NetworkVolume != nil:
+		p.Mounts.Network = []NetworkMount{{w.NetworkVolume.ID, path}}
+	case deref(w.VolumeInGB) > 0:
+		p.Mounts.Persistent = &PersistentMount{*w.VolumeInGB, path}
+	}
+	if w.Machine != nil {
+		p.Cloud = "COMMUNITY"
+		if w.Machine.SecureCloud {
+			p.Cloud = "SECURE"
+		}
+		if w.Machine.DataCenterID != "" {
+			p.DataCenterID = &w.Machine.DataCenterID
+		}
+	}
+	if p.Runtime != nil {
+		p.SSH.Direct = p.Runtime.ssh()
+	}
+	return p
+}
+
+// podV2 inlines the container's members.
+type podV2 struct {
+	Pod
+	Container
+}
+
+func createPodV2(want Pod) (patch, error) {
+	want.ID, want.Locked, want.PodState = "", nil, PodState{} // a create can't set Locked
+	if want.CPU != nil {
+		want.CPU = &PodCPU{ID: want.CPU.ID, VCPUCount: want.CPU.VCPUCount}
+	}
+	if want.GPU != nil {
+		gpu := *want.GPU
+		gpu.VCPUCount, gpu.Memory = 0, 0
+		want.GPU = &gpu
+	}
+	return podBodyV2(want)
+}
+
+// CreateSize returns the size of the request that creates a pod on v2, and its largest member
+// with its size.
+func (p Pod) CreateSize() (size int, largest string, most int) {
+	body, err := createPodV2(p)
+	if err != nil {
+		return 0, "", 0
+	}
+	for name, value := range body {
+		if len(value) > most {
+			largest, most = name, len(value)
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, "", 0
+	}
+	return len(text), largest, most
+}
+
+func podBodyV2(p Pod) (patch, error) {
+	body, err := members(p)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := containerV2(p.Container)
+	maps.Copy(body, settings)
+	return body, err
+}
+
+func (w podV2) neutral() Pod {
+	p := w.Pod
+	p.Container = completed(w.Container)
+	return p
+}

@@ -10,29 +10,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// endpointBodyV1 is the body of a create or an update.
-type endpointBodyV1 struct {
-	Name                *string   `json:"name"`
-	TemplateID          *string   `json:"templateId"`
-	ComputeType         *string   `json:"computeType"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
-	GPUCount            *int64    `json:"gpuCount"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
-	MinCUDAVersion      reference `json:"minCudaVersion"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
-	VCPUCount           *int64    `json:"vcpuCount"`
-	DataCenterIDs       *[]string `json:"dataCenterIds"`
-	NetworkVolumeID     reference `json:"networkVolumeId"`
-	NetworkVolumeIDs    *[]string `json:"networkVolumeIds"`
-	WorkersMin          *int64    `json:"workersMin"`
-	WorkersMax          *int64    `json:"workersMax"`
-	IdleTimeout         *int64    `json:"idleTimeout"`
-	ScalerType          *string   `json:"scalerType"`
-	ScalerValue         *int64    `json:"scalerValue"`
-	Timeout             *int64    `json:"executionTimeoutMs"`
-	FlashBoot           *bool     `json:"flashboot"`
-}
-
 // apply changes e, which is either a new endpoint with the defaults or an existing one.
 func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	copyFields(e, b)
@@ -150,33 +127,6 @@ func (b endpointBodyV1) applyLocations(offered *catalog.Catalog, e *store.Endpoi
 
 func allDataCenters(offered *catalog.Catalog) []string {
 	return convertAll(offered.DataCenters, func(d catalog.DataCenter) string { return d.ID })
-}
-
-// endpointV1 is an endpoint in an answer. It omits members that don't apply, and the user and the
-// workers, which the store doesn't have.
-type endpointV1 struct {
-	ID                  string            `json:"id"`
-	Name                string            `json:"name"`
-	TemplateID          string            `json:"templateId,omitempty"`
-	Template            *templateV1       `json:"template,omitempty"`
-	ComputeType         string            `json:"computeType"`
-	GPUTypeIDs          *[]string         `json:"gpuTypeIds,omitempty"`
-	GPUCount            int64             `json:"gpuCount,omitempty"`
-	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty"`
-	MinCUDAVersion      string            `json:"minCudaVersion,omitempty"`
-	InstanceIDs         []string          `json:"instanceIds,omitempty"`
-	DataCenterIDs       []string          `json:"dataCenterIds"`
-	NetworkVolumeID     string            `json:"networkVolumeId,omitempty"`
-	NetworkVolumes      []string          `json:"networkVolumeIds"`
-	WorkersMin          int64             `json:"workersMin"`
-	WorkersMax          int64             `json:"workersMax"`
-	IdleTimeout         int64             `json:"idleTimeout"`
-	ScalerType          string            `json:"scalerType"`
-	ScalerValue         int64             `json:"scalerValue"`
-	Timeout             int64             `json:"executionTimeoutMs"`
-	Env                 map[string]string `json:"env"`
-	Created             string            `json:"createdAt"`
-	Version             int64             `json:"version"`
 }
 
 func (c *call) newEndpointV1(e store.Endpoint) endpointV1 {

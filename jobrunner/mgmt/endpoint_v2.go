@@ -9,57 +9,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// endpointV2 is an endpoint in an answer.
-type endpointV2 struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Type string `json:"type"`
-	containerV2
-	GPU            *gpuV2        `json:"gpu,omitempty"` // absent for a CPU endpoint, any compute, or types outside all pools
-	CPU            []cpuV2       `json:"cpu,omitempty"`
-	Workers        workersV2     `json:"workers"`
-	Scaling        scalingV2     `json:"scaling"`
-	DataCenterIDs  []string      `json:"dataCenterIds"`
-	NetworkVolumes []string      `json:"networkVolumes"`
-	Timeout        int64         `json:"timeout"` // ms
-	FlashBoot      string        `json:"flashboot"`
-	Created        string        `json:"createdAt"`
-	RequestURLs    requestURLsV2 `json:"requestUrls"`
-}
-
-type gpuV2 struct {
-	Pools               []string `json:"pools"`
-	ExcludedTypes       []string `json:"excludedTypes"`
-	Count               int64    `json:"count"`
-	AllowedCUDAVersions []string `json:"allowedCudaVersions"`
-	MinCUDAVersion      *string  `json:"minCudaVersion"` // null if there is no minimum
-}
-
-type cpuV2 struct {
-	ID        string `json:"id"`
-	VCPUCount int64  `json:"vcpuCount"`
-	Memory    int64  `json:"memory"` // GB
-}
-
-type workersV2 struct {
-	Min         int64  `json:"min"`
-	Max         int64  `json:"max"`
-	IdleTimeout *int64 `json:"idleTimeout,omitempty"` // s; absent if it doesn't apply
-}
-
-// requestURLsV2 are the URLs of an endpoint's job API, or of its load balancer.
-type requestURLsV2 struct {
-	Base       string `json:"base,omitempty"`
-	Run        string `json:"run,omitempty"`
-	RunSync    string `json:"runSync,omitempty"`
-	Status     string `json:"status,omitempty"`
-	Stream     string `json:"stream,omitempty"`
-	Cancel     string `json:"cancel,omitempty"`
-	Retry      string `json:"retry,omitempty"`
-	PurgeQueue string `json:"purgeQueue,omitempty"`
-	Health     string `json:"health"`
-}
-
 func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 	offered := c.Catalog.Now()
 	var w endpointV2
@@ -140,48 +89,6 @@ func mergedEnv(template map[string]string, body *map[string]string) map[string]s
 		maps.Copy(env, *body)
 	}
 	return env
-}
-
-// endpointBodyV2 is the body of a create or an update.
-type endpointBodyV2 struct {
-	Name         *string `json:"name"`
-	Type         *string `json:"type"`
-	FromTemplate *string `json:"templateId"`
-	containerBodyV2
-	GPU            *gpuBodyV2     `json:"gpu"`
-	CPU            *[]cpuBodyV2   `json:"cpu"`
-	Workers        *workersBodyV2 `json:"workers"`
-	Scaling        *scalingV2     `json:"scaling"`
-	DataCenterIDs  *[]string      `json:"dataCenterIds"`
-	NetworkVolumes *[]string      `json:"networkVolumes"`
-	Timeout        *int64         `json:"timeout"`
-	FlashBoot      *string        `json:"flashboot"`
-}
-
-type gpuBodyV2 struct {
-	Pools               *[]string `json:"pools"`
-	ExcludedTypes       *[]string `json:"excludedTypes"`
-	Count               *int64    `json:"count"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
-	MinCUDAVersion      *string   `json:"minCudaVersion"`
-}
-
-type cpuBodyV2 struct {
-	ID        string `json:"id"`
-	VCPUCount int64  `json:"vcpuCount"`
-}
-
-type workersBodyV2 struct {
-	WorkersMin  *int64 `json:"min"`
-	WorkersMax  *int64 `json:"max"`
-	IdleTimeout *int64 `json:"idleTimeout"`
-}
-
-// scalingV2 is the scaling in a body and in an answer.
-type scalingV2 struct {
-	Type         string   `json:"type"`
-	QueueDelay   *float64 `json:"queueDelay,omitempty"` // s
-	RequestCount *int64   `json:"requestCount,omitempty"`
 }
 
 func newScalingV2(s store.Scaling) scalingV2 {

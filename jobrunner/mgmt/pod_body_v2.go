@@ -8,42 +8,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// podBodyV2 is the body of a create or an update.
-type podBodyV2 struct {
-	Name         *string `json:"name"`
-	FromTemplate *string `json:"templateId"`
-	containerBodyV2
-	GPU              *podGPUBodyV2 `json:"gpu"`
-	CPU              *cpuBodyV2    `json:"cpu"`
-	Mounts           *podMountsV2  `json:"mounts"`
-	Cloud            *string       `json:"cloud"`
-	DataCenterIDs    *[]string     `json:"dataCenterIds"`
-	GlobalNetworking *bool         `json:"globalNetworking"`
-	Locked           *bool         `json:"locked"`
-	StartJupyter     *bool         `json:"startJupyter"`
-	StartSSH         *bool         `json:"startSsh"`
-}
-
-type podGPUBodyV2 struct {
-	ID                  string    `json:"id"`
-	Count               *int64    `json:"count"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
-	MinCUDAVersion      *string   `json:"minCudaVersion"`
-	MinRAMPerGPU        int64     `json:"minRamPerGpu"` // GB
-	MinVCPUPerGPU       int64     `json:"minVcpuCountPerGpu"`
-}
-
-// podMountsV2 is used in bodies and answers.
-type podMountsV2 struct {
-	Persistent *persistentV2     `json:"persistent,omitempty"`
-	Network    *[]networkMountV2 `json:"network,omitempty"`
-}
-
-type networkMountV2 struct {
-	VolumeID string `json:"volumeId"`
-	Path     string `json:"path"`
-}
-
 // check requires an image, from the body or from a template.
 func (b *podBodyV2) check(u contract.Use) []string {
 	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {

@@ -17,68 +17,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// podV1 is a pod in an answer, or with includeWorkers also a worker of an endpoint. Members that don't
-// apply are omitted.
-type podV1 struct {
-	ID                string            `json:"id"`
-	Name              string            `json:"name"`
-	Image             string            `json:"image"`
-	Disk              int64             `json:"containerDiskInGb"`
-	Registry          string            `json:"containerRegistryAuthId,omitempty"`
-	DockerEntrypoint  []string          `json:"dockerEntrypoint"`
-	DockerStartCmd    []string          `json:"dockerStartCmd"`
-	Env               map[string]string `json:"env"`
-	Ports             []string          `json:"ports"`
-	PortMappings      map[string]int64  `json:"portMappings"`
-	PublicIP          *string           `json:"publicIp"` // null if not known yet
-	TemplateID        string            `json:"templateId,omitempty"`
-	Template          *templateV1       `json:"template,omitempty"`
-	EndpointID        string            `json:"endpointId,omitempty"`
-	AIAPIID           string            `json:"aiApiId,omitempty"` // id of a worker's endpoint
-	SLSVersion        int64             `json:"slsVersion,omitempty"`
-	DesiredStatus     string            `json:"desiredStatus"`
-	LastStartedAt     string            `json:"lastStartedAt,omitempty"`
-	LastStatusChange  string            `json:"lastStatusChange"`
-	Locked            bool              `json:"locked"`
-	Interruptible     bool              `json:"interruptible"`
-	Owner             string            `json:"consumerUserId"`
-	CostPerHr         float64           `json:"costPerHr"`
-	AdjustedCostPerHr float64           `json:"adjustedCostPerHr"`
-	SavingsPlans      []string          `json:"savingsPlans"` // always empty
-	GPU               *podGPUV1         `json:"gpu,omitempty"`
-	CPUFlavorID       string            `json:"cpuFlavorId,omitempty"`
-	VCPUCount         float64           `json:"vcpuCount"`
-	MemoryInGB        float64           `json:"memoryInGb,omitempty"` // of CPU pods
-	MachineID         string            `json:"machineId"`
-	Machine           *machineV1        `json:"machine,omitempty"`
-	VolumeInGB        int64             `json:"volumeInGb"`
-	VolumeMountPath   string            `json:"volumeMountPath"`
-	VolumeEncrypted   bool              `json:"volumeEncrypted"`
-	NetworkVolume     *networkVolumeV1  `json:"networkVolume,omitempty"`
-}
-
-type podGPUV1 struct {
-	ID             string  `json:"id"`
-	Count          int64   `json:"count"`
-	DisplayName    string  `json:"displayName"`
-	SecurePrice    float64 `json:"securePrice"`
-	CommunityPrice float64 `json:"communityPrice"`
-}
-
-// machineV1 is the machine of a pod, which is always this machine.
-type machineV1 struct {
-	GPUTypeID      string    `json:"gpuTypeId,omitempty"`
-	GPUType        *podGPUV1 `json:"gpuType,omitempty"`
-	GPUDisplayName string    `json:"gpuDisplayName,omitempty"`
-	GPUAvailable   int64     `json:"gpuAvailable"`
-	CPUCount       int64     `json:"cpuCount"`
-	CPUTypeID      string    `json:"cpuTypeId,omitempty"`
-	DataCenterID   string    `json:"dataCenterId,omitempty"`
-	SecureCloud    bool      `json:"secureCloud"`
-	MinPodGPUCount int64     `json:"minPodGpuCount"`
-	CostPerHr      float64   `json:"costPerHr"`
-}
-
 func (c *call) newPodV1(p store.Pod) podV1 {
 	price := c.hourlyPrice(p)
 	command, _ := p.Command() // args that can't be split are one word
@@ -203,46 +141,6 @@ func podActionV1(a pod.Action) handler {
 		}
 		return c.newPodV1(p), conflictV1(err)
 	})
-}
-
-// podBodyV1 is the body of a create or an update. Requirements on the machine that this machine can't
-// measure are ignored.
-type podBodyV1 struct {
-	Name             *string            `json:"name"`
-	Image            *string            `json:"imageName"`
-	TemplateID       reference          `json:"templateId"`
-	Disk             *int64             `json:"containerDiskInGb"`
-	Registry         reference          `json:"containerRegistryAuthId"`
-	DockerEntrypoint *[]string          `json:"dockerEntrypoint"`
-	DockerStartCmd   *[]string          `json:"dockerStartCmd"`
-	Env              *map[string]string `json:"env"`
-	Ports            *[]string          `json:"ports"`
-	Locked           *bool              `json:"locked"`
-	GlobalNetworking *bool              `json:"globalNetworking"`
-	VolumeInGB       *int64             `json:"volumeInGb"`
-	VolumeMountPath  *string            `json:"volumeMountPath"`
-	NetworkVolumeID  reference          `json:"networkVolumeId"`
-
-	ComputeType         *string   `json:"computeType"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
-	GPUTypePriority     *string   `json:"gpuTypePriority"`
-	GPUCount            *int64    `json:"gpuCount"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
-	MinRAMPerGPU        *int64    `json:"minRAMPerGPU"`
-	MinVCPUPerGPU       *int64    `json:"minVCPUPerGPU"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
-	CPUFlavorPriority   *string   `json:"cpuFlavorPriority"`
-	VCPUCount           *int64    `json:"vcpuCount"`
-
-	Cloud                *string   `json:"cloudType"`
-	CountryCodes         *[]string `json:"countryCodes"`
-	DataCenterIDs        *[]string `json:"dataCenterIds"`
-	DataCenterPriority   *string   `json:"dataCenterPriority"`
-	Interruptible        *bool     `json:"interruptible"`
-	SupportPublicIP      *bool     `json:"supportPublicIp"`
-	MinDiskBandwidthMBps *float64  `json:"minDiskBandwidthMBps"`
-	MinDownloadMbps      *float64  `json:"minDownloadMbps"`
-	MinUploadMbps        *float64  `json:"minUploadMbps"`
 }
 
 // check requires an image, from the body or from a template.

@@ -9,6 +9,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
+// templateBodyV2 is the body of a create or an update.
+type templateBodyV2 struct {
+	Name *string `json:"name"`
+	containerBodyV2
+	Mounts              *mountsV2 `json:"mounts"`
+	Public              *bool     `json:"public"`
+	Serverless          *bool     `json:"serverless"`
+	Category            *string   `json:"category"`
+	StartSSH            *bool     `json:"startSsh"`
+	StartJupyter        *bool     `json:"startJupyter"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions"`
+}
+
+// mountsV2 has the mounts in bodies and answers. An update without persistent changes nothing.
+type mountsV2 struct {
+	Persistent *persistentV2 `json:"persistent,omitempty"`
+}
+
+type persistentV2 struct {
+	Size int64  `json:"size"`
+	Path string `json:"path"`
+}
+
 // templateBodyV1 is the body of a create or an update.
 type templateBodyV1 struct {
 	Name             *string            `json:"name"`
@@ -27,24 +50,18 @@ type templateBodyV1 struct {
 	VolumeMountPath  *string            `json:"volumeMountPath"`
 }
 
-func (b templateBodyV1) apply(t *store.Template) error { //nolint:unparam // a method of templateBody
-	copyFields(t, b)
-	setCommandV1(&t.Container, b.DockerEntrypoint, b.DockerStartCmd)
-	setIfPresent(&t.Volume.Size, b.VolumeInGB)
-	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
-	return nil
-}
-
-// setCommandV1 changes the start command. Args that version 2 wrote stay as they are if they mean the
-// same.
-func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
-	before, _ := c.Command() // args that can't be split are one word
-	command := before
-	setIfPresent(&command.Entrypoint, entrypoint)
-	setIfPresent(&command.Cmd, cmd)
-	if !command.Equal(before) {
-		c.SetArgs(command.String())
-	}
+// templateV2 is a template in an answer.
+type templateV2 struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	containerV2
+	Mounts              mountsV2 `json:"mounts"`
+	Public              bool     `json:"public"`
+	Serverless          bool     `json:"serverless"`
+	Category            string   `json:"category"`
+	StartSSH            bool     `json:"startSsh"`
+	StartJupyter        bool     `json:"startJupyter"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions"`
 }
 
 // templateV1 is a template in an answer. The jobrunner counts neither credits nor running time, so
@@ -72,6 +89,43 @@ type templateV1 struct {
 	RuntimeInMin     int64             `json:"runtimeInMin"`
 }
 
+func (b templateBodyV2) apply(t *store.Template) error {
+	copyFields(t, b)
+	if b.Mounts != nil && b.Mounts.Persistent != nil {
+		t.Volume = store.LocalVolume(*b.Mounts.Persistent)
+	}
+	return b.setCommand(&t.Container)
+}
+
+func (b templateBodyV1) apply(t *store.Template) error { //nolint:unparam // a method of templateBody
+	copyFields(t, b)
+	setCommandV1(&t.Container, b.DockerEntrypoint, b.DockerStartCmd)
+	setIfPresent(&t.Volume.Size, b.VolumeInGB)
+	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
+	return nil
+}
+
+// setCommandV1 changes the start command. Args that version 2 wrote stay as they are if they mean the
+// same.
+func setCommandV1(c *store.Container, entrypoint, cmd *[]string) {
+	before, _ := c.Command() // args that can't be split are one word
+	command := before
+	setIfPresent(&command.Entrypoint, entrypoint)
+	setIfPresent(&command.Cmd, cmd)
+	if !command.Equal(before) {
+		c.SetArgs(command.String())
+	}
+}
+
+func newTemplateV2(t store.Template) (w templateV2) {
+	copyFields(&w, t)
+	w.containerV2 = newContainerV2(t.Container)
+	if t.Volume.Size > 0 {
+		w.Mounts.Persistent = new(persistentV2(t.Volume))
+	}
+	return w
+}
+
 func newTemplateV1(t store.Template) templateV1 {
 	official := store.IsOfficial(t.ID)
 	command, _ := t.Command() // args that can't be split are one word
@@ -81,6 +135,29 @@ func newTemplateV1(t store.Template) templateV1 {
 	}
 	copyFields(&w, t)
 	return w
+}
+
+func (c *call) getTemplateV2() (templateV2, error) {
+	t, err := c.store.Template(c.ctx(), c.id)
+	return newTemplateV2(t), err
+}
+
+// templateBody is the body of a create or an update of either version.
+type templateBody interface{ apply(t *store.Template) error }
+
+// createTemplate creates a template of the defaults and a body.
+func createTemplate[B templateBody](defaults func() store.Template) func(*call, B) (store.Template, error) {
+	return func(c *call, body B) (store.Template, error) {
+		t := defaults()
+		if err := body.apply(&t); err != nil {
+			return t, err
+		}
+		return c.store.CreateTemplate(c.ctx(), t)
+	}
+}
+
+func updateTemplate[B templateBody](c *call, body B) (store.Template, error) {
+	return c.store.UpdateTemplate(c.ctx(), c.id, body.apply)
 }
 
 // flags are the names of include… parameters of an operation of version 1.

@@ -1,0 +1,223 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
+
+// endpoints returns the part of the collection that both versions share.
+func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
+	return &restCollection[Endpoint]{
+		deployment: d, cache: cache, kind: "endpoint",
+		id:        func(e Endpoint) string { return e.ID },
+		name:      func(e Endpoint) string { return e.Name },
+		sameFixed: sameFixedOfEndpoint,
+		normalize: normalizeEndpoints,
+	}
+}
+
+func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
+	r := endpoints(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/endpoints", true
+	r.required = []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"}
+	r.decode = decodeAs(endpointV1.neutral)
+	r.create = func(want Endpoint) (any, error) {
+		w, err := newEndpointV1(want)
+		switch { // fixed at create
+		case len(want.CPU) > 0:
+			w.ComputeType = "CPU"
+		case want.GPU != nil:
+			w.ComputeType = "GPU"
+		}
+		return w, err
+	}
+	r.update = endpointPatchV1
+	return r
+}
+
+func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
+	r := endpoints(d, cache)
+	r.path, r.member = "/v2/serverless", "endpoints"
+	r.required = []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"}
+	r.decode = decodeAs(endpointV2.neutral)
+	r.create = func(want Endpoint) (any, error) {
+		w := newEndpointV2(want)
+		w.Type, w.TemplateID = want.Type, want.TemplateID
+		body, err := members(w)
+		if err != nil {
+			return nil, err
+		}
+		settings, err := containerV2(want.Container)
+		maps.Copy(body, settings)
+		return body, err
+	}
+	r.update = endpointPatchV2
+	return r
+}
+
+func sameFixedOfEndpoint(got, want Endpoint) bool {
+	return (want.Type == "" || got.Type == "" || got.Type == want.Type) &&
+		(got.TemplateID == nil || agrees(got.TemplateID, want.TemplateID)) &&
+		(got.CPU == nil || len(want.CPU) > 0) &&
+		(got.GPU == nil || want.GPU != nil || acceptsAnyGPU(*got.GPU))
+}
+
+// acceptsAnyGPU reports whether an answer describes an endpoint that may run on any GPU.
+func acceptsAnyGPU(got GPU) bool {
+	return len(got.Pools)+len(got.TypeIDs) == 0 && got.Count <= 1
+}
+
+// normalizeEndpoints removes the container if a template sets it, because the copy doesn't
+// contain the template's id.
+func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
+	want.ApplyTemplate = false
+	if want.TemplateID != nil || got.Container == nil {
+		got.TemplateID, got.Container = want.TemplateID, want.Container
+	}
+	if got.CPU == nil {
+		got.CPU = want.CPU
+	}
+	if got.FlashBoot == nil {
+		got.FlashBoot = want.FlashBoot
+	}
+	if got.Workers.IdleTimeout == nil {
+		got.Workers.IdleTimeout = want.Workers.IdleTimeout
+	}
+	if got.GPU != nil && want.GPU != nil {
+		gpu := *got.GPU
+		gpu.TypeIDs = inOrderOf(want.GPU.TypeIDs, gpu.TypeIDs)
+		got.GPU = &gpu
+	}
+	return got, want
+}
+
+// aligned returns want in the order of have wherever order has no meaning, so that a server
+// that reorders causes no update. If want doesn't set CUDA versions, it keeps the template's.
+func aligned(have, want Endpoint) Endpoint {
+	want.DataCenterIDs = inOrderOf(have.DataCenterIDs, want.DataCenterIDs)
+	want.NetworkVolumes = inOrderOf(have.NetworkVolumes, want.NetworkVolumes)
+	if have.GPU != nil && want.GPU != nil {
+		gpu := *want.GPU
+		gpu.Pools = inOrderOf(have.GPU.Pools, gpu.Pools)
+		gpu.ExcludedTypes = inOrderOf(have.GPU.ExcludedTypes, gpu.ExcludedTypes)
+		if gpu.AllowedCUDAVersions == nil && want.TemplateID != nil && gpu.MinCUDAVersion == "" {
+			gpu.AllowedCUDAVersions = have.GPU.AllowedCUDAVersions
+		}
+		gpu.AllowedCUDAVersions = inOrderOf(have.GPU.AllowedCUDAVersions, gpu.AllowedCUDAVersions)
+		want.GPU = &gpu
+	}
+	if have.Container != nil && have.Container.Ports != nil && want.Container != nil && want.Container.Ports != nil {
+		container := *want.Container
+		container.Ports = new(inOrderOf(*have.Container.Ports, *container.Ports))
+		want.Container = &container
+	}
+	return want
+}
+
+// groupsV1 are members of an endpoint that are sent together (completeGroups).
+var groupsV1 = [][]string{
+	{"cpuFlavorIds", "vcpuCount"},
+	{"scalerType", "scalerValue"},
+	{"workersMin", "workersMax", "idleTimeout"},
+}
+
+// endpointPatchV1 makes the body of an update. The link to the template makes the template's
+// changes reach the endpoint. ApplyTemplate sends the link again, for an endpoint that was
+// created without it.
+func endpointPatchV1(have, want Endpoint) (patch, error) {
+	want = aligned(have, want)
+	p, after, err := changedV1("endpoint", newEndpointV1, have, want)
+	if err != nil {
+		return nil, err
+	}
+	all, err := changedMembers(clearingValues(contract.V1, "endpoint"), nil, after)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"gpuTypeIds", "allowedCudaVersions", "minCudaVersion"} {
+		switch {
+		case want.GPU == nil: // the endpoint keeps its GPUs
+			delete(p, name)
+		case have.GPU == nil:
+			p[name] = all[name]
+		}
+	}
+	if want.ApplyTemplate && want.TemplateID != nil {
+		if p["templateId"], err = json.Marshal(*want.TemplateID); err != nil {
+			return nil, err
+		}
+	}
+	return p, completeGroups(p, after, groupsV1)
+}
+
+// endpointPatchV2 makes the body of an update. Applying a template overwrites all settings, so
+// the endpoint's own are sent with it. If the template isn't applied, the endpoint keeps its
+// settings.
+func endpointPatchV2(have, want Endpoint) (patch, error) {
+	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
+	want = aligned(have, want)
+	p, err := changedMembers(clearingValues(contract.V2, "endpoint"), new(newEndpointV2(have)), newEndpointV2(want))
+	if err != nil {
+		return nil, err
+	}
+	apply := want.TemplateID != nil && (want.ApplyTemplate || deref(have.TemplateID) != *want.TemplateID)
+	switch {
+	case apply:
+		settings, err := containerV2(want.Container)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(p, settings)
+		if p["templateId"], err = json.Marshal(*want.TemplateID); err != nil {
+			return nil, err
+		}
+	case want.TemplateID == nil:
+		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
+		before, err := containerV2(have.Container)
+		if err != nil {
+			return nil, err
+		}
+		after, err := containerV2(want.Container)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(p, after.without(before))
+	}
+	return p, patchGPUV2(p, have.GPU, want.GPU, apply && setsCUDA)
+}
+
+// patchGPUV2 reduces a change of gpu to its differences. Pools and exclusions are one selection
+// and are sent together. Applying a template doesn't set its CUDA versions: withCUDA sends
+// them.
+func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
+	if _, differs := p["gpu"]; !differs && !withCUDA {
+		return nil
+	}
+	cleared := contract.Body{API: contract.V2, Resource: "endpoint", Use: contract.Update}.Clearing("gpu.")
+	gpu, err := changedMembers(cleared, have, *want)
+	if err != nil {
+		return err
+	}
+	all, err := changedMembers(cleared, nil, *want)
+	if err != nil {
+		return err
+	}
+	gpu["pools"], gpu["excludedTypes"] = all["pools"], all["excludedTypes"]
+	if withCUDA {
+		gpu["allowedCudaVersions"] = all["allowedCudaVersions"]
+	}
+	p["gpu"], err = json.Marshal(gpu)
+	return err
+}
+
+// withChangedCommand removes the command from both containers if it is equal.
+func withChangedCommand(have, want *Container) (before, after *Container) {
+	if have == nil || want == nil {
+		return have, want
+	}
+	before, after = new(*have), new(*want)
+	before.Command, after.Command = Command{}, want.forUpdate(have.Command)
+	return before, after
+}
