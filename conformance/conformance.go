@@ -11,6 +11,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -179,9 +180,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	r.watch = newWatch(r.env.Target, toRun)
 	r.watch.hide = r.env.Secrets
 	r.env.OnExchange = r.watch.observe
-	for id, a := range r.runAll(ctx, toRun, len(toRun)) {
-		attempts[id] = a
-	}
+	maps.Copy(attempts, r.runAll(ctx, toRun, len(toRun)))
 	repeats := r.rerunFailed(ctx, attempts)
 	for _, c := range chosen {
 		r.report.Results = append(r.report.Results, r.resultOf(c, cases, attempts))

@@ -147,11 +147,7 @@ func TestProviderSettings(t *testing.T) {
 			case c.err != nil && err == nil:
 				t.Error("accepted")
 			case err != nil:
-				for _, text := range c.err {
-					if !strings.Contains(err.Error(), text) {
-						t.Errorf("got %q, expected to read %q in it", err, text)
-					}
-				}
+				must.Contain(t, err.Error(), c.err...)
 				if strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("a secret is in %q", err)
 				}
@@ -209,11 +205,7 @@ func TestProviderErrors(t *testing.T) {
 			p := start(t, map[string]any{"base_url": server.URL, "api_key": "planted-key", "api_version": string(c.version)})
 			_, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}))
 			text := diags.String()
-			for _, want := range c.expect {
-				if !strings.Contains(text, want) {
-					t.Errorf("got %q, expected to read %q in it", text, want)
-				}
-			}
+			must.Contain(t, text, c.expect...)
 			if strings.Contains(text, "planted-key") {
 				t.Errorf("the key is in %q", text)
 			}

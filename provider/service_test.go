@@ -172,11 +172,7 @@ func TestServiceKey(t *testing.T) {
 			if (err == nil) != (c.err == nil) {
 				t.Fatalf("got %v", err)
 			}
-			for _, text := range c.err {
-				if !strings.Contains(err.Error(), text) {
-					t.Errorf("got %q, want %q in it", err, text)
-				}
-			}
+			must.Contain(t, err.Error(), c.err...)
 			if err != nil && strings.Contains(err.Error(), "planted") {
 				t.Errorf("the key is in %q", err)
 			}

@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -225,4 +226,42 @@ func (l *liar) checkStale(t *testing.T, p *tfdrive.Provider, state tfdrive.State
 	if again := p.Plan(typeName, read, config); diags.Err() != nil || again.Action != "update" {
 		t.Errorf("the next plan is to %s: %s", again.Action, again.Diagnostics)
 	}
+}
+
+// If a gateway answers a request about one object with another object, the read and the update
+// fail and the state stays.
+func TestResponseAboutAnotherObjectChangesNoState(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		var mine, others string
+		direct := drive(t, d, v)
+		intercept(t, d, func(w http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
+			switch path, isMine := strings.CutSuffix(r.URL.Path, "/"+mine); {
+			case isMine:
+				r.URL.Path = path + "/" + others
+			case r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") == 2: // so that objects are read by id
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = io.WriteString(w, `{"title":"Forbidden","status":403,"message":"no lists"}`)
+				return
+			}
+			forward.ServeHTTP(w, r)
+		})
+		through := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, direct, nil)
+		for kind, config := range everyKind(d, template.Get("id").(string)) {
+			state := apply(t, direct, kind, tfdrive.State{}, config, "create")
+			other := apply(t, direct.Walk(), kind, tfdrive.State{}, with(config, map[string]any{"name": d.Name("other")}), "create")
+			mine, others = state.Get("id").(string), other.Get("id").(string)
+			read, diags := through.Walk().Read(state)
+			if err := diags.Err(); err == nil || !strings.Contains(err.Error(), `"`+others+`", not `+mine) || !read.Value.Equal(state.Value) {
+				t.Errorf("%s: the read is %s, %v", kind, read.Value, err)
+			}
+			if kind == "gpucloud_registry_auth" {
+				continue // the type has no update
+			}
+			after, diags := through.Apply(direct.Walk().Plan(kind, state, with(config, map[string]any{"name": d.Name("renamed")})))
+			if err := diags.Err(); err == nil || after.Get("id") != mine || after.Get("name") != state.Get("name") {
+				t.Errorf("%s: the update is %s, %v", kind, after.Value, err)
+			}
+		}
+	})
 }

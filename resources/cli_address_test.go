@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -126,11 +127,7 @@ func TestAnotherDeployment(t *testing.T) {
 		if read.Exists() || diags.Err() != nil {
 			t.Errorf("got %v, %s", read.Value, diags)
 		}
-		for _, text := range []string{"Another deployment than before", "was seen at " + d.URL, "The provider's address is " + other.URL} {
-			if !strings.Contains(diags.Warnings(), text) {
-				t.Errorf("%q is not in %s", text, diags)
-			}
-		}
+		must.Contain(t, diags.Warnings(), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
 		if _, diags := p.Walk().Read(state); len(diags) > 0 {
 			t.Errorf("at its own deployment: %s", diags)
 		}

@@ -29,11 +29,7 @@ func TestNewReferencesMustExist(t *testing.T) {
 	if err := planned.Diagnostics.Err(); err != nil || planned.Action != "update" {
 		t.Errorf("planned to %s, %v", planned.Action, err)
 	}
-	for _, text := range []string{"The network volume is gone", "The registry auth is gone"} {
-		if !strings.Contains(planned.Diagnostics.Warnings(), text) {
-			t.Errorf("%s is not among the warnings: %s", text, planned.Diagnostics.Warnings())
-		}
-	}
+	must.Contain(t, planned.Diagnostics.Warnings(), "The network volume is gone", "The registry auth is gone")
 	if _, diags := p.Apply(planned); diags.Err() == nil {
 		t.Error("the apply went on without the volume")
 	}

@@ -1,16 +1,19 @@
 package resources_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-// The tests in cli_*_test.go run the provider as a process of each CLI
-// of this machine.
+// The tests in cli_*.go run the provider as a process of each CLI of this machine.
 
 // eachCLIAndVersion runs a test with the default CLI on each API version, and with every other
 // CLI on one version in turn, since CLIs don't depend on it. With -short only the default CLI
@@ -36,11 +39,7 @@ func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployme
 // expectOutput expects texts in the wrapped output of a command.
 func expectOutput(t *testing.T, out string, texts ...string) {
 	t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(unwrap(out), text) {
-			t.Errorf("%q is not in:\n%s", text, out)
-		}
-	}
+	must.Contain(t, unwrap(out), texts...)
 }
 
 // unwrap removes line breaks and the frame around messages.
@@ -56,4 +55,226 @@ func endpointWith(attribute string) string {
 func document(out string) []byte {
 	_, rest, _ := strings.Cut(out, "{")
 	return []byte("{" + rest)
+}
+
+// lifecycleOnV2 configures the kinds that v1 lacks. Replacing NAME is an in-place update.
+const lifecycleOnV2 = `
+resource "gpucloud_cluster" "o" {
+  name    = "NAME"
+  type    = "RAY"
+  image   = "builtin/echo"
+  disk    = 20
+  compute = { gpu_type_id = "NVIDIA L4", gpu_count_per_pod = 1, pod_count = 2 }
+}
+resource "gpucloud_registry_delegation" "o" {
+  resource = "arn:aws:ecr:us-east-2:123456789012:repository/team/app"
+}
+resource "gpucloud_ssh_keys" "o" {
+  keys = ["ssh-ed25519 AAAAC3Nza NAME"]
+}
+`
+
+const lifecycleConfig = `
+resource "gpucloud_network_volume" "o" {
+  name        = "NAME"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_registry_auth" "o" {
+  name     = "PREFIX-auth"
+  username = "NAME"
+  password = "p"
+}
+resource "gpucloud_template" "o" {
+  name       = "PREFIX-NAME"
+  image      = "builtin/echo:NAME"
+  env        = { TOKEN = sensitive("s3cret"), EMPTY = "", GRÜSSE = "äöü" }
+  ports      = ["22/tcp", "8000/http"]
+  serverless = true
+}
+resource "gpucloud_endpoint" "o" {
+  name            = "NAME"
+  template_id     = gpucloud_template.o.id
+  network_volumes = [gpucloud_network_volume.o.id]
+  workers         = { min = 0, max = 2, idle_timeout = 60 }
+}
+resource "gpucloud_pod" "o" {
+  name  = "NAME"
+  image = "builtin/echo"
+  disk  = 10
+  cpu   = { id = "cpu3c", vcpu_count = 2 }
+}
+`
+
+// Terraform creates, changes, imports and destroys an object of each kind, and finds that it was
+// deleted elsewhere. Tests with the protocol driver cover every attribute on each version.
+func TestLifecycleThroughTerraform(t *testing.T) {
+	t.Parallel()
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		config, total := lifecycleConfig, 5
+		if v == api.V2 {
+			config, total = config+lifecycleOnV2, 8
+		}
+		write := func(name, more string) {
+			w.Write("main.tf", strings.NewReplacer("NAME", name, "PREFIX", d.Name("p")).Replace(config)+more)
+		}
+		write("one", "")
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d added, 0 changed, 0 destroyed", total))
+		w.MustRun("plan", "-detailed-exitcode")
+		write("two", "")
+		changed := total
+		if v == api.V2 {
+			changed-- // a delegation has no in-place update
+		}
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("0 added, %d changed, 0 destroyed", changed))
+
+		ids := stateIDs(t, w)
+		if len(ids) != total || image(t, d, ids["gpucloud_endpoint"]) != "builtin/echo:two" {
+			t.Errorf("the state has %v, and workers run %s", ids, image(t, d, ids["gpucloud_endpoint"]))
+		}
+		must.Succeed(t, d.Client(t, v).Pods.Delete(t.Context(), ids["gpucloud_pod"]))
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), "# gpucloud_pod.o will be created", "1 to add, 0 to change, 0 to destroy")
+
+		imports := ""
+		forget := []string{"state", "rm"}
+		for kind, id := range stateIDs(t, w) {
+			imports += fmt.Sprintf("import {\n  to = %s.o\n  id = %q\n}\n", kind, id)
+			forget = append(forget, kind+".o")
+		}
+		w.MustRun(forget...)
+		write("two", imports)
+		// No response has an auth's password or, on v2, an endpoint's template, so the apply
+		// records them.
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), fmt.Sprintf("%d imported, 0 added, ", total), "0 destroyed")
+		w.MustRun("plan", "-detailed-exitcode")
+		expectOutput(t, w.MustRun("destroy", "-auto-approve"), fmt.Sprintf("%d destroyed", total))
+	})
+}
+
+// stateIDs returns the id of each kind's object.
+func stateIDs(t *testing.T, w *acctest.Workspace) map[string]string {
+	t.Helper()
+	var state struct {
+		Resources []struct {
+			Type      string
+			Instances []struct{ Attributes struct{ ID string } }
+		}
+	}
+	must.Succeed(t, json.Unmarshal(document(w.MustRun("state", "pull")), &state))
+	ids := map[string]string{}
+	for _, r := range state.Resources {
+		ids[r.Type] = r.Instances[0].Attributes.ID
+	}
+	return ids
+}
+
+// If Terraform can't show the location of an attribute, the text names it.
+func TestMessagesNameTheirAttribute(t *testing.T) {
+	t.Parallel()
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V2)
+		type message struct{ config, says string }
+		left := []message{
+			{`resource "gpucloud_network_volume" "x" {
+  name        = "x"
+  size        = 10.5
+  data_center = "EU-RO-1"
+}`, "Invalid size: expected a whole number, got 10.5."},
+			{`resource "gpucloud_network_volume" "x" {
+  name        = "x"
+  size        = 1e30
+  data_center = "EU-RO-1"
+}`, "Invalid size: expected a whole number, got 1e+30."},
+			{endpointWith(`workers = { max = 2.5 }`), "Invalid workers.max: expected a whole number, got 2.5."},
+			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 4.5 }]`), "Invalid cpu[0].vcpu_count: expected a whole number, got 4.5."},
+			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 3 }]`), "Invalid cpu[0].vcpu_count: expected a power of two from 2 up, got 3."},
+			{endpointWith(`gpu = { pool = ["ADA_24"] }`), "gpu needs gpu.pools (API v2) or gpu.type_ids. Terraform drops a misspelt attribute"},
+			{endpointWith(`gpu = { pools = ["ADA_24"], type_ids = ["NVIDIA L4"] }`), "gpu.pools conflicts with gpu.type_ids"},
+			{endpointWith(`gpu = { type_ids = ["NVIDIA L4"], excluded_types = ["NVIDIA L4"] }`), "gpu.excluded_types needs gpu.pools"},
+			{endpointWith(`gpu = { pools = ["ADA_24"], excluded_types = ["NVIDIA B200"] }`), "Invalid gpu.excluded_types: expected GPU types of the pools ADA_24"},
+			{endpointWith(`gpu = { pools = ["ADA_24"], min_cuda_version = "12" }`), "Invalid gpu.min_cuda_version: expected a CUDA version"},
+			{endpointWith(`workers = { min = 4 }`), "workers.min is 4 and workers.max is 3"},
+			{endpointWith(`env = { "A=B" = "x" }`), `Invalid env["A=B"]: expected a name of at least one character, without = and NUL`},
+			{`resource "gpucloud_template" "x" {
+  name   = "x"
+  image  = "i"
+  mounts = { persistent = { size = 5, path = "/x" } }
+}`, "mounts.persistent.size: A persistent mount has at least 10 GB"},
+			{`resource "gpucloud_registry_auth" "x" {
+  name     = "x"
+  username = "u"
+}`, "Set password_wo and password_wo_version, or password"},
+		}
+		// The first plan reports invalid settings. The second, without these, runs the plan rules.
+		for range 2 {
+			config := ""
+			for i, c := range left {
+				config += strings.Replace(c.config, `"x"`, fmt.Sprintf(`"x%d"`, i), 1) + "\n"
+			}
+			w.Write("main.tf", config)
+			out, err := w.Run("plan")
+			if err == nil {
+				t.Errorf("planned:\n%s", config)
+			}
+			left = slices.DeleteFunc(left, func(c message) bool { return strings.Contains(unwrap(out), c.says) })
+			for _, bad := range []string{"%!", "always an error in the provider", "<."} {
+				if strings.Contains(out, bad) {
+					t.Errorf("%q is in:\n%s", bad, out)
+				}
+			}
+		}
+		for _, c := range left {
+			t.Errorf("no plan says %q of\n%s", c.says, c.config)
+		}
+	})
+}
+
+// A plan that is never applied doesn't affect later runs. terraform test has several runs in one
+// process.
+func TestPlanThatIsNotApplied(t *testing.T) {
+	t.Parallel()
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+variable "image" { default = "img:1" }
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = var.image
+  serverless = true
+}
+output "id" { value = gpucloud_template.t.id }
+`)
+		w.Write("endpoint/main.tf", `
+terraform {
+  required_providers { gpucloud = { source = "gpucloud/gpucloud" } }
+}
+variable "id" {}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = var.id
+}
+`)
+		w.Write("run.tftest.hcl", `
+run "make" {}
+run "endpoint" {
+  module { source = "./endpoint" }
+  variables { id = run.make.id }
+}
+run "only_planned" {
+  command = plan
+  variables { image = "img:2" }
+}
+run "endpoint_again" {
+  module { source = "./endpoint" }
+  variables { id = run.make.id }
+  assert {
+    condition     = gpucloud_endpoint.e.from_template.image == "img:1"
+    error_message = "the plan was applied to the endpoint"
+  }
+}
+`)
+		w.MustRun("get")
+		expectOutput(t, w.MustRun("test"), "4 passed, 0 failed")
+	})
 }

@@ -457,9 +457,7 @@ func TestEndpointGPUOrderWarns(t *testing.T) {
 	d, p := deploy(t)
 	config := map[string]any{"name": "e", "image": "builtin/echo", "gpu": map[string]any{"type_ids": []any{"NVIDIA GeForce RTX 4090", "NVIDIA L4"}}}
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
-	if !strings.Contains(planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order") {
-		t.Errorf("no warning: %s", planned.Diagnostics)
-	}
+	must.Contain(t, planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order")
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
 	if err != nil || len(got.GPU.Pools) != 1 || got.GPU.Pools[0] != "ADA_24" || len(got.GPU.ExcludedTypes) != 0 {

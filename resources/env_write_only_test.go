@@ -126,9 +126,7 @@ func (o *envOwner) expectNoSecret(s tfdrive.State) {
 func (o *envOwner) refresh() {
 	o.Helper()
 	read, diags := o.p.Walk().Read(o.state)
-	if err := diags.Err(); err != nil {
-		o.Fatal(err)
-	}
+	must.Succeed(o, diags.Err())
 	o.state = read
 	o.expectNoSecret(read)
 }
@@ -397,5 +395,26 @@ func TestWriteOnlyVariableHidesTheTemplates(t *testing.T) {
 			state = apply(t, p, typeName, state, with(config, map[string]any{"env_wo": nil, "env_wo_version": nil}), "update")
 			expectEnv(2)
 		})
+	}
+}
+
+// Moving a variable from env to env_wo with the same value doesn't replace the container.
+func TestVariableBecomesWriteOnly(t *testing.T) {
+	_, p := deploy(t)
+	config := cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
+	state := apply(t, p, podType, tfdrive.State{}, config, "create")
+	for value, warns := range map[string]bool{"b": false, "c": true} {
+		for _, env := range []map[string]any{{"A": "a"}, nil} {
+			written := map[string]any{"A": "a", "B": value}
+			changed := with(config, map[string]any{"env": nil, "env_wo": written, "env_wo_version": 1})
+			if env != nil {
+				delete(written, "A")
+				changed["env"] = env
+			}
+			planned := p.Plan(podType, state, changed)
+			if got := strings.Contains(planned.Diagnostics.Warnings(), "The container of the pod will be replaced"); got != warns || planned.Action != "update" {
+				t.Errorf("B = %q: planned to %s: %s", value, planned.Action, planned.Diagnostics)
+			}
+		}
 	}
 }

@@ -3,9 +3,6 @@ package resources_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,24 +12,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
-	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 // wire is a proxy between provider and deployment. It loses the answers to the next lose POSTs.
 // If twice is set, it sends these POSTs twice.
 type wire struct {
-	*httptest.Server
 	lose  atomic.Int64
 	twice atomic.Bool
 }
 
 func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 	t.Helper()
-	target, err := url.Parse(d.URL)
-	must.Succeed(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(target)
 	w := &wire{}
-	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	intercept(t, d, func(out http.ResponseWriter, r *http.Request, _ []byte, forward http.Handler) {
 		var faults []*wirefault.Fault
 		if r.Method == http.MethodPost && w.lose.Add(-1) >= 0 {
 			lost := &wirefault.Fault{Drop: "after"}
@@ -41,20 +33,9 @@ func wireTo(t *testing.T, d *acctest.Deployment) *wire {
 			}
 			faults = append(faults, lost)
 		}
-		wirefault.Handler(proxy, wirefault.Deployment{}, faults...).ServeHTTP(out, r)
-	}))
-	t.Cleanup(w.Close)
+		wirefault.Handler(forward, wirefault.Deployment{}, faults...).ServeHTTP(out, r)
+	})
 	return w
-}
-
-// drive configures a provider that uses the wire.
-func (w *wire) drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
-	t.Helper()
-	block := d.Settings(v)
-	block["base_url"], block["queue_url"] = w.URL, d.URL
-	p := tfdrive.Start(t, provider.New("test")(), block)
-	must.Succeed(t, p.Configured.Err())
-	return p
 }
 
 // everyKind returns a minimal configuration of each kind.
@@ -73,7 +54,7 @@ func everyKind(d *acctest.Deployment, template string) map[string]map[string]any
 func TestLostCreateEndsInTheState(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
-		p := w.drive(t, d, v)
+		p := drive(t, d, v)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for kind, config := range everyKind(d, template.Get("id").(string)) {
 			w.lose.Store(1)
@@ -97,7 +78,7 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 func TestAmbiguousLostCreate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
-		p := w.drive(t, d, v)
+		p := drive(t, d, v)
 		config := everyKind(d, "")["gpucloud_network_volume"]
 		w.lose.Store(1)
 		w.twice.Store(true)
@@ -112,9 +93,7 @@ func TestAmbiguousLostCreate(t *testing.T) {
 		planned := p.Walk().Plan("gpucloud_network_volume", tfdrive.State{}, config)
 		for _, volume := range made {
 			for _, text := range []string{diags.Err().Error(), planned.Diagnostics.Warnings()} {
-				if !strings.Contains(text, "terraform import gpucloud_network_volume.NAME "+volume.ID) {
-					t.Errorf("%s is not named in: %s", volume.ID, text)
-				}
+				must.Contain(t, text, "terraform import gpucloud_network_volume.NAME "+volume.ID)
 			}
 		}
 	})
@@ -157,8 +136,9 @@ func TestObjectOfAKilledRun(t *testing.T) {
 // or after the plan, even if the answer to the POST was lost.
 func TestCreateRejectsTakenName(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		other := drive(t, d, v)
 		w := wireTo(t, d)
-		other, p := drive(t, d, v), w.drive(t, d, v)
+		p := drive(t, d, v)
 		for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 			for what, madeAfter := range map[string]bool{"before the plan": false, "after the plan": true} {
 				for _, lost := range []int64{0, 1} {
@@ -170,9 +150,7 @@ func TestCreateRejectsTakenName(t *testing.T) {
 					theirs := apply(t, other.Walk(), kind, tfdrive.State{}, config, "create")
 					if !madeAfter {
 						planned = p.Walk().Plan(kind, tfdrive.State{}, config)
-						if !strings.Contains(planned.Diagnostics.Warnings(), "terraform import "+kind+".NAME") {
-							t.Errorf("%s: the plan does not name the existing object: %s", kind, planned.Diagnostics)
-						}
+						must.Contain(t, planned.Diagnostics.Warnings(), "terraform import "+kind+".NAME")
 					}
 					w.lose.Store(lost)
 					state, diags := p.Apply(planned)

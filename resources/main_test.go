@@ -3,6 +3,7 @@ package resources_test
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -151,9 +152,7 @@ func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, pri
 // with returns config with changed attributes. Nil removes an attribute.
 func with(config map[string]any, changes map[string]any) map[string]any {
 	out := map[string]any{}
-	for k, v := range config {
-		out[k] = v
-	}
+	maps.Copy(out, config)
 	for k, v := range changes {
 		if v == nil {
 			delete(out, k)

@@ -99,3 +99,27 @@ func TestPodLosesAccessVariables(t *testing.T) {
 	}
 	expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 }
+
+// A pod's template must exist. It belongs to the account or is public.
+func TestPodTemplateExists(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := map[string]any{"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}
+		for _, id := range []string{"nope", "gone0123456789"} {
+			expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
+		}
+		public, err := d.Client(t, v).CatalogTemplates(t.Context())
+		must.Succeed(t, err)
+		for _, template := range public {
+			planned := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID}))
+			if err := planned.Diagnostics.Err(); (err != nil) != template.Serverless {
+				t.Errorf("public template %s: %v", template.Name, err)
+			}
+		}
+		if len(public) == 0 {
+			t.Error("the deployment has no public template")
+		}
+		state := apply(t, p, podType, tfdrive.State{}, with(config, map[string]any{"image": "builtin/echo"}), "create")
+		expectRefusal(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
+	})
+}

@@ -104,7 +104,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 	t.Parallel()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		w := wireTo(t, d)
-		p := w.drive(t, d, v)
+		p := drive(t, d, v)
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "old-token", "password_wo_version": 1}
 		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 		rotated := with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2})

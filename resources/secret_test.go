@@ -87,9 +87,7 @@ func TestSecretImport(t *testing.T) {
 	state = apply(t, p, secretType, state, config, "no-op") // an imported secret needs no value
 	config = with(config, map[string]any{"value_wo": "planted-new", "value_wo_version": 7})
 	planned := p.Plan(secretType, state, config)
-	if !strings.Contains(planned.Diagnostics.Warnings(), "The value is not sent") {
-		t.Errorf("the plan says %s", planned.Diagnostics)
-	}
+	must.Contain(t, planned.Diagnostics.Warnings(), "The value is not sent")
 	writes := d.Writes()
 	state = apply(t, p, secretType, state, config, "update")
 	if d.Writes() != writes {
@@ -109,7 +107,7 @@ func TestSecretWhoseCreateIsLost(t *testing.T) {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			d := acctest.Deploy(t)
 			w := wireTo(t, d)
-			p := w.drive(t, d, api.V2)
+			p := drive(t, d, api.V2)
 			config := map[string]any{"name": "token", "value_wo": "planted-1", "value_wo_version": 1}
 			w.lose.Store(lost)
 			state, diags := p.Apply(p.Plan(secretType, tfdrive.State{}, config))

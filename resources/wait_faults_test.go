@@ -124,11 +124,7 @@ func TestWaitShowsOneWorker(t *testing.T) {
 			if err == nil {
 				t.Fatal("the wait succeeded")
 			}
-			for _, text := range c.want {
-				if !strings.Contains(err.Error(), text) {
-					t.Errorf("got %v\nwant %q in it", err, text)
-				}
-			}
+			must.Contain(t, err.Error(), c.want...)
 		})
 	}
 }

@@ -347,9 +347,7 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		}
 		sent[path] = value
 	}
-	for path, value := range changes {
-		sent[path] = value
-	}
+	maps.Copy(sent, changes)
 	if changes["scaling.type"] == "REQUEST_COUNT" || changes["workers.idleTimeout"] != nil && o.expected["scaling.type"] == "REQUEST_COUNT" {
 		delete(o.expected, "workers.idleTimeout") // without a minimum, it has no idle time-out
 		delete(sent, "workers.idleTimeout")

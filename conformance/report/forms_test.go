@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
@@ -271,11 +272,7 @@ func TestBadge(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	r := sample()
 	text := written("markdown", r)
-	for _, want := range []string{"❌ Conformance: not conformant", "| MUST | 1 | 1 | 1 | 1 |", `<b>FAIL</b> <a href="https://repository.example.com/docs/reference/clauses.md#job-02">JOB-02</a> (MUST): Statement JOB-02 holds.`, "networkvolumes/abc", "curl -sS -i", "- JOB-06 (MUST), by JOB-02"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
-	}
+	must.Contain(t, text, "❌ Conformance: not conformant", "| MUST | 1 | 1 | 1 | 1 |", `<b>FAIL</b> <a href="https://repository.example.com/docs/reference/clauses.md#job-02">JOB-02</a> (MUST): Statement JOB-02 holds.`, "networkvolumes/abc", "curl -sS -i", "- JOB-06 (MUST), by JOB-02")
 	fence := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -384,6 +381,66 @@ func TestJUnitOfTheRun(t *testing.T) {
 		var got counts
 		if err := xml.Unmarshal([]byte(written("junit", &c.r)), &got); err != nil || got != c.want {
 			t.Errorf("%+v, not %+v: %v", got, c.want, err)
+		}
+	}
+}
+
+// The page says why nothing could be judged.
+func TestPreflightPage(t *testing.T) {
+	r := &report.Report{Schema: report.Schema, Preflight: "unreachable: GET http://127.0.0.1:1/: connection refused", Exit: 3}
+	text := written("html", r)
+	if !strings.Contains(text, "Nothing could be judged") || !strings.Contains(text, "connection refused") {
+		t.Error(text)
+	}
+}
+
+// Every area of the registry has a title.
+func TestAreas(t *testing.T) {
+	for _, c := range clauses.All() {
+		r := &report.Report{Results: []report.Result{{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Verdict: report.Pass}}}
+		if strings.Contains(written("html", r), "<h2>"+c.Area()+" ") {
+			t.Fatalf("the area %s has no title in report/areas.go", c.Area())
+		}
+	}
+}
+
+// Answers can't move the terminal's cursor.
+func TestTerminalIsHarmless(t *testing.T) {
+	r := sample()
+	var b strings.Builder
+	report.Terminal(&b, r, false)
+	if strings.ContainsAny(b.String(), "\x1b\x01") || !strings.Contains(b.String(), `\x1b[31m`) {
+		t.Errorf("the terminal is sent %q", b.String())
+	}
+}
+
+// A conclusion claims no more than the results show.
+func TestConclusion(t *testing.T) {
+	for want, c := range map[string]struct {
+		exit     int
+		failed   []string
+		verdicts []report.Verdict
+	}{
+		"conformant": {0, nil, []report.Verdict{report.Pass, report.Observed}},
+		"conformant in the judged clauses: 1 of 3 clauses":                     {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
+		"conformant but for known deviations (1); 1 weaker clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
+		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
+		"not conformant: the client fails without faults":               {1, []string{"it failed"}, []report.Verdict{report.Pass}},
+		"the list of known deviations is stale":                         {1, nil, []report.Verdict{report.Unexpected}},
+		"inconclusive":                                                  {3, nil, []report.Verdict{report.Pass, report.Inconclusive}},
+		"inconclusive: nothing was judged":                              {3, nil, []report.Verdict{report.Skip, report.Inconclusive}},
+		"an object of the suite was not deleted: run conformance sweep": {4, nil, []report.Verdict{report.Pass}},
+		"interrupted": {130, nil, []report.Verdict{report.Pass}},
+	} {
+		r := &report.Report{Exit: c.exit, Failed: c.failed}
+		for _, v := range c.verdicts {
+			r.Results = append(r.Results, report.Result{Verdict: v, Reason: "the reason"})
+		}
+		r.Count()
+		var b strings.Builder
+		report.Terminal(&b, r, false)
+		if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); lines[len(lines)-1] != want {
+			t.Errorf("%v with exit code %d: %q, not %q", c.verdicts, c.exit, lines[len(lines)-1], want)
 		}
 	}
 }

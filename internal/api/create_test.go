@@ -246,28 +246,26 @@ func TestAmbiguousCreateAdoptsNothing(t *testing.T) {
 		"one of another name":          {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
 		"the list is refused with 403": {nil, answer(403, `{"title":"Forbidden","status":403}`), nil, "the list of network volumes is refused"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &shop{list: c.list}
-				s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, make func() string) {
-					for _, o := range c.meanwhile {
-						s.add(o)
-					}
-					make()
-					hangUp(w, r)
-				}}
-				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
-				if c.says == "" {
-					if err != nil || got.ID != "id2" {
-						t.Errorf("got %+v, %v", got, err)
-					}
-					return
+		runInBubble(t, name, func(t *testing.T) {
+			s := &shop{list: c.list}
+			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, make func() string) {
+				for _, o := range c.meanwhile {
+					s.add(o)
 				}
-				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-				if !ok || !slices.Equal(unsettled.Candidates, c.candidates) || !strings.Contains(err.Error(), c.says) || s.posts != 1 {
-					t.Errorf("got %v after %d POSTs", err, s.posts)
+				make()
+				hangUp(w, r)
+			}}
+			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+			if c.says == "" {
+				if err != nil || got.ID != "id2" {
+					t.Errorf("got %+v, %v", got, err)
 				}
-			})
+				return
+			}
+			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			if !ok || !slices.Equal(unsettled.Candidates, c.candidates) || !strings.Contains(err.Error(), c.says) || s.posts != 1 {
+				t.Errorf("got %v after %d POSTs", err, s.posts)
+			}
 		})
 	}
 }
@@ -331,29 +329,27 @@ func TestTakenName(t *testing.T) {
 		"equal, and made while this run went on":      {"i", false, false},
 		"other settings, made while this run went on": {"j", false, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &shop{member: "templates", unique: true}
-				if c.lost {
-					s.faults = []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, hangUp)}
-				}
-				run := s.open(t)
-				if c.before {
-					s.add(theirs(c.image))
-				}
-				matches := run.Templates.ExistingMatches(t.Context(), want)
-				if c.before != (len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i")) {
-					t.Errorf("matches: %+v", matches)
-				}
-				if !c.before {
-					s.add(theirs(c.image))
-				}
-				got, err := run.Templates.Create(t.Context(), want)
-				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
-				if !ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), "another template has the name") || len(s.objects) != 1 {
-					t.Errorf("got %+v, %v", got, err)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := &shop{member: "templates", unique: true}
+			if c.lost {
+				s.faults = []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, hangUp)}
+			}
+			run := s.open(t)
+			if c.before {
+				s.add(theirs(c.image))
+			}
+			matches := run.Templates.ExistingMatches(t.Context(), want)
+			if c.before != (len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i")) {
+				t.Errorf("matches: %+v", matches)
+			}
+			if !c.before {
+				s.add(theirs(c.image))
+			}
+			got, err := run.Templates.Create(t.Context(), want)
+			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			if !ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), "another template has the name") || len(s.objects) != 1 {
+				t.Errorf("got %+v, %v", got, err)
+			}
 		})
 	}
 }
@@ -374,31 +370,29 @@ func TestLostSecret(t *testing.T) {
 		"another was there":          {true, 1, "", false},
 		"another was there, forever": {true, 9, "", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &shop{member: "registries", unique: true}
-				for range c.losses {
-					s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
-						if !c.theirs {
-							make()
-						}
-						hangUp(w, r)
-					})
-				}
-				if c.theirs {
-					s.add(map[string]any{"name": "r"})
-				}
-				got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
-				if got.ID != c.made || (err == nil) != c.fine || len(s.objects) != 1 || c.made != "" && s.objects[0]["id"] != c.made {
-					t.Errorf("got %+v, %v after %d POSTs; there is %v", got, err, s.posts, s.objects)
-				}
-				if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
-					t.Errorf("got %v", err)
-				}
-				if !c.theirs && err != nil && !strings.Contains(err.Error(), "the next apply creates it again") {
-					t.Errorf("got %v", err)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := &shop{member: "registries", unique: true}
+			for range c.losses {
+				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
+					if !c.theirs {
+						make()
+					}
+					hangUp(w, r)
+				})
+			}
+			if c.theirs {
+				s.add(map[string]any{"name": "r"})
+			}
+			got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
+			if got.ID != c.made || (err == nil) != c.fine || len(s.objects) != 1 || c.made != "" && s.objects[0]["id"] != c.made {
+				t.Errorf("got %+v, %v after %d POSTs; there is %v", got, err, s.posts, s.objects)
+			}
+			if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
+				t.Errorf("got %v", err)
+			}
+			if !c.theirs && err != nil && !strings.Contains(err.Error(), "the next apply creates it again") {
+				t.Errorf("got %v", err)
+			}
 		})
 	}
 }
@@ -420,20 +414,18 @@ func TestInterruptedCreate(t *testing.T) {
 			answer(429, ``, "Retry-After", "60")(w, r)
 		}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){c.fault}}
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(time.Second, cancel)
-				client, began := s.open(t), time.Now()
-				got, err := client.NetworkVolumes.Create(ctx, volume("v"))
-				if (err == nil) != c.fine || c.fine && got.ID != "id1" || time.Since(began) > 10*time.Second || s.posts != 1 {
-					t.Errorf("got %+v, %v after %s and %d POSTs", got, err, time.Since(began), s.posts)
-				}
-				if _, unsettled := errors.AsType[*api.UnresolvedCreateError](err); name == "it was to wait" && (unsettled || time.Since(began) != time.Second) {
-					t.Errorf("got %v after %s", err, time.Since(began))
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){c.fault}}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			client, began := s.open(t), time.Now()
+			got, err := client.NetworkVolumes.Create(ctx, volume("v"))
+			if (err == nil) != c.fine || c.fine && got.ID != "id1" || time.Since(began) > 10*time.Second || s.posts != 1 {
+				t.Errorf("got %+v, %v after %s and %d POSTs", got, err, time.Since(began), s.posts)
+			}
+			if _, unsettled := errors.AsType[*api.UnresolvedCreateError](err); name == "it was to wait" && (unsettled || time.Since(began) != time.Second) {
+				t.Errorf("got %v after %s", err, time.Since(began))
+			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -462,20 +454,18 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 		"delete": func(ctx context.Context, c *api.Client, id string) error { return c.NetworkVolumes.Delete(ctx, id) },
 	} {
 		for _, age := range []time.Duration{0, 2 * time.Minute} {
-			t.Run(fmt.Sprint(name, age), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := &shop{}
-					c := s.open(t)
-					made, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-					must.Succeed(t, err)
-					time.Sleep(age)
-					s.young = 3
-					err = send(t.Context(), c, made.ID)
-					tolerated := s.young == 0 && err == nil
-					if tolerated != (age == 0) {
-						t.Errorf("%v, %d premature answers left", err, s.young)
-					}
-				})
+			runInBubble(t, fmt.Sprint(name, age), func(t *testing.T) {
+				s := &shop{}
+				c := s.open(t)
+				made, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
+				must.Succeed(t, err)
+				time.Sleep(age)
+				s.young = 3
+				err = send(t.Context(), c, made.ID)
+				tolerated := s.young == 0 && err == nil
+				if tolerated != (age == 0) {
+					t.Errorf("%v, %d premature answers left", err, s.young)
+				}
 			})
 		}
 	}

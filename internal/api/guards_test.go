@@ -114,14 +114,12 @@ func TestNoWriteWithoutAList(t *testing.T) {
 	} {
 		for _, version := range versions {
 			for call, write := range writes {
-				t.Run(strings.Join([]string{name, string(version), call}, "/"), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						d := &writeCounter{list: s.list, rest: s.rest}
-						err := write(t.Context(), pipe(t, d, api.Settings{Version: version, SharedReads: true}))
-						if got := d.arrived(); len(got) > 0 != s.written || err == nil && !s.written {
-							t.Errorf("%v arrived, %v", got, err)
-						}
-					})
+				runInBubble(t, strings.Join([]string{name, string(version), call}, "/"), func(t *testing.T) {
+					d := &writeCounter{list: s.list, rest: s.rest}
+					err := write(t.Context(), pipe(t, d, api.Settings{Version: version, SharedReads: true}))
+					if got := d.arrived(); len(got) > 0 != s.written || err == nil && !s.written {
+						t.Errorf("%v arrived, %v", got, err)
+					}
 				})
 			}
 		}
@@ -148,18 +146,16 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 		"v1, no body":                {api.V1, ``, false},
 		"v1, JSON of something else": {api.V1, `{"id":"a"}`, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := &writeCounter{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
-				client := pipe(t, d, api.Settings{Version: c.version, SharedReads: true})
-				if err := client.Verify(t.Context()); (err == nil) != c.proves {
-					t.Errorf("the proof: %v", err)
-				}
-				err := writes["create template"](t.Context(), client)
-				if got := d.arrived(); len(got) > 0 != c.proves || (err == nil) != c.proves {
-					t.Errorf("%v arrived, %v", got, err)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			d := &writeCounter{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
+			client := pipe(t, d, api.Settings{Version: c.version, SharedReads: true})
+			if err := client.Verify(t.Context()); (err == nil) != c.proves {
+				t.Errorf("the proof: %v", err)
+			}
+			err := writes["create template"](t.Context(), client)
+			if got := d.arrived(); len(got) > 0 != c.proves || (err == nil) != c.proves {
+				t.Errorf("%v arrived, %v", got, err)
+			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -96,6 +97,12 @@ func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc)
 	t.Helper()
 	d := &deployment{answers: answers}
 	return pipe(t, d, api.Settings{Version: version}), d
+}
+
+// runInBubble runs a subtest inside a synctest bubble.
+func runInBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
 // pipe serves a handler inside a synctest bubble.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -65,33 +64,31 @@ func TestRunToEnd(t *testing.T) {
 			want:    "the job could not be submitted to endpoint e", last: "POST /v2/e/run",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client, d := deployPiped(t, api.V2, c.answers...)
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				if c.interrupt > 0 {
-					time.AfterFunc(c.interrupt, stop)
-				}
-				started := time.Now()
-				var seen []string
-				_, err := client.Jobs.RunToEnd(ctx, "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(job api.Job) { seen = append(seen, job.Status) })
-				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-					t.Errorf("expected the error %q, got %v", c.want, err)
-				}
-				if last := d.last(t); last.method+" "+last.path != c.last {
-					t.Errorf("the last request is %s %s, expected %s", last.method, last.path, c.last)
-				}
-				if took := time.Since(started); took != c.takes {
-					t.Errorf("took %s, expected %s", took, c.takes)
-				}
-				if c.progress != "" && strings.Join(seen, " ") != c.progress {
-					t.Errorf("progress: %q, expected %s", seen, c.progress)
-				}
-				if failure, ok := errors.AsType[*api.JobError](err); ok && failure.Job.ID != "j" {
-					t.Errorf("the error names no job: %+v", failure)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			client, d := deployPiped(t, api.V2, c.answers...)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if c.interrupt > 0 {
+				time.AfterFunc(c.interrupt, stop)
+			}
+			started := time.Now()
+			var seen []string
+			_, err := client.Jobs.RunToEnd(ctx, "e", api.Submission{Input: json.RawMessage(`{}`)}, time.Minute, func(job api.Job) { seen = append(seen, job.Status) })
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("expected the error %q, got %v", c.want, err)
+			}
+			if last := d.last(t); last.method+" "+last.path != c.last {
+				t.Errorf("the last request is %s %s, expected %s", last.method, last.path, c.last)
+			}
+			if took := time.Since(started); took != c.takes {
+				t.Errorf("took %s, expected %s", took, c.takes)
+			}
+			if c.progress != "" && strings.Join(seen, " ") != c.progress {
+				t.Errorf("progress: %q, expected %s", seen, c.progress)
+			}
+			if failure, ok := errors.AsType[*api.JobError](err); ok && failure.Job.ID != "j" {
+				t.Errorf("the error names no job: %+v", failure)
+			}
 		})
 	}
 }

@@ -75,19 +75,17 @@ func TestIncompleteLists(t *testing.T) {
 		"without the size":   {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 3},
 		"with the size once": {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := volumes(3)
-				s.list = c.list
-				client := s.open(t)
-				for range 2 {
-					readAll(t, client, 3)
-				}
-				// Objects that were read by id are cached, too.
-				if s.lists != c.lists || s.gets != c.gets {
-					t.Errorf("%d lists and %d reads, want %d and %d", s.lists, s.gets, c.lists, c.gets)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := volumes(3)
+			s.list = c.list
+			client := s.open(t)
+			for range 2 {
+				readAll(t, client, 3)
+			}
+			// Objects that were read by id are cached, too.
+			if s.lists != c.lists || s.gets != c.gets {
+				t.Errorf("%d lists and %d reads, want %d and %d", s.lists, s.gets, c.lists, c.gets)
+			}
 		})
 	}
 	for name, list := range map[string]http.HandlerFunc{"401": answer(401, ``), "429": answer(429, ``, "Retry-After", "3600")} {
@@ -161,29 +159,27 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 		"delete":         func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "id2") },
 		"refused delete": func(ctx context.Context, c *api.Client) error { c.NetworkVolumes.Delete(ctx, "id9"); return nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := volumes(3)
-				c := s.open(t)
-				readAll(t, c, 3)
-				change(s, 20)
-				if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 10 {
-					t.Errorf("before the write: %+v", got)
+		runInBubble(t, name, func(t *testing.T) {
+			s := volumes(3)
+			c := s.open(t)
+			readAll(t, c, 3)
+			change(s, 20)
+			if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 10 {
+				t.Errorf("before the write: %+v", got)
+			}
+			must.Succeed(t, write(t.Context(), c))
+			for range 2 {
+				if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 20 {
+					t.Errorf("after the write: %+v", got)
 				}
-				must.Succeed(t, write(t.Context(), c))
-				for range 2 {
-					if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 20 {
-						t.Errorf("after the write: %+v", got)
-					}
-				}
-				if s.gets != 1 {
-					t.Errorf("%d reads by id, want 1", s.gets)
-				}
-				list, err := c.NetworkVolumes.List(t.Context())
-				if err != nil || slices.ContainsFunc(list, func(v api.NetworkVolume) bool { return v.ID == "id1" && v.Size != 20 }) {
-					t.Errorf("listed %+v, %v", list, err)
-				}
-			})
+			}
+			if s.gets != 1 {
+				t.Errorf("%d reads by id, want 1", s.gets)
+			}
+			list, err := c.NetworkVolumes.List(t.Context())
+			if err != nil || slices.ContainsFunc(list, func(v api.NetworkVolume) bool { return v.ID == "id1" && v.Size != 20 }) {
+				t.Errorf("listed %+v, %v", list, err)
+			}
 		})
 	}
 }

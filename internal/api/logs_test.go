@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -67,19 +66,17 @@ func TestLogIsBounded(t *testing.T) {
 		"the time, with lines that exist": {existing("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
 		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c2, d := deployPiped(t, api.V2, c.answer)
-				begin := time.Now()
-				lines, err := c2.PodLog(t.Context(), "p", c.query)
-				if err != nil || len(lines) != c.lines || time.Since(begin) != c.took {
-					t.Errorf("%d lines after %s, %v; expected %d after %s", len(lines), time.Since(begin), err, c.lines, c.took)
-				}
-				if len(lines) > 0 {
-					same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "0"})
-				}
-				same(t, d.last(t).header.Get("Accept"), "text/event-stream")
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			c2, d := deployPiped(t, api.V2, c.answer)
+			begin := time.Now()
+			lines, err := c2.PodLog(t.Context(), "p", c.query)
+			if err != nil || len(lines) != c.lines || time.Since(begin) != c.took {
+				t.Errorf("%d lines after %s, %v; expected %d after %s", len(lines), time.Since(begin), err, c.lines, c.took)
+			}
+			if len(lines) > 0 {
+				same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "0"})
+			}
+			same(t, d.last(t).header.Get("Accept"), "text/event-stream")
 		})
 	}
 }
@@ -122,14 +119,12 @@ func TestLogThatFails(t *testing.T) {
 		"404":           {answer(404, `{"title":"Not Found","status":404,"detail":"no such pod"}`, "X-Request-Id", "req-3"), "404 Not Found: no such pod (request id req-3)"},
 		"no JSON in it": {answer(200, "data: line\n\n", "Content-Type", "text/event-stream"), "not JSON"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client, _ := deployPiped(t, api.V2, c.answer)
-				_, err := client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})
-				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "/v2/pods/p/logs") {
-					t.Errorf("got %v, expected to read %q", err, c.says)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			client, _ := deployPiped(t, api.V2, c.answer)
+			_, err := client.PodLog(t.Context(), "p", api.LogQuery{Tail: 5, For: time.Second})
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "/v2/pods/p/logs") {
+				t.Errorf("got %v, expected to read %q", err, c.says)
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -195,9 +196,7 @@ func TestPodOfALostCreate(t *testing.T) {
 					"name": "p", "image": "i", "args": "python 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []string{"8000/http"}, "mounts": map[string]any{},
 					"gpu": map[string]any{"id": "NVIDIA L4", "count": 2}, "cloud": "SECURE", "dataCenterId": "EU-RO-1", "locked": false, "status": "PROVISIONING",
 				}
-				for member, value := range c.change {
-					object[member] = value
-				}
+				maps.Copy(object, c.change)
 				s.add(object)
 				answer(500, ``)(w, r)
 			}}

@@ -87,23 +87,21 @@ func TestRetryByMethodAndFailure(t *testing.T) {
 		{"no answer in time", stall, failures, once},
 	} {
 		for method, send := range verbs {
-			t.Run(c.name+"/"+method, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					client, d := deployPiped(t, api.V2, c.fail)
-					d.emptyLists = true
-					err := send(t.Context(), client)
-					failure, ok := errors.AsType[*api.Error](err)
-					if !ok {
-						t.Fatalf("got %v, want an *api.Error", err)
-					}
-					want := c.safe
-					if method == "POST" {
-						want = c.posts
-					}
-					if n := len(d.requests()); n != want || failure.Tries != want && failure.Tries != 1 {
-						t.Errorf("%d requests, %d tries told, want %d: %v", n, failure.Tries, want, err)
-					}
-				})
+			runInBubble(t, c.name+"/"+method, func(t *testing.T) {
+				client, d := deployPiped(t, api.V2, c.fail)
+				d.emptyLists = true
+				err := send(t.Context(), client)
+				failure, ok := errors.AsType[*api.Error](err)
+				if !ok {
+					t.Fatalf("got %v, want an *api.Error", err)
+				}
+				want := c.safe
+				if method == "POST" {
+					want = c.posts
+				}
+				if n := len(d.requests()); n != want || failure.Tries != want && failure.Tries != 1 {
+					t.Errorf("%d requests, %d tries told, want %d: %v", n, failure.Tries, want, err)
+				}
 			})
 		}
 	}
@@ -193,26 +191,24 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 			if method == http.MethodDelete {
 				done = answer(204, ``)
 			}
-			t.Run(name+"/"+method, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					client, d := deployPiped(t, api.V2, c.fail, c.fail, done)
-					d.emptyLists = true
-					must.Succeed(t, send(t.Context(), client))
-					seen := d.requests()
-					if len(seen) != 3 {
-						t.Fatalf("%d requests, want 3", len(seen))
+			runInBubble(t, name+"/"+method, func(t *testing.T) {
+				client, d := deployPiped(t, api.V2, c.fail, c.fail, done)
+				d.emptyLists = true
+				must.Succeed(t, send(t.Context(), client))
+				seen := d.requests()
+				if len(seen) != 3 {
+					t.Fatalf("%d requests, want 3", len(seen))
+				}
+				for i := range 2 {
+					// Before a create is sent again, the client looks for its result.
+					looks := method == "POST" && strings.HasPrefix(name, "503")
+					if pause := seen[i+1].at.Sub(seen[i].at); pause != c.want && !looks || pause < c.want {
+						t.Errorf("pause %d was %s, want %s", i+1, pause, c.want)
 					}
-					for i := range 2 {
-						// Before a create is sent again, the client looks for its result.
-						looks := method == "POST" && strings.HasPrefix(name, "503")
-						if pause := seen[i+1].at.Sub(seen[i].at); pause != c.want && !looks || pause < c.want {
-							t.Errorf("pause %d was %s, want %s", i+1, pause, c.want)
-						}
-					}
-					if seen[0].body != seen[2].body {
-						t.Errorf("the last try sent %q, the first %q", seen[2].body, seen[0].body)
-					}
-				})
+				}
+				if seen[0].body != seen[2].body {
+					t.Errorf("the last try sent %q, the first %q", seen[2].body, seen[0].body)
+				}
 			})
 		}
 	}
@@ -223,19 +219,17 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 func TestUpdateWhoseAnswerWasLost(t *testing.T) {
 	for _, version := range []api.Version{api.V1, api.V2} {
 		for size, settled := range map[int]bool{20: true, 10: false} {
-			t.Run(fmt.Sprint(version, size), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					client, d := deployPiped(t, version, hangUp, answer(400, `{"message":"must exceed"}`),
-						answer(200, fmt.Sprintf(`{"id":"a","name":"n","size":%d}`, size)))
-					got, err := client.NetworkVolumes.Update(t.Context(),
-						api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20})
-					if settled && (err != nil || got.Size != 20) || !settled && err == nil {
-						t.Errorf("got %+v, %v", got, err)
-					}
-					if seen := d.requests(); len(seen) != 3 || seen[2].method != "GET" {
-						t.Errorf("sent %v", seen)
-					}
-				})
+			runInBubble(t, fmt.Sprint(version, size), func(t *testing.T) {
+				client, d := deployPiped(t, version, hangUp, answer(400, `{"message":"must exceed"}`),
+					answer(200, fmt.Sprintf(`{"id":"a","name":"n","size":%d}`, size)))
+				got, err := client.NetworkVolumes.Update(t.Context(),
+					api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20})
+				if settled && (err != nil || got.Size != 20) || !settled && err == nil {
+					t.Errorf("got %+v, %v", got, err)
+				}
+				if seen := d.requests(); len(seen) != 3 || seen[2].method != "GET" {
+					t.Errorf("sent %v", seen)
+				}
 			})
 		}
 		synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -134,9 +135,7 @@ func TestJobFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := map[string]any{"endpoint_id": id}
-			for k, v := range test.config {
-				config[k] = v
-			}
+			maps.Copy(config, test.config)
 			_, diags := p.Open("gpucloud_job", config)
 			for _, want := range test.want {
 				if diags.Err() == nil || !strings.Contains(diags.Err().Error(), want) {

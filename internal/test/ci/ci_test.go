@@ -72,9 +72,7 @@ func newMachine(t *testing.T, example string) *machine {
 func (m *machine) bash(script string, env ...string) (output string, err error) {
 	m.t.Helper()
 	printed, err := os.CreateTemp(m.t.TempDir(), "printed-")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must.Succeed(m.t, err)
 	defer printed.Close()
 	cmd := exec.CommandContext(m.t.Context(), "bash", "-c", script)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.repo, append(append([]string{}, m.env...), env...), printed, printed
@@ -96,9 +94,7 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 func (m *machine) read(name string) string {
 	m.t.Helper()
 	text, err := os.ReadFile(filepath.Join(m.repo, name))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must.Succeed(m.t, err)
 	return string(text)
 }
 

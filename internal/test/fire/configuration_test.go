@@ -1,6 +1,7 @@
 package fire
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -68,9 +69,7 @@ func pods(v api.Version, changed bool) []node {
 				"name": "work", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "registry": id("auth"),
 				"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id("volume_a"), "path": "/data"}}},
 			}
-			for name, value := range differs {
-				config[name] = value
-			}
+			maps.Copy(config, differs)
 			return config
 		}}
 	}

@@ -192,9 +192,7 @@ func (c *core) client() *api.Client {
 	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
 		deployment: c.deployment, schedule: faultless(),
 	})})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, err)
 	return client
 }
 
@@ -215,9 +213,7 @@ func (c *core) objects() map[string]string {
 	}
 	for kind, list := range kinds {
 		objects, err := list(ctx)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Succeed(c.t, err)
 		for _, o := range objects {
 			out[o.ID] = kind + " " + o.Name
 		}
@@ -228,8 +224,6 @@ func (c *core) objects() map[string]string {
 // keys returns the account's SSH keys.
 func (c *core) keys() []string {
 	keys, err := c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, err)
 	return keys
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // check checks a block of a document that isn't a guide. The blocks of a document share a
@@ -76,9 +78,7 @@ func exampleTexts(t *testing.T) map[string]bool {
 		texts[strings.TrimSpace(string(text))] = true
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return texts
 }
 
@@ -135,9 +135,7 @@ var copied = regexp.MustCompile(`(?m)^COPY (\S+) `)
 // dockerfile checks that the files that a Dockerfile copies exist. It builds no image.
 func dockerfile(s *session, b block) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600))
 	for _, file := range copied.FindAllStringSubmatch(b.text, -1) {
 		if _, err := os.Stat(filepath.Join(s.dir, file[1])); err != nil {
 			s.t.Errorf("%s: %s", b, err)
@@ -197,14 +195,10 @@ func testedBy(folder, test string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
 		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			must.Succeed(s.t, err)
 			if strings.Contains(string(text), "\nfunc "+test+"(") && strings.Contains(string(text), b.document) {
 				return
 			}
@@ -221,9 +215,7 @@ func servedWith(flag string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
 		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the rules name folders relative to it
-		if err := os.WriteFile(filepath.Join(s.dir, file), []byte(b.text), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, os.WriteFile(filepath.Join(s.dir, file), []byte(b.text), 0o600))
 		s.serve("jobrunner serve --ephemeral " + flag + " " + file)
 	}
 }
@@ -251,9 +243,7 @@ var (
 func diagram(s *session, b block) {
 	s.t.Helper()
 	contract, err := os.ReadFile(filepath.Join(root, "docs/reference/contract.md"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	first, lines, _ := strings.Cut(b.text, "\n")
 	for line := range strings.Lines(lines) {
 		line = strings.TrimRight(line, "\n")
@@ -284,15 +274,11 @@ func goOf(before, after, folder string) check {
 			s.t.Errorf("%s: %v; gofmt would write\n%s", b, err, formatted)
 		}
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		all := ""
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			must.Succeed(s.t, err)
 			all += string(text)
 		}
 		for _, name := range used.FindAllStringSubmatch(b.text, -1) {

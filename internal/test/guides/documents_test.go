@@ -86,9 +86,7 @@ var configured = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
 func (s *session) expectPart(b block) {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.*"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), b.text) {
 			return
@@ -101,16 +99,10 @@ func (s *session) expectPart(b block) {
 func (s *session) standIn() {
 	s.t.Helper()
 	source, err := os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	dir := filepath.Join(s.dir, "runpod")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.Mkdir(dir, 0o700))
 	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(source)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 }

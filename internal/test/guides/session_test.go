@@ -93,9 +93,7 @@ func (s *session) write(b block) (name string) {
 	first, _, _ := strings.Cut(b.text, "\n")
 	found := fileName.FindStringSubmatch(first)
 	path := filepath.Join(s.dir, found[1])
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(b.text), 0o600)); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(b.text), 0o600)))
 	return found[1]
 }
 
@@ -167,9 +165,7 @@ func (s *session) run(text string) (output string, err error) {
 	dir := s.t.TempDir()
 	after, printed := filepath.Join(dir, "after"), filepath.Join(dir, "printed")
 	out, err := os.Create(printed)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer out.Close()
 	if s.url != "" {
 		text = strings.NewReplacer("http://127.0.0.1:8420", s.url, "https://cloud.example.com", s.url, "the-key-of-your-account", s.key).Replace(text)
@@ -217,16 +213,12 @@ func (s *session) serve(text string) (output string) {
 	s.t.Helper()
 	printed := filepath.Join(s.t.TempDir(), "printed")
 	out, err := os.Create(printed)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer out.Close()
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+text+" --listen=127.0.0.1:0")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, out, out
 	s.own(cmd)
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	s.t.Cleanup(func() {
@@ -239,9 +231,7 @@ func (s *session) serve(text string) (output string) {
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		text, err := os.ReadFile(printed)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		if output = string(text); strings.Contains(output, "Ctrl-C stops the deployment.") {
 			break
 		}

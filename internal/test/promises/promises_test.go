@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -156,5 +157,21 @@ func TestSkipsAreFound(t *testing.T) {
 	}
 	if names := slices.Sorted(maps.Keys(parse(t, "."))); !slices.Contains(names, "TestSkipsAreFound") || check(t, ".", "TestNothing") == "" {
 		t.Errorf("the tests of this folder are %v", names)
+	}
+}
+
+var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")
+
+// Every file and folder that docs/reference/architecture.md names exists.
+func TestArchitectureNamesFiles(t *testing.T) {
+	text := must.ReadFile(t, filepath.Join(root, "docs/reference/architecture.md"))
+	found := namedFile.FindAllSubmatch(text, -1)
+	if len(found) < 30 {
+		t.Errorf("found %d files, expected at least 30", len(found))
+	}
+	for _, name := range found {
+		if _, err := os.Stat(filepath.Join(root, string(name[1]))); err != nil {
+			t.Error(err)
+		}
 	}
 }

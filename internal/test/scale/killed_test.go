@@ -13,15 +13,14 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // kill9 kills the children of the process that run a program.
 func (p *process) kill9(program string) {
 	p.t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	killed := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -30,16 +29,12 @@ func (p *process) kill9(program string) {
 		}
 		for _, field := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(field)
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			must.Succeed(p.t, err)
 			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 			if err != nil || filepath.Base(exe) != program {
 				continue
 			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				p.t.Fatal(err)
-			}
+			must.Succeed(p.t, syscall.Kill(pid, syscall.SIGKILL))
 			killed++
 		}
 	}

@@ -133,9 +133,7 @@ func (tf *terraform) start(args ...string) *process {
 // interrupt does what Ctrl-C does: it signals Terraform and its providers.
 func (p *process) interrupt() {
 	p.t.Helper()
-	if err := syscall.Kill(-p.Process.Pid, syscall.SIGINT); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, syscall.Kill(-p.Process.Pid, syscall.SIGINT))
 }
 
 // end waits for the process and returns its output.

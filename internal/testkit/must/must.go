@@ -1,8 +1,9 @@
-// Package must ends a test whose preparation fails.
+// Package must has checks that many tests share.
 package must
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -11,6 +12,16 @@ func Succeed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Contain reports each of the wanted texts that isn't in text.
+func Contain(t testing.TB, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }
 

@@ -98,20 +98,14 @@ func start(t *testing.T, env, args []string) *jobrunner {
 func (j *jobrunner) do(method, path, body string) (status int, text string) {
 	j.t.Helper()
 	req, err := http.NewRequestWithContext(j.t.Context(), method, j.url+path, strings.NewReader(body))
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	must.Succeed(j.t, err)
 	req.Header.Set("Authorization", "Bearer "+j.key)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	must.Succeed(j.t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	must.Succeed(j.t, err)
 	return resp.StatusCode, string(answer)
 }
 
@@ -131,9 +125,7 @@ func (j *jobrunner) checkJob() {
 // stop sends SIGTERM and expects exit status 0.
 func (j *jobrunner) stop() {
 	j.t.Helper()
-	if err := j.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		j.t.Fatal(err)
-	}
+	must.Succeed(j.t, j.cmd.Process.Signal(syscall.SIGTERM))
 	if err := j.cmd.Wait(); err != nil {
 		j.t.Errorf("the jobrunner ended with %s: %s", err, &j.stderr)
 	}

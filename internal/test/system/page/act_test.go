@@ -64,9 +64,7 @@ func (d *deployment) snapshot(key, query string) (text string, data shown) {
 	if err == nil {
 		err = json.Unmarshal(raw, &data)
 	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return string(raw), data
 }
 
@@ -96,9 +94,7 @@ type shown struct {
 func (d *deployment) key(k apikey.Key) string {
 	d.t.Helper()
 	added, err := apikey.At(d.dir).Add(k)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return added
 }
 
@@ -309,11 +305,7 @@ func TestReleasesShown(t *testing.T) {
 		t.Fatal(body)
 	}
 	text, data := d.snapshot(key, "?endpoint="+id)
-	for _, want := range []string{"env: GONE, TOKEN", "imageName: builtin/echo → builtin/conformance"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in %s", want, text)
-		}
-	}
+	must.Contain(t, text, "env: GONE, TOKEN", "imageName: builtin/echo → builtin/conformance")
 	if strings.Contains(text, "secret-") {
 		t.Errorf("a value of a variable is shown: %s", text)
 	}

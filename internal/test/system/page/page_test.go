@@ -5,6 +5,8 @@ package page_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -20,6 +22,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
 const key = "planted-key"
@@ -64,18 +68,14 @@ func (d *deployment) endpoint(name, image string, most int64) string {
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: &image},
 		Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
 	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return e.ID
 }
 
 func (d *deployment) job(endpoint, input string) string {
 	d.t.Helper()
 	job, err := d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return job.ID
 }
 
@@ -93,9 +93,7 @@ func (d *deployment) batch(endpoint, name string, inputs ...string) string {
 	if err == nil {
 		_, err = d.Jobs.RenameBatch(d.t.Context(), endpoint, b.ID, name)
 	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return b.ID
 }
 
@@ -222,9 +220,7 @@ func clean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
 func (d *deployment) send(method, path, body string, header map[string]string) (*http.Response, map[string]any) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	for name, value := range header {
 		req.Header.Set(name, value)
 		if name == "Host" {
@@ -232,9 +228,7 @@ func (d *deployment) send(method, path, body string, header map[string]string) (
 		}
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	defer resp.Body.Close()
 	var decoded map[string]any
 	_ = json.NewDecoder(resp.Body).Decode(&decoded)
@@ -249,9 +243,7 @@ func TestAccess(t *testing.T) {
 	auth := map[string]string{"Authorization": "Bearer " + key}
 	with := func(more map[string]string, name, value string) map[string]string {
 		out := map[string]string{name: value}
-		for k, v := range more {
-			out[k] = v
-		}
+		maps.Copy(out, more)
 		return out
 	}
 	for _, c := range []struct {
@@ -361,5 +353,27 @@ func TestSession(t *testing.T) {
 	}
 	if sees(second) {
 		t.Error("the number of sessions isn't bounded")
+	}
+}
+
+// If a worker gets its GPU while a snapshot is made, the snapshot is consistent.
+func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
+	c := new(clock.Clock)
+	b := newBusyMachine(c)
+	b.gpus[0].Holder = "" // the state a moment ago
+	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	defer p.Close()
+	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
+	look.Header.Set("Authorization", "Bearer "+key)
+	answer := httptest.NewRecorder()
+	p.ServeHTTP(answer, look)
+	var s struct {
+		GPUs struct {
+			Devices []struct{ UUID, Holder string }
+		}
+	}
+	must.Succeed(t, json.Unmarshal(answer.Body.Bytes(), &s))
+	if got := s.GPUs.Devices[0]; got.UUID != "GPU-0" || got.Holder != "w1sdxl-run" {
+		t.Errorf("the device of a running worker is %+v", got)
 	}
 }
