@@ -38,8 +38,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	// next refreshes, plans and applies.
 	next := func(what, action string) {
 		t.Helper()
-		read, diags := p.Walk().Read(state)
-		must.Succeed(t, diags.Err())
+		read := refresh(t, p, state)
 		planned := p.Plan(state.Type, read, config)
 		if planned.Action != action {
 			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
@@ -211,8 +210,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 					t.Errorf("%s: %s, %d writes", c.what, diags, d.Writes()-writes)
 				}
 			}
-			read, diags := p.Walk().Read(state)
-			must.Succeed(t, diags.Err())
+			read := refresh(t, p, state)
 			next := p.Plan(state.Type, read, config)
 			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // on API v1, the server applies a changed template
 			if next.Get("from_template.image") != want || (next.Action == "no-op") != (shown == want) || read.Get("from_template.image") != shown {
@@ -237,8 +235,7 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		born := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-		state, diags := p.Import("gpucloud_endpoint", born.Get("id").(string))
-		must.Succeed(t, diags.Err())
+		state := importState(t, p, "gpucloud_endpoint", born.Get("id").(string))
 		state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
 		if state.Get("id") != born.Get("id") || state.Get("image") != nil {
 			t.Errorf("id %v, image %v", state.Get("id"), state.Get("image"))
@@ -292,8 +289,7 @@ func TestEndpointTemplateWithFilledPorts(t *testing.T) {
 		id := post(t, d, "/v1/templates", fmt.Sprintf(`{"name":%q,"imageName":"i","isServerless":true}`, d.Name("t")))
 		config := map[string]any{"name": d.Name("t"), "image": "i", "serverless": true, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}}
 		p := drive(t, d, v)
-		template, diags := p.Import("gpucloud_template", id)
-		must.Succeed(t, diags.Err())
+		template := importState(t, p, "gpucloud_template", id)
 		t.Cleanup(func() { p.Destroy(template) })
 		following := map[string]any{"name": "e", "template_id": id}
 		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following, "create")

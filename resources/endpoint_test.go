@@ -144,8 +144,7 @@ func TestEndpointOwnContainer(t *testing.T) {
 		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": auth.Get("id"),
 	} {
 		state = apply(t, p, state.Type, state, with(least, map[string]any{name: value}), "update")
-		imported, diags := p.Import(state.Type, state.Get("id").(string))
-		must.Succeed(t, diags.Err())
+		imported := importState(t, p, state.Type, state.Get("id").(string))
 		apply(t, p, state.Type, imported, with(least, map[string]any{name: value}), "no-op")
 		state = apply(t, p, state.Type, state, least, "update")
 		if name != "disk" && state.Get(name) != nil {
@@ -423,8 +422,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 		config := map[string]any{"name": "e", "template_id": template.Get("id"), "cpu": []any{
 			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
 		made := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
-		imported, diags := p.Import(made.Type, made.Get("id").(string))
-		must.Succeed(t, diags.Err())
+		imported := importState(t, p, made.Type, made.Get("id").(string))
 		if planned := p.Plan(made.Type, imported, config); planned.Action != map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v] { // the update records the template
 			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
 		}

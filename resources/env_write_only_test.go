@@ -125,10 +125,8 @@ func (o *envOwner) expectNoSecret(s tfdrive.State) {
 
 func (o *envOwner) refresh() {
 	o.Helper()
-	read, diags := o.p.Walk().Read(o.state)
-	must.Succeed(o, diags.Err())
-	o.state = read
-	o.expectNoSecret(read)
+	o.state = refresh(o.T, o.p, o.state)
+	o.expectNoSecret(o.state)
 }
 
 func TestEnvWriteOnly(t *testing.T) {
@@ -214,8 +212,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 	)
 	plan := func(p *tfdrive.Provider, config map[string]any, action string, says ...string) tfdrive.Planned {
 		t.Helper()
-		read, diags := p.Walk().Read(o.state)
-		must.Succeed(t, diags.Err())
+		read := refresh(t, p, o.state)
 		planned := p.Plan(o.typeName, read, config)
 		warnings := planned.Diagnostics.Warnings()
 		if planned.Diagnostics.Err() != nil || planned.Action != action {
@@ -311,8 +308,7 @@ func TestEnvWriteOnlyImport(t *testing.T) {
 		config := o.config(env{"A": "1"}, env{"S": "secret-1"}, 1)
 		want := map[string]string{"A": "1", "S": "secret-1"}
 		o.apply(config, "create", want)
-		imported, diags := o.p.Import(o.typeName, o.state.Get("id").(string))
-		must.Succeed(t, diags.Err())
+		imported := importState(t, o.p, o.typeName, o.state.Get("id").(string))
 		if o.least["template_id"] != nil { // an import finds no link to a template
 			return
 		}

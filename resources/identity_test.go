@@ -101,8 +101,7 @@ func TestIdentityAndImport(t *testing.T) {
 		if got := p.Identity(state, "id"); got != id {
 			t.Errorf("the identity is %v, the id %s", got, id)
 		}
-		byID, diags := p.Walk().Import(typeName, id)
-		must.Succeed(t, diags.Err())
+		byID := importState(t, p.Walk(), typeName, id)
 		planned := p.Plan(typeName, byID, config)
 		switch {
 		case planned.Action == "update" && typeName == endpointType: // v2 returns no template
@@ -197,8 +196,7 @@ func TestLists(t *testing.T) {
 		want := map[any]tfdrive.State{}
 		for _, name := range names {
 			made, _ := k.make(t, p, typeName, name)
-			imported, diags := p.Walk().Import(typeName, made.Get("id").(string))
-			must.Succeed(t, diags.Err())
+			imported := importState(t, p.Walk(), typeName, made.Get("id").(string))
 			want[made.Get("id")] = imported
 		}
 		found, diags := p.Walk().List(typeName, map[string]any{})

@@ -65,13 +65,26 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 	return state
 }
 
+// refresh returns the refreshed state.
+func refresh(t *testing.T, p *tfdrive.Provider, state tfdrive.State) tfdrive.State {
+	t.Helper()
+	read, diags := p.Walk().Read(state)
+	must.Succeed(t, diags.Err())
+	return read
+}
+
+// importState imports an object by its id.
+func importState(t *testing.T, p *tfdrive.Provider, typeName, id string) tfdrive.State {
+	t.Helper()
+	imported, diags := p.Import(typeName, id)
+	must.Succeed(t, diags.Err())
+	return imported
+}
+
 // expectEmptyPlan refreshes a state and expects an empty plan. It returns the refreshed state.
 func expectEmptyPlan(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
 	t.Helper()
-	read, diags := p.Walk().Read(state)
-	if err := diags.Err(); err != nil {
-		t.Fatalf("read: %s", err)
-	}
+	read := refresh(t, p, state)
 	again := p.Plan(state.Type, read, config)
 	if again.Action != "no-op" {
 		t.Errorf("the next plan is not empty: %s, %s\nstate: %s\nplan:  %s", again.Action, again.Diagnostics, read.Value, again.Value)
@@ -83,11 +96,7 @@ func expectEmptyPlan(t *testing.T, p *tfdrive.Provider, state tfdrive.State, con
 // reverts the change.
 func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
 	t.Helper()
-	read, diags := p.Walk().Read(state)
-	if err := diags.Err(); err != nil {
-		t.Fatalf("read: %s", err)
-	}
-	return apply(t, p, state.Type, read, config, "update")
+	return apply(t, p, state.Type, refresh(t, p, state), config, "update")
 }
 
 // intercept puts a proxy in front of a deployment. handle gets each request with its body, and

@@ -97,8 +97,7 @@ func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribu
 		return // the version doesn't have the attribute
 	}
 	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
-	imported, diags := p.Walk().Import(typeName, id)
-	must.Succeed(t, diags.Err())
+	imported := importState(t, p.Walk(), typeName, id)
 	states := map[string]tfdrive.State{"an import": imported}
 	if source, ok := officialTypes[typeName]; ok {
 		moved, diags := p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o")))
@@ -170,8 +169,7 @@ func TestServerDefaultsPlanNothing(t *testing.T) {
 				config["template_id"] = template.Get("id")
 			}
 			path, body, _ := strings.Cut(fmt.Sprintf(text, d.Name("d")), " ")
-			imported, diags := p.Walk().Import(typeName, post(t, d, path, body))
-			must.Succeed(t, diags.Err())
+			imported := importState(t, p.Walk(), typeName, post(t, d, path, body))
 			t.Cleanup(func() { _ = p.Destroy(imported) })
 			planned := p.Plan(typeName, imported, config)
 			if changes := changesOf(p, planned, imported); planned.Action == "replace" || len(changes) > 0 {

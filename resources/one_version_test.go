@@ -231,8 +231,7 @@ func checkRemoval(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.Sta
 			t.Fatal(diags)
 		}
 	}
-	back, diags := own.Walk().Read(read)
-	must.Succeed(t, diags.Err())
+	back := refresh(t, own, read)
 	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
 		t.Errorf("the other version planned to %s without %s and reported success, but the object still has the attribute: on its own version the next plan is %s (%s).\n"+
 			"Remove Ruled from the attribute's planrule.OneVersion, so that the change replaces the object, or let the kind's plan rule reject it.\nread: %s\nplan: %s",

@@ -45,8 +45,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 		} {
 			before = podOf(t, d, state)
 			edit(t, c.Pods, state.Get("id"), func(p *api.Pod) { change(p.Container) })
-			read, diags := p.Walk().Read(state)
-			must.Succeed(t, diags.Err())
+			read := refresh(t, p, state)
 			planned := p.Plan(podType, read, config)
 			if planned.Action != "update" {
 				t.Errorf("%s was changed elsewhere: planned to %s: %s", attribute, planned.Action, planned.Diagnostics)

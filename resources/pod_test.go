@@ -41,8 +41,7 @@ func awaitStatus(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, state
 			t.Fatalf("the pod never becomes %s", status)
 		}
 	}
-	read, diags := p.Walk().Read(state)
-	must.Succeed(t, diags.Err())
+	read := refresh(t, p, state)
 	return read
 }
 
@@ -409,8 +408,7 @@ func TestPodImport(t *testing.T) {
 		if _, ok := before.Container.Env["PUBLIC_KEY"]; ok != (v == api.V2) {
 			t.Fatalf("the pod has the variables %v", before.Container.Env)
 		}
-		imported, diags := p.Walk().Import(podType, before.ID)
-		must.Succeed(t, diags.Err())
+		imported := importState(t, p.Walk(), podType, before.ID)
 		planned := p.Plan(podType, imported, config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") || strings.Contains(planned.Diagnostics.Warnings(), "will be replaced") {
 			t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)

@@ -71,8 +71,7 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
 		generated := map[string]any{"name": d.Name("ci")}
 		made := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
-		imported, diags := p.Import("gpucloud_registry_auth", made.Get("id").(string))
-		must.Succeed(t, diags.Err())
+		imported := importState(t, p, "gpucloud_registry_auth", made.Get("id").(string))
 		apply(t, p, imported.Type, imported, generated, "no-op")
 		expectRefusal(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
 		expectRefusal(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
@@ -185,8 +184,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 			expectRefusal(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
-		imported, diags := p.Import(stored.Type, stored.Get("id").(string))
-		must.Succeed(t, diags.Err())
+		imported := importState(t, p, stored.Type, stored.Get("id").(string))
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
 		if warnings := p.Plan(state.Type, imported, plain).Diagnostics.Warnings(); warnings != "" {
 			t.Errorf("a refused plan warns: %s", warnings)

@@ -132,8 +132,7 @@ func TestTemplateRepeatsElements(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		made, err := d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}})
 		must.Succeed(t, err)
-		imported, diags := drive(t, d, v).Import("gpucloud_template", made.ID)
-		must.Succeed(t, diags.Err())
+		imported := importState(t, drive(t, d, v), "gpucloud_template", made.ID)
 		if got, _ := imported.Get("ports").([]any); len(got) != 1 {
 			t.Errorf("the ports are %v", got)
 		}
