@@ -62,7 +62,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	if out, _, status := j.run("", "batch", "list", "batched"); status != 0 || !strings.Contains(out, "2 of 2 requests have ended  nightly") || strings.Count(out, "\n") != 2 {
 		t.Errorf("batch list: %d %s", status, out)
 	}
-	if _, errs, status := j.run("not JSON", "batch", "run", "batched", "-"); status != 2 || !strings.Contains(errs, "line 1 isn't a JSON object") {
+	if _, errs, status := j.run("not JSON", "batch", "run", "batched", "-"); status != 2 || !strings.Contains(errs, "line 1 isn't a JSON object in UTF-8") {
 		t.Errorf("batch run of no JSON: %d %s", status, errs)
 	}
 }

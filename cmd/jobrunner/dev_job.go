@@ -55,7 +55,7 @@ func submissionOfJSON(text []byte, source string) ([]byte, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, fmt.Errorf("invalid --input %s: expected a JSON object: %w", source, err)
+		return nil, fmt.Errorf("invalid --input %s: expected a JSON object, in UTF-8 without a byte order mark: %w", source, err)
 	}
 	if inner, ok := members["input"]; ok && bytes.HasPrefix(bytes.TrimSpace(inner), []byte("{")) {
 		return text, nil

@@ -110,7 +110,7 @@ func readInputs(file string) (inputs []json.RawMessage, err error) {
 		line, readErr := lines.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if line[0] != '{' || !json.Valid(line) {
-				return nil, fmt.Errorf("%s: line %d isn't a JSON object, such as {\"text\": \"hello\"}", file, n)
+				return nil, fmt.Errorf("%s: line %d isn't a JSON object in UTF-8, such as {\"text\": \"hello\"}", file, n)
 			}
 			inputs = append(inputs, line)
 		}

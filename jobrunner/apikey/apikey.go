@@ -51,9 +51,12 @@ func (i Identity) MayUse(endpoint string, needed Scope) bool {
 }
 
 // Refusal explains why a key may not call an operation of an endpoint's job API, and what to do.
-func (i Identity) Refusal(endpoint string, needed Scope) string {
-	if i.MayUse(endpoint, Read) && needed == All {
+func (i Identity) Refusal(endpoint string) string {
+	switch {
+	case i.MayUse(endpoint, Read):
 		return "this API key may only read from the job API: use a key with --jobs all"
+	case !i.Jobs.allows(Read):
+		return "this API key is not for the job API: use a key with --jobs read or all"
 	}
 	return "this API key is not for endpoint " + endpoint + ": ask for one that is"
 }

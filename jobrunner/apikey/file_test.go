@@ -129,6 +129,12 @@ func TestScopes(t *testing.T) {
 				got += may.what
 			}
 		}
+		if refusal := who.Refusal("e1"); strings.Contains(refusal, "for endpoint") || strings.Contains(refusal, "not for the job API") != !strings.Contains(c.want, "e") {
+			t.Errorf("%+v: refused at its own endpoint with %q", c.key, refusal)
+		}
+		if refusal := who.Refusal("e2"); strings.Contains(refusal, "not for endpoint e2") != (len(c.key.Endpoints) > 0) {
+			t.Errorf("%+v: refused at another endpoint with %q", c.key, refusal)
+		}
 		if err != nil || got != c.want || who.Owner != "somebody" {
 			t.Errorf("%+v: %q of %s, %v, expected %q", c.key, got, who.Owner, err, c.want)
 		}

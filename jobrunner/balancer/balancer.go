@@ -87,7 +87,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		needed = apikey.Read
 	}
 	if !who.MayUse(endpoint, needed) {
-		refuse(w, http.StatusForbidden, "%s", who.Refusal(endpoint, needed))
+		refuse(w, http.StatusForbidden, "%s", who.Refusal(endpoint))
 		return
 	}
 	address, done, err := b.pick(r.Context(), endpoint)

@@ -183,7 +183,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		needed = apikey.All
 	}
 	if !user.MayUse(t.endpoint, needed) {
-		return httpanswer.Refuse(http.StatusForbidden, "%s", user.Refusal(t.endpoint, needed))
+		return httpanswer.Refuse(http.StatusForbidden, "%s", user.Refusal(t.endpoint))
 	}
 	done, err := a.admit(r.Context(), user, op, t, endpoint)
 	if err != nil {

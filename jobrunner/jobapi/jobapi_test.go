@@ -219,7 +219,7 @@ func TestSubmissions(t *testing.T) {
 		says   string
 	}
 	cases := []c{
-		{``, 400, "empty"}, {`   `, 400, "empty"}, {`{`, 400, "not JSON"}, {`{"input": {}`, 400, "not JSON"}, {`{"input": {}} x`, 400, "not JSON"}, {"{\"input\": {\"a\": \"\xff\"}}", 400, "not UTF-8"},
+		{``, 400, "empty"}, {`   `, 400, "empty"}, {`{`, 400, "not JSON"}, {`{"input": {}`, 400, "not JSON"}, {`{"input": {}} x`, 400, "not JSON"}, {"{\"input\": {\"a\": \"\xff\"}}", 400, "send it uncompressed, in UTF-8"},
 		{`[]`, 400, "object"}, {`[{"input": {}}]`, 400, "object"}, {`null`, 400, "object"}, {`"x"`, 400, "object"}, {`{}`, 400, "input is missing"},
 		{`{"input": null}`, 400, "input must be"}, {`{"input": []}`, 400, "input must be"}, {`{"input": "x"}`, 400, "input must be"}, {`{"input": 1}`, 400, "input must be"},
 		{`{"input": {}, "webhook": 1}`, 400, "webhook"}, {`{"input": {}, "webhook": "ftp://x"}`, 400, "webhook"}, {`{"input": {}, "webhook": "x"}`, 400, "webhook"}, {`{"input": {}, "webhook": "http://"}`, 400, "webhook"},

@@ -46,7 +46,7 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	}
 	if !utf8.Valid(body) {
 		hold.Release()
-		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
+		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8: send it uncompressed, in UTF-8")
 	}
 	return body, hold, nil
 }

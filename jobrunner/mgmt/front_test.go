@@ -173,7 +173,7 @@ func TestBodies(t *testing.T) {
 		d.expectRefusal(400, "not valid JSON", "POST", path, strings.Repeat("[", 20000))
 		for _, text := range []string{"x\xff", "\xc3", "\xed\xa0\x80", `\ud800`, `\udc00`, `\ud83d x`, `\ud83d\u0041`, `\\\ud800`} {
 			for _, body := range []string{`{"name":"` + text + `","image":"i"}`, `{"` + text + `":1}`, `{"name":"n","env":{"A":["` + text + `"]}}`} {
-				d.expectRefusal(400, "not UTF-8", "POST", path, body)
+				d.expectRefusal(400, "send it uncompressed, in UTF-8", "POST", path, body)
 			}
 		}
 		oversized := `{"name":"x","readme":"` + strings.Repeat("x", 1<<20) + `"}`
