@@ -190,7 +190,6 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 	}
 	var list struct {
 		EndpointVersion int64
-		Rollout         struct{ InProgress bool }
 		Releases        []struct {
 			Version int64
 			Diff    []struct {
@@ -208,6 +207,13 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 		t.Errorf("releases: %s", body)
 	}
 	awaitIdleWorker(d, id) // until then the other one may have the next request too
+	_, _, body = d.do("GET", "/v2/serverless/"+id+"/releases", "")
+	if !strings.Contains(body, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`) {
+		t.Errorf("releases: %s", body)
+	}
+	if _, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", ""); strings.Count(body, `"isStale":true`) != 1 || strings.Count(body, `"isStale":false`) != 1 {
+		t.Errorf("workers: %s", body)
+	}
 	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
 	close(finish)
 	if old := <-slow; old == "" || old == header.Get("X-Worker") {

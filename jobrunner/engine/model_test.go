@@ -243,6 +243,8 @@ func (m *model) report(r *rapid.T) {
 		ref.Worker = "other"
 	case 3:
 		ref.Attempt++
+	case 4:
+		ref.Attempt--
 	}
 	output := fmt.Appendf(nil, "%d", rapid.IntRange(0, 9).Draw(r, "output"))
 	if string(output) == "0" && (kind == "done" || kind == "fail") {

@@ -54,6 +54,10 @@ func TestInputIsPassedUnchanged(t *testing.T) {
 		if string(job.Rest) != `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}` {
 			t.Errorf("beside it the worker got %s", job.Rest)
 		}
+		d.report(job, engine.Done(nil))
+		if calls, err := d.engine.CallQueues(t.Context(), nil); err != nil || len(calls) != 1 || calls[0].Owner != "default" {
+			t.Errorf("the webhook calls are %+v, %v; expected a call of the key's owner", calls, err)
+		}
 	})
 }
 

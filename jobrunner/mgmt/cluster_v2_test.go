@@ -92,35 +92,16 @@ func TestClusterRolesV2(t *testing.T) {
 // Invalid requests are rejected in the form of their kind.
 func TestInvalidClustersV2(t *testing.T) {
 	d := deploy(t)
-	var volume string
-	{
-		made := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
-		volume, _ = made.get("id").(string)
-	}
+	volume := d.volume("EU-RO-1")
 	template, serverless := d.podTemplate("t", ""), d.podTemplate("s", `,"serverless":true`)
 	for _, c := range []struct {
 		old, new string
 		status   int
 		text     string
 	}{
-		{`"name":"c",`, ``, 422, "missing property 'name'"},
-		{`"name":"c"`, `"name":""`, 422, "$.name: got 0 characters, want at least 1"},
-		{`"type":"TRAINING",`, ``, 422, "missing property 'type'"},
-		{`TRAINING`, `training`, 422, "want one of 'APPLICATION', 'TRAINING', 'SLURM', 'RAY'"},
-		{`,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}`, ``, 422, "missing property 'compute'"},
-		{`"gpuTypeId":"NVIDIA L4",`, ``, 422, "$.compute: missing property 'gpuTypeId'"},
-		{`NVIDIA L4`, ``, 422, "$.compute.gpuTypeId: got 0 characters"},
-		{`"gpuCountPerPod":2,`, ``, 422, "$.compute: missing property 'gpuCountPerPod'"},
-		{`"gpuCountPerPod":2`, `"gpuCountPerPod":0`, 422, "$.compute.gpuCountPerPod: got 0, want at least 1"},
 		{`"gpuCountPerPod":2`, `"gpuCountPerPod":9`, 400, "invalid gpuCountPerPod of a cluster: expected 8 at most, got 9"},
-		{`,"podCount":3`, ``, 422, "$.compute: missing property 'podCount'"},
-		{`"podCount":3`, `"podCount":1`, 422, "$.compute.podCount: got 1, want at least 2"},
-		{`"podCount":3`, `"podCount":251`, 422, "$.compute.podCount: got 251, want at most 250"},
 		{`"podCount":3`, `"podCount":3,"cpu":2`, 422, "$.compute: additional properties 'cpu' not allowed"},
-		{`"image":"i"`, `"image":""`, 422, "$.image"},
 		{`"image":"i",`, ``, 400, "expected image"},
-		{`"image":"i"`, `"image":"i","registry":"r"`, 422, "additional properties 'registry' not allowed"},
-		{`"image":"i"`, `"templateId":""`, 422, "$.templateId"},
 		{`"image":"i"`, `"templateId":"nowhere"`, 404, "not found"},
 		{`"image":"i"`, `"templateId":"` + serverless + `"`, 422, "want one for pods"},
 		{`"image":"i"`, `"image":"i","templateId":"` + template + `"`, 400, "templateId and image exclude each other"},
@@ -130,11 +111,6 @@ func TestInvalidClustersV2(t *testing.T) {
 		{`"image":"i"`, `"ports":[],"templateId":"` + template + `"`, 400, "templateId and ports exclude each other"},
 		{`"image":"i"`, `"mounts":{},"templateId":"` + template + `"`, 400, "templateId and mounts exclude each other"},
 		{`"image":"i"`, `"registry":null,"templateId":"` + template + `"`, 422, "additional properties 'registry' not allowed"},
-		{`"image":"i"`, `"image":"i","disk":0`, 422, "$.disk: got 0, want at least 1"},
-		{`"image":"i"`, `"image":"i","ports":["22"]`, 422, "$.ports[0]"},
-		{`"image":"i"`, `"image":"i","env":{"A":1}`, 422, "$.env.A: got number, want string"},
-		{`"image":"i"`, `"image":"i","startSsh":null`, 422, "$.startSsh: got null, want boolean"},
-		{`"image":"i"`, `"image":"i","mounts":{"persistent":{"size":9,"path":"/w"}}`, 422, "$.mounts.persistent.size: got 9, want at least 10"},
 		{`"image":"i"`, `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"},"network":[{"volumeId":"` + volume + `","path":"/w"}]}`, 400, "exclude each other"},
 		{`"image":"i"`, `"image":"i","mounts":{"network":[{"volumeId":"nothing","path":"/w"}]}`, 400, "does not exist"},
 		{`"image":"i"`, `"image":"i","dataCenterIds":["US-TX-3"],"mounts":{"network":[{"volumeId":"` + volume + `","path":"/w"}]}`, 400, "is in the data center EU-RO-1"},
@@ -149,21 +125,7 @@ func TestInvalidClustersV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", ""), map[string]string{"pods": `[]`})
 
 	path := "/v2/clusters/" + d.create("/v2/clusters", smallCluster)
-	for body, text := range map[string]string{
-		`{}`:                         "",
-		`{"name":""}`:                "$.name: got 0 characters, want at least 1",
-		`{"name":null}`:              "$.name: got null, want string",
-		`{"name":"x","type":"RAY"}`:  "additional properties 'type' not allowed",
-		`{"name":"x","image":"i"}`:   "additional properties 'image' not allowed",
-		`{"name":"x","compute":{}}`:  "additional properties 'compute' not allowed",
-		`{"name":"x","env":{}}`:      "additional properties 'env' not allowed",
-		`{"startSsh":true}`:          "additional properties 'startSsh' not allowed",
-		`{"dataCenterIds":[]}`:       "additional properties 'dataCenterIds' not allowed",
-		`{"name":"x","pods":{}}`:     "additional properties 'pods' not allowed",
-		`{"name":"x","mounts":null}`: "additional properties 'mounts' not allowed",
-	} {
-		d.expectRefusal(422, text, "PATCH", path, body)
-	}
+	d.expectRefusal(422, "", "PATCH", path, `{}`)
 	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"name": `"c"`})
 }
 

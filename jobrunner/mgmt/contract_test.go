@@ -143,7 +143,8 @@ func (b *bench) expectRefused(use contract.Use, path string, value any) {
 	if b.api == contract.V1 {
 		want = 400
 	}
-	if got := b.sendMember(use, path, value); got.status != want {
+	name := strings.TrimSuffix(path[strings.LastIndex(path, ".")+1:], "[]")
+	if got := b.sendMember(use, path, value); got.status != want || !strings.Contains(got.text, name) {
 		b.Errorf("%s %s, use %b: %s %v got %d %s", b.api, b.resource, use, path, value, got.status, got.text)
 	}
 }
@@ -157,8 +158,8 @@ func (b *bench) eachField(visit func(f contract.Field, use contract.Use)) {
 	}
 }
 
-// TestBoundsMatchContract tests values on both sides of every bound, every value of an enum, and that
-// only an open enum accepts other values.
+// TestBoundsMatchContract tests values on both sides of every bound, that powers of two are required,
+// every value of an enum, and that only an open enum accepts other values.
 func TestBoundsMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		b.eachField(func(f contract.Field, use contract.Use) {
@@ -170,6 +171,9 @@ func TestBoundsMatchContract(t *testing.T) {
 			}
 			if f.OrZero {
 				b.expectAccepted(use, f.Path, 0)
+			}
+			if f.Power2 {
+				b.expectRefused(use, f.Path, *f.Min+1)
 			}
 			b.checkEnum(f, use)
 		})
@@ -228,8 +232,8 @@ func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 	b.expectRefused(use, f.Path, value("NOT_KNOWN"))
 }
 
-// TestTypesMatchContract tests that every member rejects a value of another type, and that members
-// which the operation doesn't have are rejected.
+// TestTypesMatchContract tests that every member rejects values of another type or form, and that
+// members which the operation doesn't have are rejected.
 func TestTypesMatchContract(t *testing.T) {
 	mistyped := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
 	for _, b := range benches(deploy(t)) {
@@ -241,6 +245,16 @@ func TestTypesMatchContract(t *testing.T) {
 			if f.Type == "integer" {
 				b.expectRefused(use, f.Path, math.Pi)
 			}
+			if !f.Nullable && !slices.Contains(references, fmt.Sprint(b.api, " ", b.resource, " ", f.Path)) {
+				b.expectRefused(use, f.Path, nil)
+			}
+			if f.Type == "map" {
+				for _, name := range []string{"", "A=B", "A\x00"} {
+					b.expectRefused(use, f.Path, map[string]string{name: "x"})
+				}
+				b.expectRefused(use, f.Path, map[string]string{"A": "\x00"})
+			}
+			b.checkForm(f, use)
 			switch f.Items {
 			case "string":
 				items := any([]any{1})
@@ -257,12 +271,42 @@ func TestTypesMatchContract(t *testing.T) {
 			if len(accepted) == 0 {
 				continue
 			}
+			b.expectRefused(use, "bogus", "x")
 			for _, f := range contract.Fields {
 				known := slices.ContainsFunc(accepted, func(t contract.Field) bool { return t.Path == f.Path })
 				if f.API == b.api && f.Resource == b.resource && !known && !strings.ContainsAny(f.Path, ".[") {
 					b.expectRefused(use, f.Path, "x")
 				}
 			}
+		}
+	}
+}
+
+// references are strings that null clears like "".
+var references = []string{
+	"v1 template containerRegistryAuthId", "v1 endpoint minCudaVersion", "v1 endpoint networkVolumeId",
+	"v1 pod templateId", "v1 pod containerRegistryAuthId", "v1 pod networkVolumeId",
+}
+
+// malformed are values that the forms reject.
+var malformed = map[contract.Form][]string{
+	contract.Port:         {"80", "80/udp", "x/http", "0/tcp", "65536/tcp", "080/tcp", "80/http "},
+	contract.AbsolutePath: {"relative"},
+	contract.CUDAVersion:  {"12", "12.8.1", "v12.8"},
+	contract.GPUTypeID:    {"-x"},
+	contract.ID:           {" "},
+}
+
+func (b *bench) checkForm(f contract.Field, use contract.Use) {
+	b.Helper()
+	if f.Form == nil {
+		return
+	}
+	for _, value := range malformed[*f.Form] {
+		if f.Type == "array" {
+			b.expectRefused(use, f.Path, []string{value})
+		} else {
+			b.expectRefused(use, f.Path, value)
 		}
 	}
 }
@@ -326,13 +370,19 @@ func (b *bench) changed(f contract.Field) (value any, shown bool) {
 func TestRequiredMembersMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
-			if !f.RequiredIn(contract.Create) || strings.ContainsAny(f.Path, ".[") {
+			path := strings.Split(f.Path, ".")
+			parent := strings.Join(path[:len(path)-1], ".")
+			if !f.RequiredIn(contract.Create) || strings.Contains(f.Path, "[") {
 				continue
 			}
-			body := b.minimalBody("")
-			delete(body, f.Path)
+			body := b.minimalBody(f.Path)
+			object := body
+			for _, name := range path[:len(path)-1] {
+				object = object[name].(map[string]any)
+			}
+			delete(object, path[len(path)-1])
 			got := b.send("POST", b.path, body)
-			if want := fmt.Sprintf("$: missing property '%s'", f.Path); got.status/100 != 4 || !strings.Contains(got.text, want) {
+			if want := fmt.Sprintf("%s: missing property '%s'", strings.TrimSuffix("$."+parent, "."), path[len(path)-1]); got.status/100 != 4 || !strings.Contains(got.text, want) {
 				t.Errorf("%s %s without %s: %d %s", b.api, b.resource, f.Path, got.status, got.text)
 			}
 		}

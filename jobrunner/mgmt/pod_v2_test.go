@@ -51,24 +51,13 @@ func TestPodRulesV2(t *testing.T) {
 		body     string
 		replaces string
 	}{
-		{422, "$: missing property 'name'", `{"image":"i","cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
 		{422, "$: missing property 'image'", `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
 		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i"}`, ""},
 		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
-		{422, "$.cpu.vcpuCount: got 3, want a power of two", `"vcpuCount":3`, `"vcpuCount":4`},
-		{422, "$.cpu.vcpuCount: got 1, want at least 2", `"vcpuCount":1`, `"vcpuCount":4`},
 		{400, "cpu3c has 2 to 32 vCPUs, got 64", `"vcpuCount":64`, `"vcpuCount":4`},
-		{422, "$.cpu: missing property 'vcpuCount'", `{"id":"cpu3c"}`, `{"id":"cpu3c","vcpuCount":4}`},
 		{400, "8 at most, got 9", `{"id":"NVIDIA L4","count":9}`, `{"id":"NVIDIA L4"}`},
-		{422, "$.gpu.count: got 0, want at least 1", `{"id":"NVIDIA L4","count":0}`, `{"id":"NVIDIA L4"}`},
-		{422, "$.gpu: missing property 'id'", `{"count":1}`, `{"id":"NVIDIA L4"}`},
-		{422, "want a CUDA version as major.minor", `{"id":"NVIDIA L4","minCudaVersion":"12"}`, `{"id":"NVIDIA L4"}`},
 		{400, "exclude each other", `{"id":"NVIDIA L4","minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`, `{"id":"NVIDIA L4"}`},
 		{400, "persistent mount", `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"}},"cpu"`, `"image":"i","cpu"`},
-		{422, "want at least 10", `"image":"i","mounts":{"persistent":{"size":9,"path":"/w"}},"gpu"`, `"image":"i","gpu"`},
-		{422, "missing property 'path'", `"image":"i","mounts":{"persistent":{"size":10}},"gpu"`, `"image":"i","gpu"`},
-		{422, "an absolute path", `"image":"i","mounts":{"persistent":{"size":10,"path":"w"}},"gpu"`, `"image":"i","gpu"`},
-		{422, "missing property 'volumeId'", `"image":"i","mounts":{"network":[{"path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
 		{422, "got 2 items, want at most 1", `"image":"i","mounts":{"network":[{"volumeId":"a","path":"/w"},{"volumeId":"b","path":"/v"}]},"gpu"`, `"image":"i","gpu"`},
 		{400, "exclude each other", `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"},"network":[{"volumeId":"` + volume + `","path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
 		{400, `network volume \"nowhere\" does not exist`, `"image":"i","mounts":{"network":[{"volumeId":"nowhere","path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
@@ -78,9 +67,6 @@ func TestPodRulesV2(t *testing.T) {
 		{400, `registry auth \"nobody\" does not exist`, `"image":"i","registry":"nobody"`, `"image":"i"`},
 		{400, "globalNetworking needs an NVIDIA GPU", `"image":"i","globalNetworking":true,"cpu"`, `"image":"i","cpu"`},
 		{400, "AMD Instinct MI300X OAM is none", `"image":"i","globalNetworking":true,"gpu":{"id":"AMD Instinct MI300X OAM"}`, `"image":"i","gpu":{"id":"NVIDIA L4"}`},
-		{422, "additional properties 'locked' not allowed", `"image":"i","locked":true`, `"image":"i"`},
-		{422, "want one of 'SECURE', 'COMMUNITY'", `"image":"i","cloud":"MINE"`, `"image":"i"`},
-		{422, "want <port>/<http|tcp>", `"image":"i","ports":["22/udp"]`, `"image":"i"`},
 	} {
 		body := c.body
 		if c.replaces != "" {
@@ -163,9 +149,6 @@ func TestUpdatePodV2(t *testing.T) {
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"templateId":"`+template+`","env":{"B":"9"},"disk":5}`), map[string]string{
 		"image": `"from/template"`, "disk": `5`, "env": `{"A":"1","B":"9"}`, "mounts": `{"persistent":{"size":10,"path":"/v"}}`, "template": `null`,
 	})
-	for member, text := range map[string]string{`"startSsh":true`: "startSsh", `"startJupyter":true`: "startJupyter", `"gpu":{"id":"x"}`: "gpu", `"cpu":{"id":"x","vcpuCount":2}`: "cpu", `"cloud":"SECURE"`: "cloud", `"dataCenterIds":[]`: "dataCenterIds"} {
-		d.expectRefusal(422, "additional properties '"+text+"' not allowed", "PATCH", path, "{"+member+"}")
-	}
 	d.expectRefusal(404, "not found", "PATCH", path, `{"templateId":"nothing"}`)
 	d.expectRefusal(400, "can't be cleared", "PATCH", path, `{"mounts":{"network":[]}}`)
 	d.expectRefusal(400, "no network mount", "PATCH", path, `{"mounts":{"network":[{"volumeId":"`+volume+`","path":"/n"}]}}`)

@@ -1,7 +1,6 @@
 package mgmt_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -51,38 +50,6 @@ func TestTemplateV2(t *testing.T) {
 	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
-func TestInvalidTemplatesV2(t *testing.T) {
-	d := deploy(t)
-	id := d.create("/v2/templates", `{"name":"t","image":"i"}`)
-	for member, faults := range map[string]map[string]int{
-		"name":                {`""`: 422, `1`: 422},
-		"image":               {`""`: 422, `null`: 422},
-		"args":                {`[]`: 422, `null`: 422},
-		"disk":                {`0`: 422, `1.5`: 422, `"1"`: 422},
-		"env":                 {`{"A":1}`: 422, `[]`: 422, `null`: 422},
-		"ports":               {`["80/udp"]`: 422, `"80/tcp"`: 422},
-		"registry":            {`1`: 422, `"unknown"`: 400},
-		"mounts":              {`{"network":[]}`: 422, `{"persistent":{"size":9,"path":"/x"}}`: 422, `{"persistent":{"size":10}}`: 422, `{"persistent":{"path":"/x"}}`: 422, `{"persistent":{"size":10,"path":"x"}}`: 422, `{"persistent":null}`: 422, `{"persistent":{"size":10,"path":"/x","x":1}}`: 422},
-		"public":              {`"true"`: 422},
-		"serverless":          {`1`: 422},
-		"category":            {`"TPU"`: 422},
-		"startSsh":            {`1`: 422},
-		"startJupyter":        {`null`: 422},
-		"allowedCudaVersions": {`["12"]`: 422, `["12.8.1"]`: 422, `"12.8"`: 422},
-		"readme":              {`"x"`: 422},
-		"id":                  {`"x"`: 422},
-	} {
-		for value, status := range faults {
-			create := map[string]json.RawMessage{"name": json.RawMessage(`"n"`), "image": json.RawMessage(`"i"`)}
-			create[member] = json.RawMessage(value)
-			d.expectRefusal(status, `"detail":`, "POST", "/v2/templates", create)
-			d.expectRefusal(status, `"detail":`, "PATCH", "/v2/templates/"+id, map[string]json.RawMessage{member: json.RawMessage(value)})
-		}
-	}
-	d.expectRefusal(422, `"$: missing property 'image'"`, "POST", "/v2/templates", `{"name":"x"}`)
-	d.expectRefusal(422, `"$.mounts: additional properties 'network' not allowed"`, "PATCH", "/v2/templates/"+id, `{"mounts":{"network":[]}}`)
-}
-
 func TestNetworkVolumeV2(t *testing.T) {
 	d := deploy(t)
 	answer := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
@@ -90,20 +57,11 @@ func TestNetworkVolumeV2(t *testing.T) {
 	d.expectMembers(answer, map[string]string{"name": `"v"`, "size": `10`, "dataCenter": `"EU-RO-1"`, "type": `"STANDARD"`})
 	d.expectMembers(d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":4096,"dataCenter":"mine","type":"HIGH_PERFORMANCE"}`),
 		map[string]string{"type": `"HIGH_PERFORMANCE"`, "size": `4096`})
-	for _, body := range []string{
-		`{"name":"v","size":9,"dataCenter":"X"}`, `{"name":"v","size":4097,"dataCenter":"X"}`, `{"name":"","size":10,"dataCenter":"X"}`,
-		`{"name":"v","size":10,"dataCenter":""}`, `{"name":"v","size":10,"dataCenter":"X","type":"FAST"}`, `{"name":"v","size":10,"dataCenter":"X","type":null}`,
-		`{"size":10,"dataCenter":"X"}`, `{"name":"v","dataCenter":"X"}`, `{"name":"v","size":10}`, `{"name":"v","size":10,"dataCenterId":"X"}`,
-	} {
-		d.expectRefusal(422, `"errors":["$`, "POST", "/v2/network-volumes", body)
-	}
 	d.mustSend(200, "PATCH", path, `{"size":20}`)
 	for _, body := range []string{`{"size":20}`, `{"size":19}`, `{"size":10,"name":"x"}`} {
 		d.expectRefusal(400, "can only grow", "PATCH", path, body)
 	}
-	for _, body := range []string{`{}`, `{"size":9}`, `{"size":4097}`, `{"dataCenter":"X"}`, `{"type":"STANDARD"}`, `{"name":""}`, `{"size":20.5}`} {
-		d.expectRefusal(422, `"errors":["$`, "PATCH", path, body)
-	}
+	d.expectRefusal(422, `"errors":["$`, "PATCH", path, `{}`)
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"w"}`), map[string]string{"name": `"w"`, "size": `20`})
 	if list := d.mustSend(200, "GET", "/v2/network-volumes", ""); len(list.get("networkVolumes").([]any)) != 2 {
 		t.Errorf("listed %s", list.text)
@@ -118,9 +76,6 @@ func TestRegistryAuthV2(t *testing.T) {
 	id := answer.get("id").(string)
 	if want := `{"id":"` + id + `","name":"r"}` + "\n"; answer.text != want || d.mustSend(200, "GET", "/v2/registries/"+id, "").text != want {
 		t.Errorf("created %s", answer.text)
-	}
-	for _, body := range []string{`{"name":"x","username":"u","password":""}`, `{"name":"x","username":"","password":"p"}`, `{"name":"","username":"u","password":"p"}`, `{"name":"x","username":"u"}`} {
-		d.expectRefusal(422, `"errors":["$`, "POST", "/v2/registries", body)
 	}
 	d.expectRefusal(400, "is taken", "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	d.expectRefusal(405, "Method Not Allowed", "PATCH", "/v2/registries/"+id, `{"name":"x"}`)
@@ -216,41 +171,28 @@ func TestInvalidEndpointsV2(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"]}}`)
 	podTemplate := d.create("/v2/templates", `{"name":"pods","image":"i"}`)
-	d.expectRefusal(422, "$: missing property 'name'", "POST", "/v2/serverless", `{"image":"i"}`)
-	d.expectRefusal(422, "$: missing property 'image'", "POST", "/v2/serverless", `{"name":"e"}`)
 	d.expectRefusal(422, "$.gpu: missing property 'pools'", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"count":1}}`)
 	d.expectRefusal(422, "$.gpu: missing property 'pools', which 'excludedTypes' belongs to", "PATCH", "/v2/serverless/"+id, `{"gpu":{"excludedTypes":["NVIDIA L4"]}}`)
 	d.expectRefusal(422, "minCudaVersion", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"],"minCudaVersion":""}}`)
 	d.expectRefusal(400, "exclude each other", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"]},"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
 	for value, status := range map[string]int{
-		`"gpu":{"pools":[]}`: 422, `"gpu":{"pools":"ADA_24"}`: 422, `"gpu":null`: 422, `"gpu":{"pools":["ADA_24"],"count":0}`: 422,
 		`"gpu":{"pools":["ADA_24"],"typeIds":[]}`:                                            422,
-		`"gpu":{"pools":["ADA_24"],"excludedTypes":["-x"]}`:                                  422,
 		`"gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L4","NVIDIA L4"]}`:               422,
 		`"gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L40"]}`:                          400,
 		`"gpu":{"pools":["ADA_24"],"excludedTypes":["NVIDIA L4","NVIDIA GeForce RTX 4090"]}`: 400,
 		`"gpu":{"pools":["ADA_24"],"minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`:  400,
-		`"gpu":{"pools":["ADA_24"],"minCudaVersion":"12"}`:                                   422,
-		`"gpu":{"pools":["ADA_24"],"allowedCudaVersions":["12"]}`:                            422,
-		`"cpu":[]`:                                                          422,
-		`"cpu":[{"id":"cpu3c"}]`:                                            422,
-		`"cpu":[{"vcpuCount":2}]`:                                           422,
-		`"cpu":[{"id":"","vcpuCount":2}]`:                                   422,
-		`"cpu":[{"id":"cpu3c","vcpuCount":1}]`:                              422,
-		`"cpu":[{"id":"cpu3c","vcpuCount":6}]`:                              422,
-		`"cpu":[{"id":"cpu3c","vcpuCount":2,"memory":4}]`:                   422,
+		`"cpu":[]`:                                        422,
+		`"cpu":[{"id":"cpu3c"}]`:                          422,
+		`"cpu":[{"vcpuCount":2}]`:                         422,
+		`"cpu":[{"id":"cpu3c","vcpuCount":6}]`:            422,
+		`"cpu":[{"id":"cpu3c","vcpuCount":2,"memory":4}]`: 422,
 		`"cpu":[{"id":"cpu3c","vcpuCount":2},{"vcpuCount":2,"id":"cpu3c"}]`: 422,
-		`"workers":{"min":-1}`:                                              422, `"workers":{"max":-1}`: 422, `"workers":{"idleTimeout":0}`: 422, `"workers":{"idleTimeout":3601}`: 422,
-		`"workers":{"min":4,"max":3}`: 400, `"workers":{"min":4}`: 400, `"workers":{"max":1001}`: 400, `"workers":{"x":1}`: 422, `"workersMin":1`: 422,
-		`"scaling":{"type":"QUEUE_DELAY"}`: 422, `"scaling":{"queueDelay":4}`: 422, `"scaling":{"type":"QUEUE_DELAY","queueDelay":0.4}`: 422,
-		`"scaling":{"type":"QUEUE_DELAY","queueDelay":4,"requestCount":1}`: 422, `"scaling":{"type":"REQUEST_COUNT","requestCount":0}`: 422,
-		`"scaling":{"type":"REQUEST_COUNT","queueDelay":4}`: 422, `"scaling":{"type":"OTHER","queueDelay":4}`: 422,
+		`"workers":{"min":4,"max":3}`:                                       400, `"workers":{"min":4}`: 400, `"workers":{"max":1001}`: 400, `"workers":{"x":1}`: 422,
+		`"scaling":{"type":"QUEUE_DELAY"}`: 422, `"scaling":{"queueDelay":4}`: 422, `"scaling":{"type":"OTHER","queueDelay":4}`: 422,
+		`"scaling":{"type":"QUEUE_DELAY","queueDelay":4,"requestCount":1}`: 422, `"scaling":{"type":"REQUEST_COUNT","queueDelay":4}`: 422,
 		`"scaling":{"type":"REQUEST_COUNT","requestCount":1},"workers":{"idleTimeout":5}`: 422,
-		`"dataCenterIds":"X"`: 422, `"networkVolumes":["unknown"]`: 400, `"registry":"unknown"`: 400,
-		`"timeout":4999`: 422, `"timeout":604800001`: 422, `"timeout":-1`: 422, `"timeout":"0"`: 422,
-		`"flashboot":"ON"`: 422, `"flashboot":true`: 422, `"ports":["80"]`: 422, `"disk":0`: 422, `"env":{"A":null}`: 422,
-		`"templateId":""`: 422, `"templateId":"unknown"`: 404, `"templateId":"` + podTemplate + `"`: 422,
-		`"bogus":1`: 422, `"createdAt":"x"`: 422, `"mounts":{}`: 422,
+		`"networkVolumes":["unknown"]`: 400, `"registry":"unknown"`: 400,
+		`"templateId":"unknown"`: 404, `"templateId":"` + podTemplate + `"`: 422,
 	} {
 		d.expectRefusal(status, `"detail":`, "POST", "/v2/serverless", `{"name":"e","image":"i",`+value+`}`)
 		d.expectRefusal(status, `"detail":`, "PATCH", "/v2/serverless/"+id, `{`+value+`}`)

@@ -1,0 +1,55 @@
+//go:build unix
+
+package sqldb_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// A folder or database that other users can write is rejected with the command that fixes it. An
+// emptied database isn't treated as new unless the marker of an interrupted first start exists.
+func TestFolderOfOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	database := filepath.Join(dir, "jobrunner.db")
+	reopen := func() error {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+		if err != nil {
+			return err
+		}
+		return db.Close()
+	}
+	rejected := func(want string) {
+		t.Helper()
+		if err := reopen(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(reopen())
+	for path, mode := range map[string]os.FileMode{dir: 0o700, database: 0o600} {
+		for _, others := range []os.FileMode{0o002, 0o020} {
+			must(os.Chmod(path, mode|others))
+			rejected(`chmod go-w "` + path + `"`)
+		}
+		must(os.Chmod(path, mode))
+	}
+	must(reopen())
+	must(os.Truncate(database, 0))
+	rejected(database + " is empty")
+	rejected("remove the file")
+	must(os.WriteFile(database+".new", nil, 0o600))
+	must(reopen())
+	if _, err := os.Stat(database + ".new"); err == nil {
+		t.Error("the marker of the first start still exists")
+	}
+}
