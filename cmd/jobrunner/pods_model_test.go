@@ -349,6 +349,9 @@ func (m *podModels) clusterDifference(byID map[string]memberFacts) string {
 		if c.ran = c.ran || counts["RUNNING"] > 0; c.ran && counts["PROVISIONING"] > 0 {
 			m.t.Fatalf("%s was placed and waits again: %v", c.name, counts)
 		}
+		if p := shown[c.id].Primary; c.ran && (p == nil || p.Status != byID[c.pods[0].id].Status || p.Status != "RUNNING" && p.SSHEndpoint != "") {
+			return fmt.Sprintf("the primary of %s is shown as %+v", c.name, p)
+		}
 		if one := shown[c.id]; one.Name != c.name || one.Pods.Total != len(c.pods) || !maps.Equal(one.Pods.ByStatus, counts) {
 			return fmt.Sprintf("%s is shown as %+v, and its pods are %v", c.name, one, counts)
 		}

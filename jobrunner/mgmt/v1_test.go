@@ -94,34 +94,6 @@ func TestNetworkVolumeV1(t *testing.T) {
 		d.expectMembers(d.mustSend(200, variant.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})
 		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"name":"v","size":%d}`, size+2)), map[string]string{"size": fmt.Sprint(size + 2), "name": `"v"`})
 	}
-	d.mustSend(204, "DELETE", "/v1/networkvolumes/"+id, "")
-	d.expectRefusal(400, "not found", "DELETE", "/v1/networkvolumes/"+id, "")
-	if list := d.mustSend(200, "GET", "/v1/networkvolumes", ""); len(list.body.([]any)) != 2 {
-		t.Errorf("listed %s", list.text)
-	}
-}
-
-func TestRegistryAuthV1(t *testing.T) {
-	d := deploy(t)
-	answer := d.mustSend(200, "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
-	id := answer.get("id").(string)
-	want := `{"id":"` + id + `","name":"r"}` + "\n"
-	if answer.text != want {
-		t.Errorf("created %s", answer.text)
-	}
-	if got := d.mustSend(200, "GET", "/v1/containerregistryauth/"+id, ""); got.text != want {
-		t.Errorf("read %s", got.text)
-	}
-	if got := d.mustSend(200, "GET", "/v1/containerregistryauth", ""); got.text != "["+strings.TrimSpace(want)+"]\n" {
-		t.Errorf("listed %s", got.text)
-	}
-	d.expectRefusal(400, "is taken", "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
-	d.expectRefusal(405, "message", "PATCH", "/v1/containerregistryauth/"+id, `{"name":"x"}`)
-	d.mustSend(204, "DELETE", "/v1/containerregistryauth/"+id, "")
-	d.expectRefusal(400, "not found", "DELETE", "/v1/containerregistryauth/"+id, "")
-	if got := d.mustSend(200, "GET", "/v1/containerregistryauth", ""); got.text != "[]\n" {
-		t.Errorf("listed %s", got.text)
-	}
 }
 
 // workerTemplateV1 creates a serverless template.
@@ -189,17 +161,12 @@ func TestEndpointV1(t *testing.T) {
 			d.expectMembers(d.mustSend(200, variant.method, path+variant.suffix, step.body), step.want)
 		}
 	}
-	list := d.mustSend(200, "GET", "/v1/endpoints", "")
-	if all, ok := list.body.([]any); !ok || len(all) != 2 {
-		t.Errorf("listed %s", list.text)
-	}
 	for _, got := range []reply{d.mustSend(200, "GET", path+"?includeTemplate=true&includeWorkers=true", ""), {body: d.mustSend(200, "GET", "/v1/endpoints?includeTemplate=true", "").body.([]any)[1]}} {
 		if got.get("template.id") != template || got.get("template.imageName") != "i" {
 			t.Errorf("with its template: %v", got.body)
 		}
 	}
 	d.mustSend(204, "DELETE", path, "")
-	d.expectRefusal(400, "not found", "DELETE", path, "")
 	d.mustSend(200, "GET", "/v1/templates/"+template+"?includeEndpointBoundTemplates=true", "")
 }
 

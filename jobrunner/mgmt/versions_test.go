@@ -185,8 +185,8 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// TestListsMatchReads tests that an object is the same in the answer to its create,
-// in its list and in its read.
+// TestListsMatchReads tests that an object is the same in the answer to its create, in its list and in
+// its read, and is gone after its deletion.
 func TestListsMatchReads(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
@@ -201,7 +201,8 @@ func TestListsMatchReads(t *testing.T) {
 		{"/v2/serverless", "endpoints", `{"name":"b","image":"i"}`},
 	} {
 		answer := d.send("POST", c.path, c.body)
-		read := d.mustSend(200, "GET", fmt.Sprintf("%s/%v", c.path, answer.get("id")), "")
+		object := fmt.Sprintf("%s/%v", c.path, answer.get("id"))
+		read := d.mustSend(200, "GET", object, "")
 		list := d.mustSend(200, "GET", c.path, "")
 		all := list.body
 		if c.key != "" {
@@ -214,6 +215,11 @@ func TestListsMatchReads(t *testing.T) {
 		}
 		if len(items) == 0 || !reflect.DeepEqual(items[newest], answer.body) || !reflect.DeepEqual(read.body, answer.body) {
 			t.Errorf("%s\ncreated %s read %s list %s", c.path, answer.text, read.text, list.text)
+		}
+		d.mustSend(204, "DELETE", object, "")
+		d.expectRefusal(404, "not found", "GET", object, "")
+		if list := d.mustSend(200, "GET", c.path, ""); strings.Contains(list.text, fmt.Sprint(answer.get("id"))) {
+			t.Errorf("%s lists a deleted object: %s", c.path, list.text)
 		}
 	}
 }
