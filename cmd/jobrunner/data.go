@@ -11,6 +11,9 @@ import (
 // directory (XDG base directories on Unix).
 func dataDir(flag string) (string, error) {
 	if flag != "" {
+		if info, err := os.Stat(flag); err == nil && !info.IsDir() {
+			return "", fmt.Errorf("invalid --data %s: expected a folder, got a file", flag)
+		}
 		return filepath.Abs(flag)
 	}
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {

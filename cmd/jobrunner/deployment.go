@@ -43,7 +43,10 @@ func (d *deployment) client() (*api.Client, error) {
 func (d *deployment) storedKey() (key, path string, err error) {
 	dir, err := dataDir(d.Data)
 	if err != nil {
-		return "", "", nil //nolint:nilerr // --data isn't set
+		if d.Data == "" {
+			err = nil
+		}
+		return "", "", err
 	}
 	path = filepath.Join(dir, keyFile)
 	content, err := os.ReadFile(path)

@@ -378,6 +378,13 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v: said %q, not %q", args, said, text)
 		}
 	}
+	file := filepath.Join(home, "file")
+	put(t, file, "")
+	for _, args := range [][]string{{"serve", "--listen=127.0.0.1:0"}, {"keys", "list"}, {"backup", filepath.Join(home, "copy")}, {"job", "purge", "any"}} {
+		if said := mustFail(t, environment(home), append(args, "--data="+file)...); !strings.Contains(said, "invalid --data "+file+": expected a folder, got a file") {
+			t.Errorf("%v with a file as the data folder: said %q", args, said)
+		}
+	}
 }
 
 func emptyKey(t *testing.T) string {
