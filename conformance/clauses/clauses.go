@@ -4,6 +4,7 @@ package clauses
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,4 +81,24 @@ func Find(id string) (Clause, bool) {
 		return Clause{}, false
 	}
 	return list[i], true
+}
+
+// Page is the path of the generated page with all clauses.
+const Page = "docs/reference/clauses.md"
+
+// module is this module's path, which is also the address of its repository.
+var module = strings.TrimSuffix(reflect.TypeFor[Clause]().PkgPath(), "/conformance/clauses")
+
+// Anchor is the clause's anchor on Page.
+func (c Clause) Anchor() string { return "#" + strings.ToLower(c.ID) }
+
+// Link is the address of the clause on Page of the main branch.
+func (c Clause) Link() string { return "https://" + module + "/blob/main/" + Page + c.Anchor() }
+
+// Documents are the documents that the clauses come from, with the dates of our copies. The
+// service description has no date.
+var Documents = []report.Document{
+	{Name: "service description"},
+	{Name: "OpenAPI document of version 1", Version: "0.1.0", Date: "2026-08"},
+	{Name: "OpenAPI document of version 2", Version: "2.0.0", Date: "2026-08-18"},
 }

@@ -179,3 +179,7 @@ var podV2 = rows(V2, "pod", "v2 document: CreatePodRequest",
 var podActionV2 = rows(V2, "podAction", "v2 document: PodActionRequest",
 	f("action", "string", Create, required(Create), oneOf("start", "stop", "restart", "terminate")),
 )
+
+// MaxPodBody is the maximum size of a pod's create request in API v2, in bytes, with and
+// without its template's settings (changes of November 2026).
+const MaxPodBody = 102_400
