@@ -188,7 +188,7 @@ type podV1 struct {
 	VolumeInGB              *int64            `json:"volumeInGb,omitempty"`
 	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
 	NetworkVolumeID         string            `json:"networkVolumeId,omitempty"` // only in requests
-	NetworkVolume           *networkVolumeV1  `json:"networkVolume,omitempty"`   // only in answers
+	NetworkVolume           *podVolumeV1      `json:"networkVolume,omitempty"`   // only in answers
 
 	ComputeType         string   `json:"computeType,omitempty"` // GPU or CPU
 	GPUTypeIDs          []string `json:"gpuTypeIds,omitempty"`
@@ -214,6 +214,10 @@ type podV1 struct {
 type podGPUV1 struct {
 	ID    string `json:"id"`
 	Count int64  `json:"count"`
+}
+
+type podVolumeV1 struct {
+	ID string `json:"id"`
 }
 
 type machineV1 struct {

@@ -40,6 +40,7 @@ func TestNoMemberIsListedTwiceForABody(t *testing.T) {
 
 func TestFieldsAreWellFormed(t *testing.T) {
 	types := []string{"string", "integer", "number", "boolean", "object", "map", "array", "any"}
+	known := [][]string{DataCenterIDs, GPUTypeIDs, GPUPools, CPUFlavorIDs, CUDAVersions}
 	path := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*(\[\])?(\.[a-z][A-Za-z0-9_]*(\[\])?)*$`)
 	for _, f := range Fields {
 		if !path.MatchString(f.Path) || strings.HasSuffix(f.Path, "[]") {
@@ -73,16 +74,40 @@ func TestFieldsAreWellFormed(t *testing.T) {
 		if f.OrZero && (f.Min == nil || *f.Min <= 0) {
 			t.Errorf("%v: 0 is within its bounds, so OrZero is superfluous", f)
 		}
-		if f.Open && len(f.Enum) == 0 {
-			t.Errorf("%v: an open list without a value", f)
+		if f.Open && f.Resource != "build" && !slices.ContainsFunc(known, func(list []string) bool { return slices.Equal(list, f.Enum) }) {
+			t.Errorf("%v: the open list %q is none of the known lists (known.go)", f, f.Enum)
+		}
+		if f.Path == "id" && f.In(Read) && !f.RequiredIn(Read) {
+			t.Errorf("%v: an answer without the object's id", f)
 		}
 		if f.Unit != "" && f.Type != "integer" && f.Type != "number" && f.Unit != "bytes" {
 			t.Errorf("%v: a unit on a %s", f, f.Type)
+		}
+		if secret := (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"); f.Secret != secret {
+			t.Errorf("%v: secret is %v, want %v (SECURITY.md)", f, f.Secret, secret)
 		}
 		if !sourceForm.MatchString(f.Source) {
 			t.Errorf("%v: source %q names no source", f, f.Source)
 		}
 		checkValueForms(t, f)
+	}
+}
+
+// Members of requests with the same name, such as ports, have the same form. A name, an id and a
+// resource mean something else in each kind.
+func TestMembersOfTheSameNameHaveTheSameForm(t *testing.T) {
+	first := map[string]Field{}
+	for _, f := range Fields {
+		name := f.Path[strings.LastIndex(f.Path, ".")+1:]
+		if !f.In(Create|Update) || slices.Contains([]string{"name", "id", "resource"}, name) {
+			continue
+		}
+		if _, seen := first[name]; !seen {
+			first[name] = f
+		}
+		if other := first[name]; pattern(f) != pattern(other) {
+			t.Errorf("%v has the form %q, %v has %q", f, pattern(f), other, pattern(other))
+		}
 	}
 }
 

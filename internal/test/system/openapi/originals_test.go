@@ -150,7 +150,7 @@ func (s statements) differences(original statements) (lines []string) {
 }
 
 // ofValue matches the facts whose differences name our value.
-var ofValue = regexp.MustCompile(`\$.* (minimum|maximum|default)$`)
+var ofValue = regexp.MustCompile(`\$.* (minimum|maximum|minLength|maxLength|minItems|maxItems|default)$`)
 
 func jsonText(value any) string {
 	text, err := json.Marshal(value)

@@ -288,6 +288,7 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 	for _, fault := range bodyFaults(contract.Jobs, "streamChunk", contract.Read, []byte(chunk)) {
 		t.Errorf("a stream chunk and the contract's table differ: %s", fault)
 	}
+	below(request{method: "GET", path: "/batch"}) // an empty list
 	done := id(below(request{method: "POST", path: "/runsync", body: whole}))
 	queued := id(below(request{method: "POST", path: "/run", body: `{"input":{}}`}))
 	batch := id(below(request{method: "POST", path: "/batch", body: `[{"input":{}}]`}))
@@ -303,6 +304,9 @@ func TestJobBodiesFollowTheTable(t *testing.T) {
 		for _, f := range contract.FieldsOf(contract.Jobs, resource, contract.Read) {
 			if !strings.Contains(strings.Join(batches, ""), `"`+f.Path+`":`) {
 				t.Errorf("no answer has %s of a %s", f.Path, resource)
+			}
+			if resource != "batch" && !f.RequiredIn(contract.Read) {
+				t.Errorf("each page has %s of a %s, and its row doesn't require it", f.Path, resource)
 			}
 		}
 	}
