@@ -111,6 +111,24 @@ func TestMembersOfTheSameNameHaveTheSameForm(t *testing.T) {
 	}
 }
 
+// In templates and endpoints, the same value clears members of the same name. The client sends env,
+// ports and registry of an endpoint with its container, so those need no value.
+func TestMembersOfTheSameNameAreClearedAlike(t *testing.T) {
+	first := map[string]Field{}
+	for _, f := range Fields {
+		name := f.Path[strings.LastIndex(f.Path, ".")+1:]
+		if f.Resource != "template" && f.Resource != "endpoint" || !f.In(Update) || slices.Contains([]string{"env", "ports", "registry"}, name) {
+			continue
+		}
+		if _, seen := first[name]; !seen {
+			first[name] = f
+		}
+		if other := first[name]; f.Clear != other.Clear {
+			t.Errorf("%v is cleared by %q, %v by %q", f, f.Clear, other, other.Clear)
+		}
+	}
+}
+
 // checkValueForms checks the known values, the pattern and the default.
 func checkValueForms(t *testing.T, f Field) {
 	t.Helper()
