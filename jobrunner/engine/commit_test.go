@@ -26,7 +26,7 @@ func TestLostReplyToACommit(t *testing.T) {
 		proxy.LoseCommit()
 		_, err := n.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
 		unknown("a take", err)
-		job := n.take(0)
+		job := n.take()
 		if job.ID != id || job.Retries != 0 {
 			t.Fatalf("after a take whose outcome is unknown: %+v", job)
 		}

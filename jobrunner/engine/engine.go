@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,34 +128,18 @@ func (e *Engine) Close() {
 
 func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 
-// resume requeues the jobs of dead processes, or fails those without a retry left. If
-// other processes are alive, it leaves out jobs with a valid lease, because their workers
-// can report to any process.
+// resume requeues the jobs of dead processes, or fails those without a retry left.
 func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 	err = e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		now := e.now()
-		lease, err := e.leasesBefore(tx, now)
-		if err != nil {
-			return err
-		}
-		requeued, err := update(tx, InQueue, requeueOrphans, now, maxRetries, lease)
+		requeued, err := update(tx, InQueue, requeueOrphans, now, maxRetries)
 		if err := errors.Join(err, markRequeued(tx, requeued)); err != nil {
 			return err
 		}
-		failed, err := update(tx, Failed, failOrphans, now, now, maxRetries, lease)
+		failed, err := update(tx, Failed, failOrphans, now, now, maxRetries)
 		changes = append(requeued, failed...)
 		tx.Note(tallyOf(changes))
 		return errors.Join(err, setLostError(tx, failed, now, "the jobrunner that ran it was killed"))
 	})
 	return changes, err
-}
-
-// leasesBefore returns the time up to which leases of a stopped process are ignored: now,
-// or all leases if this is the only process.
-func (e *Engine) leasesBefore(tx *sqldb.Tx, now int64) (int64, error) {
-	others, err := e.otherProcesses(tx)
-	if len(others) == 0 {
-		return math.MaxInt64, err
-	}
-	return now, err
 }

@@ -90,7 +90,6 @@ func runSuite(t *testing.T, config func(*testing.T) sqldb.Config) {
 		"execution time-out":             testTimeout,
 		"retention":                      testRetention,
 		"lost workers":                   testLost,
-		"leases":                         testLease,
 		"restart":                        testRestart,
 		"counts":                         testCounts,
 		"load":                           testLoad,

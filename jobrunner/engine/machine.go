@@ -16,10 +16,10 @@ const (
 	retentionEnd = `{least}(expires, ? + keep_ms)`
 	// The columns that every terminal state sets.
 	// Arguments: the end of the job, and the time from which the retention counts.
-	setFinished = ` finished = ?, gone = ` + retentionEnd + `, lease = 0 `
+	setFinished = ` finished = ?, gone = ` + retentionEnd + ` `
 	// The columns that every return to the queue sets.
 	// Arguments: the current time.
-	setQueued = ` state = 'IN_QUEUE', queued = ?, worker = '', started = 0, deadline = 0, lease = 0 `
+	setQueued = ` state = 'IN_QUEUE', queued = ?, worker = '', started = 0, deadline = 0 `
 
 	// The job with an id, unless it has expired.
 	// Arguments: the endpoint, the id, and the current time.
@@ -40,18 +40,18 @@ const (
 	// insertJob adds a submitted job: (none) → IN_QUEUE. A job that was taken or ended
 	// before it was written (unwritten.go) is inserted in its current state.
 	insertJob = `
-		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, process, attempt, started, deadline, lease, finished)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, process, attempt, started, deadline, finished)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	// startJob gives a job to a worker: IN_QUEUE → IN_PROGRESS.
 	// Arguments: the worker, its process, the attempt, the current time, the deadline,
-	// the end of the lease, and the job's key.
-	startJob = `UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = ? WHERE k = ?`
+	// and the job's key.
+	startJob = `UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = ?, started = ?, deadline = ? WHERE k = ?`
 	// startAndEndJob records a job that started and ended in one commit:
 	// IN_QUEUE → IN_PROGRESS → COMPLETED, FAILED. It also ends a job that has started.
 	// Arguments: the final state, the worker, its process, the attempt, the start, the
 	// deadline, the end, the end of the retention, and the job's key.
-	startAndEndJob = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = 0, finished = ?, gone = ? WHERE k = ?`
+	startAndEndJob = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, finished = ?, gone = ? WHERE k = ?`
 	// selectHeldJob locks a job without a webhook, if the worker still runs it.
 	// Arguments: the arguments of heldByWorker.
 	selectHeldJob = `SELECT k, low, keep_ms, queued, expires, gone, retries, started, deadline FROM jobs WHERE` + heldByWorker + `AND webhook = ''{lock}`
@@ -98,26 +98,20 @@ const (
 	// The deadline is the end of the job, even if the statement runs much later.
 	// Arguments of timeOutJob: the arguments of jobByID, and the current time.
 	// Arguments of timeOutDue: the current time, and the maximum number of jobs.
-	timeOut    = `UPDATE jobs SET state = 'TIMED_OUT', finished = deadline, gone = {least}(expires, deadline + keep_ms), lease = 0 WHERE `
+	timeOut    = `UPDATE jobs SET state = 'TIMED_OUT', finished = deadline, gone = {least}(expires, deadline + keep_ms) WHERE `
 	timeOutJob = timeOut + jobByID + `AND state = 'IN_PROGRESS' AND deadline <= ?` + returningChange
 	timeOutDue = timeOut + `k {in unlocked (}SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND deadline <= ? LIMIT ?{)}` + returningChange
 
 	// requeueLost requeues a job whose worker died, if it has a retry left:
 	// IN_PROGRESS → IN_QUEUE.
-	// Arguments: the current time, maxRetries, then those of heldByWorker or leaseExpired.
+	// Arguments: the current time, maxRetries, then those of heldByWorker.
 	//
 	// failLost fails the job if it has no retry left: IN_PROGRESS → FAILED.
-	// Arguments: the arguments of setFinished, maxRetries, then those of heldByWorker or
-	// leaseExpired.
-	requeueLost    = `UPDATE jobs SET retries = retries + 1,` + setQueued + `WHERE retries < ? AND `
-	requeueHeld    = requeueLost + heldByWorker + returningChange
-	requeueExpired = requeueLost + leaseExpired + returningChange
-	failLost       = `UPDATE jobs SET state = 'FAILED',` + setFinished + `WHERE retries >= ? AND `
-	failHeld       = failLost + heldByWorker + returningChange
-	failExpired    = failLost + leaseExpired + returningChange
-	// The jobs whose worker sent no heartbeat in time.
-	// Arguments: the current time, and the maximum number of jobs.
-	leaseExpired = `k {in unlocked (}SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0 AND lease <= ? LIMIT ?{)}`
+	// Arguments: the arguments of setFinished, maxRetries, then those of heldByWorker.
+	requeueLost = `UPDATE jobs SET retries = retries + 1,` + setQueued + `WHERE retries < ? AND `
+	requeueHeld = requeueLost + heldByWorker + returningChange
+	failLost    = `UPDATE jobs SET state = 'FAILED',` + setFinished + `WHERE retries >= ? AND `
+	failHeld    = failLost + heldByWorker + returningChange
 
 	// retryJob requeues a job for a client: FAILED, TIMED_OUT → IN_QUEUE. The job goes to
 	// the end of the queue. Its retries, delay and retention start again; its ttl goes on.
@@ -127,15 +121,15 @@ const (
 
 	// requeueOwn requeues the jobs of a process that stops: IN_PROGRESS → IN_QUEUE. It
 	// counts no retry, because no worker failed.
-	// Arguments: the current time, the latest end of a lease, and the process.
-	requeueOwn = `UPDATE jobs SET` + setQueued + `WHERE state = 'IN_PROGRESS' AND lease <= ? AND process = ?` + returningChange
+	// Arguments: the current time, and the process.
+	requeueOwn = `UPDATE jobs SET` + setQueued + `WHERE state = 'IN_PROGRESS' AND process = ?` + returningChange
 	// requeueOrphans and failOrphans settle the jobs of processes that died:
 	// IN_PROGRESS → IN_QUEUE, FAILED. They count a retry, because a job may have killed
 	// its process.
-	// Arguments: the arguments of requeueLost or failLost, and the latest end of a lease.
+	// Arguments: the arguments of requeueLost or failLost.
 	requeueOrphans = requeueLost + ofDeadProcess + returningChange
 	failOrphans    = failLost + ofDeadProcess + returningChange
-	ofDeadProcess  = `state = 'IN_PROGRESS' AND lease <= ? AND process NOT IN (SELECT id FROM processes)`
+	ofDeadProcess  = `state = 'IN_PROGRESS' AND process NOT IN (SELECT id FROM processes)`
 
 	// returnHeld requeues a job that never reached its worker, because the reply to the
 	// commit was lost: IN_PROGRESS → IN_QUEUE.
@@ -154,7 +148,7 @@ const (
 	deleteOfEndpoint = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE endpoint = ? LIMIT ?{)} RETURNING endpoint, id, low, state`
 )
 
-// Statements about a job's input, output and chunks, its lease and its ttl, and the
+// Statements about a job's input, output and chunks, its ttl, and the
 // tallies of its endpoint.
 const (
 	// Arguments: the endpoint, the id, and the values of the two columns.
@@ -165,9 +159,9 @@ const (
 	deleteOutput = `DELETE FROM outputs WHERE k = ?`
 	deleteChunks = `DELETE FROM chunks WHERE k = ?`
 
-	// extendLease records a worker's heartbeat. A lease of 0 leaves the lease unchanged.
-	// Arguments: the end of the lease twice, and the arguments of heldByWorker.
-	extendLease = `UPDATE jobs SET lease = CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE lease END WHERE` + heldByWorker + `RETURNING k`
+	// lockHeldKey locks a job that a worker still runs.
+	// Arguments: the arguments of heldByWorker.
+	lockHeldKey = `SELECT k FROM jobs WHERE` + heldByWorker + `{lock}`
 
 	// lockJob waits until no other transaction changes the job.
 	// Arguments: the endpoint, and the id.
@@ -261,7 +255,6 @@ const (
 	// The times at which the sweeper is needed next.
 	nextGone     = `SELECT MIN(gone) FROM (SELECT gone FROM jobs WHERE` + webhookDone + `ORDER BY gone LIMIT 1) AS earliest`
 	nextDeadline = `SELECT MIN(deadline) FROM jobs WHERE state = 'IN_PROGRESS'`
-	nextLease    = `SELECT MIN(lease) FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0`
 )
 
 // The processes that share the database. The table is empty if the database is embedded.

@@ -60,7 +60,6 @@ var (
 	timeouts = []time.Duration{0, 5 * time.Second, 30 * time.Second, time.Hour}
 	ttls     = []time.Duration{0, 10 * time.Second, time.Minute, 7 * 24 * time.Hour, 7 * 24 * time.Hour}
 	waits    = []time.Duration{0, time.Second, 2 * time.Minute, 5 * time.Minute}
-	leases   = []time.Duration{0, 5 * time.Second, 7 * time.Second}
 )
 
 var idForm = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9a-z]+$`)
@@ -79,7 +78,7 @@ type modelJob struct {
 	engine.Job
 	submitted                 time.Time
 	queued, started, finished time.Time
-	expires, deadline, lease  time.Time
+	expires, deadline         time.Time
 	turn                      time.Time
 	place                     int // among jobs of the same turn
 	attempt                   int
@@ -139,7 +138,6 @@ func (j *modelJob) finish(s engine.State, at time.Time) {
 	if !j.started.IsZero() {
 		j.Execution = at.Sub(j.started)
 	}
-	j.lease = time.Time{}
 }
 
 func (m *model) finish(j *modelJob, s engine.State, at time.Time) {
@@ -154,7 +152,7 @@ func (m *model) finish(j *modelJob, s engine.State, at time.Time) {
 
 func (j *modelJob) requeue(at time.Time) {
 	j.State, j.queued, j.Worker, j.Delay, j.Output, j.chunks = engine.InQueue, at, "", 0, nil, nil
-	j.started, j.deadline, j.lease = time.Time{}, time.Time{}, time.Time{}
+	j.started, j.deadline = time.Time{}, time.Time{}
 }
 
 func (m *model) lose(j *modelJob, at time.Time) {
@@ -189,7 +187,6 @@ func (m *model) take(r *rapid.T) {
 		Worker:   rapid.SampledFrom([]string{"a", "b"}).Draw(r, "worker"),
 		Max:      rapid.IntRange(1, 3).Draw(r, "max"),
 		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
-		Lease:    rapid.SampledFrom(leases).Draw(r, "lease"),
 	}
 	got, err := m.env.Take(m.ctx, k)
 	if err != nil {
@@ -209,9 +206,6 @@ func (m *model) take(r *rapid.T) {
 		}
 		j.attempt++
 		j.State, j.Worker, j.started, j.deadline, j.Delay = engine.InProgress, k.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
-		if k.Lease > 0 {
-			j.lease = m.now.Add(k.Lease)
-		}
 		ref := engine.Ref{Endpoint: k.Endpoint, ID: j.id(), Worker: k.Worker, Attempt: j.attempt}
 		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
 			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
@@ -232,8 +226,7 @@ func (m *model) report(r *rapid.T) {
 		refs = held
 	}
 	ref := rapid.SampledFrom(refs).Draw(r, "take")
-	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "chunk", "chunk", "beat", "lost", "lost"}).Draw(r, "kind")
-	lease := rapid.SampledFrom(leases).Draw(r, "lease")
+	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "chunk", "chunk", "lost", "lost"}).Draw(r, "kind")
 	switch rapid.IntRange(0, 15).Draw(r, "wrong part") {
 	case 0:
 		ref.Endpoint = "other"
@@ -252,7 +245,7 @@ func (m *model) report(r *rapid.T) {
 	}
 	report := map[string]engine.Report{
 		"done": engine.Done(output), "fail": engine.Fail("bad", output), "progress": engine.Progress(output),
-		"chunk": engine.Chunk(output, nil), "beat": engine.Beat(lease), "lost": engine.Lost(),
+		"chunk": engine.Chunk(output, nil), "lost": engine.Lost(),
 	}[kind]
 	got, err := m.env.Report(m.ctx, ref, report)
 	if err != nil {
@@ -279,10 +272,6 @@ func (m *model) report(r *rapid.T) {
 		j.Output = output
 	case "chunk":
 		j.chunks = append(j.chunks, fmt.Sprintf(`{"output":%s}`, output))
-	case "beat":
-		if lease > 0 {
-			j.lease = m.now.Add(lease)
-		}
 	case "lost":
 		m.lose(j, m.now)
 	}
@@ -435,14 +424,13 @@ func (j *modelJob) next() time.Time {
 	}
 	next := j.expires
 	also := func(at time.Time) {
-		if !at.IsZero() && at.Before(next) {
+		if at.Before(next) {
 			next = at
 		}
 	}
 	switch {
 	case j.State == engine.InProgress:
 		also(j.deadline)
-		also(j.lease)
 	case j.State.Terminal():
 		also(j.end())
 	}
@@ -457,10 +445,8 @@ func (m *model) due() {
 		case j.gone:
 		case passed(j.expires) || j.State.Terminal() && passed(j.end()):
 			j.gone = true
-		case j.State == engine.InProgress && passed(j.deadline) && (j.lease.IsZero() || !j.lease.Before(j.deadline)):
+		case j.State == engine.InProgress && passed(j.deadline):
 			j.finish(engine.TimedOut, j.deadline)
-		case j.State == engine.InProgress && passed(j.lease):
-			m.lose(j, m.now)
 		}
 	}
 }

@@ -319,7 +319,7 @@ func testDrop(t *tester) {
 	default:
 		t.Error("the watch of a running job was not woken")
 	}
-	t.report(job.Ref, engine.Beat(0), engine.Stale)
+	t.report(job.Ref, engine.Progress(nil), engine.Stale)
 	if _, err := t.Get(context.Background(), "other", other); err != nil {
 		t.Errorf("the other endpoint's job: %v", err)
 	}

@@ -24,9 +24,9 @@ func startNode(t *testing.T, c sqldb.Config, poll time.Duration) *node {
 }
 
 // take waits for a job.
-func (n *node) take(lease time.Duration) engine.Taken {
+func (n *node) take() engine.Taken {
 	n.Helper()
-	jobs, err := n.TakeOrWait(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lease: lease})
+	jobs, err := n.TakeOrWait(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
 	if err != nil || len(jobs) != 1 {
 		n.Fatal(jobs, err)
 	}
@@ -214,17 +214,16 @@ func TestSharedStops(t *testing.T) {
 	proxy, through := pgtest.NewProxy(t, c.URL) // a process behind a cut proxy looks dead
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, sqldb.Config{URL: through, NoHints: true}, 0)
-		ofA, ofB, leased := a.submit(engine.NewJob{}), a.submit(engine.NewJob{}), a.submit(engine.NewJob{})
-		a.take(0)
-		jobB, jobLeased := b.take(0), b.take(time.Hour)
-		if jobB.ID != ofB || jobLeased.ID != leased {
+		ofA, ofB := a.submit(engine.NewJob{}), a.submit(engine.NewJob{})
+		a.take()
+		jobB := b.take()
+		if jobB.ID != ofB {
 			t.Fatal("the jobs were taken in another order")
 		}
 		third := startNode(t, c, 0)
 		all := func(wantB engine.State) {
 			t.Helper()
 			third.is(ofA, engine.InProgress)
-			third.is(leased, engine.InProgress) // its worker can report to any process
 			want := 0
 			if wantB == engine.InQueue {
 				want = 1
@@ -240,14 +239,13 @@ func TestSharedStops(t *testing.T) {
 		all(engine.InProgress)
 		time.Sleep(2 * time.Second)
 		all(engine.InQueue)
-		if again := third.take(0); again.ID != ofB || again.Attempt != jobB.Attempt+1 {
+		if again := third.take(); again.ID != ofB || again.Attempt != jobB.Attempt+1 {
 			t.Errorf("took %+v", again)
 		}
 
 		// The process was alive, and learns that another one has its job.
 		proxy.Mend(t)
 		b.report(jobB.Ref, engine.Done(nil), engine.Stale)
-		a.report(jobLeased.Ref, engine.Done(nil), engine.Accepted)
 		third.is(ofB, engine.InProgress)
 
 		a.stop()
@@ -266,7 +264,7 @@ func TestSharedOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
 		id := a.submit(engine.NewJob{})
-		job := a.take(0)
+		job := a.take()
 		for range 3 {
 			time.Sleep(3 * time.Second)
 			proxy.Cut()

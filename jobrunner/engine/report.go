@@ -7,22 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Report is a worker's report on a job that it runs, made by Done, Fail, Progress, Chunk,
-// Chunks, Beat, Lost or LostBecause.
+// Chunks, Lost or LostBecause.
 type Report struct {
 	kind   reportKind
 	output []byte
 	err    string
 	chunks [][]byte
-	lease  time.Duration
 	reason string // why the worker died
 }
 
+// reportKind is a kind of report. The spool's files have its number.
 type reportKind int
 
 const (
@@ -30,7 +29,7 @@ const (
 	reportFail
 	reportProgress
 	reportChunk
-	reportBeat
+	_ // a heartbeat in older files
 	reportLost
 )
 
@@ -63,10 +62,6 @@ func Chunks(outputs [][]byte) Report {
 	return r
 }
 
-// Beat is a heartbeat. The worker counts as dead unless it reports again within the lease;
-// 0 leaves the job's lease unchanged.
-func Beat(lease time.Duration) Report { return Report{kind: reportBeat, lease: lease} }
-
 // Lost reports that the worker died. The job is dispatched again, or fails if it has no
 // retry left.
 func Lost() Report { return Report{kind: reportLost} }
@@ -77,9 +72,6 @@ func LostBecause(reason string) Report { return Report{kind: reportLost, reason:
 
 // final reports whether the run ends with the report.
 func (k reportKind) final() bool { return k == reportDone || k == reportFail || k == reportLost }
-
-// supersedes reports whether a report replaces earlier ones of its kind.
-func (k reportKind) supersedes() bool { return k == reportProgress || k == reportBeat }
 
 // size returns the size of the output and the chunks in bytes.
 func (r Report) size() int {
@@ -164,7 +156,7 @@ func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take
 func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted int64, next Take, h *handoff) (_ Directive, streamed int64, err error) {
 	takes := h != nil && e.canTakeAhead()
 	var jobs []Taken
-	accepted, lease := false, int64(0)
+	accepted := false
 	_, err = e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
 		jobs = nil
 		if n := r.size(); n > 0 {
@@ -177,7 +169,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted in
 				return nil, err
 			}
 		}
-		changes, accepted, streamed, lease, err = e.record(tx, ref, r, at, attempted)
+		changes, accepted, streamed, err = e.record(tx, ref, r, at, attempted)
 		if err == nil && takes {
 			var more []change
 			jobs, more, err = e.take(tx, next)
@@ -202,28 +194,27 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, attempted in
 	if !accepted {
 		return Stale, 0, nil
 	}
-	e.wake(lease)
 	return Accepted, 0, nil
 }
 
 // record records a report if the worker still has the job.
-func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, attempted int64) (changes []change, accepted bool, streamed, lease int64, err error) {
+func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, attempted int64) (changes []change, accepted bool, streamed int64, err error) {
 	now := e.now()
 	u := unwrittenIn(tx)
 	if u != nil && r.Result() && !u.has(ref) {
 		if err := u.load(tx, ref, at); err != nil {
-			return nil, false, 0, 0, err
+			return nil, false, 0, err
 		}
 	}
 	row := u.heldBy(ref, at)
 	switch {
 	case row == nil && r.Result() && u.has(ref): // another worker has the job; the table may be out of date
-		return nil, false, 0, 0, nil
+		return nil, false, 0, nil
 	case row != nil && r.Result() && row.webhook == "":
-		return []change{u.end(tx, row, r, now, at)}, true, 0, 0, nil
+		return []change{u.end(tx, row, r, now, at)}, true, 0, nil
 	case row != nil, !r.Result(): // a webhook call refers to the row
 		if err := e.writeOut(tx); err != nil {
-			return nil, false, 0, 0, err
+			return nil, false, 0, err
 		}
 	}
 	holder := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
@@ -237,21 +228,18 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, attempted int64) (c
 	case reportChunk:
 		changes, streamed, err = stream(tx, ref, r.chunks, attempted, holder)
 	default:
-		if r.lease > 0 {
-			lease = now + r.lease.Milliseconds()
-		}
-		accepted, err = heartbeat(tx, r, lease, holder)
-		return nil, accepted, 0, lease, err
+		accepted, err = keepProgress(tx, r.output, holder)
+		return nil, accepted, 0, err
 	}
 	if len(changes) == 0 || err != nil {
-		return nil, false, streamed, 0, err
+		return nil, false, streamed, err
 	}
 	if r.Result() {
 		c := &changes[0]
 		c.setResult(ref, r, at)
 		err = keepResult(tx, *c, now, r.output, r.err)
 	}
-	return changes, err == nil, streamed, 0, err
+	return changes, err == nil, streamed, err
 }
 
 // setResult adds the ended job to the change.
@@ -316,15 +304,15 @@ func setLostError(tx *sqldb.Tx, changes []change, now int64, reason string) erro
 	return nil
 }
 
-// heartbeat extends the lease and records the output of Progress.
-func heartbeat(tx *sqldb.Tx, r Report, lease int64, holder []any) (accepted bool, err error) {
+// keepProgress records the output of Progress.
+func keepProgress(tx *sqldb.Tx, output []byte, holder []any) (accepted bool, err error) {
 	var k int64
-	err = tx.QueryRow(extendLease, slices.Concat([]any{lease, lease}, holder)...).Scan(&k)
+	err = tx.QueryRow(lockHeldKey, holder...).Scan(&k)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
-	if err == nil && r.kind == reportProgress {
-		err = tx.Later(upsertOutput, k, r.output, "")
+	if err == nil {
+		err = tx.Later(upsertOutput, k, output, "")
 	}
 	return err == nil, err
 }

@@ -18,10 +18,10 @@ const (
 		SELECT submitted, queued, started, finished FROM jobs WHERE k > (SELECT COALESCE(MAX(k), 0) - 1000 FROM jobs)
 		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND deadline > 0) AS recent_times`
 	// rewindJobs moves all times of jobs back.
-	// Arguments: the difference in milliseconds, nine times.
+	// Arguments: the difference in milliseconds, eight times.
 	rewindJobs = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
 		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
-		lease = CASE WHEN lease > 0 THEN lease - ? ELSE 0 END, finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
+		finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
 	rewindWebhooks = `UPDATE webhooks SET next_at = next_at - ?`
 	rewindBatches  = `UPDATE batches SET created = created - ?, ends = CASE WHEN ends > 0 THEN ends - ? ELSE 0 END, gone = gone - ?, due = due - ?`
 )
@@ -46,7 +46,7 @@ func (e *Engine) rewind(ctx context.Context) error {
 			return nil
 		}
 		by = ahead
-		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by, by); err != nil {
+		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(rewindBatches, by, by, by, by); err != nil {

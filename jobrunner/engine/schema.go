@@ -25,7 +25,7 @@ CREATE TABLE jobs (
 	retries   BIGINT NOT NULL DEFAULT 0, -- takes that ended with the worker's death, since the last submission or retry
 	started   BIGINT NOT NULL DEFAULT 0, -- of the last take
 	deadline  BIGINT NOT NULL DEFAULT 0, -- end of the execution time-out
-	lease     BIGINT NOT NULL DEFAULT 0, -- the worker counts as dead from then on; 0: it is watched by other means
+	lease     BIGINT NOT NULL DEFAULT 0, -- unused
 	finished  BIGINT NOT NULL DEFAULT 0,
 
 	streamed  BIGINT NOT NULL DEFAULT 0, -- chunks so far, of all takes

@@ -106,12 +106,7 @@ func (e *Engine) leave(ctx context.Context) {
 		if _, err := tx.Exec(deleteProcess, e.processID()); err != nil {
 			return nil, err
 		}
-		now := e.now()
-		lease, err := e.leasesBefore(tx, now)
-		if err != nil {
-			return nil, err
-		}
-		changes, err := update(tx, InQueue, requeueOwn, now, lease, e.processID())
+		changes, err := update(tx, InQueue, requeueOwn, e.now(), e.processID())
 		for _, c := range changes {
 			for _, statement := range []string{deleteOutput, deleteChunks} {
 				if _, err := tx.Exec(statement, c.k); err != nil {

@@ -28,7 +28,7 @@ func TestPurgeBetweenClocks(t *testing.T) {
 			queued, purging *node
 		}{{"purged by the one behind", ahead, behind}, {"purged by the one ahead", behind, ahead}} {
 			failed := c.queued.submit(engine.NewJob{})
-			job := c.queued.take(0)
+			job := c.queued.take()
 			if d, err := c.queued.Report(t.Context(), job.Ref, engine.Fail("failed", nil)); err != nil || d != engine.Accepted {
 				t.Fatal(d, err)
 			}

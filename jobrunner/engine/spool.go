@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -64,7 +63,6 @@ type content struct {
 	Output []byte
 	Error  string
 	Chunks [][]byte
-	Lease  time.Duration
 	Reason string // why the worker died
 
 	K, Until, Again int64 // of a callOutcome; see recordCall
@@ -89,11 +87,11 @@ func newSpool(dir string, log *slog.Logger) *spool {
 }
 
 func reportContent(r Report) content {
-	return content{Output: r.output, Error: r.err, Chunks: r.chunks, Lease: r.lease, Reason: r.reason}
+	return content{Output: r.output, Error: r.err, Chunks: r.chunks, Reason: r.reason}
 }
 
 func (c content) report(kind reportKind) Report {
-	return Report{kind: kind, output: c.Output, err: c.Error, chunks: c.Chunks, lease: c.Lease, reason: c.Reason}
+	return Report{kind: kind, output: c.Output, err: c.Error, chunks: c.Chunks, reason: c.Reason}
 }
 
 func (c content) size() int {
@@ -133,7 +131,7 @@ func (s *spool) add(r record, c content) (durable bool, err error) {
 		switch {
 		case last.Report.final(): // r repeats the final report
 			return last.path != "", nil
-		case last.Report == r.Report && r.Report.supersedes():
+		case last.Report == r.Report && r.Report == reportProgress:
 			s.remove(last)
 		}
 	}

@@ -43,11 +43,11 @@ func withBusyHost(statement string) string {
 
 // byIndex has the statements for one job or endpoint, and the sweeper's.
 var byIndex = []string{
-	addTally, deleteTallies, selectTally, startJob, startAndEndJob, waitingJobs, completeJob, failJob, cancelJob, extendLease, updateTTL,
+	addTally, deleteTallies, selectTally, startJob, startAndEndJob, waitingJobs, completeJob, failJob, cancelJob, lockHeldKey, updateTTL,
 	timeOutJob, timeOutDue,
-	requeueHeld, requeueExpired, failHeld, failExpired,
+	requeueHeld, failHeld,
 	deleteGone, deleteOfEndpoint, selectJob, oldestQueued,
-	nextGone, nextDeadline, nextLease,
+	nextGone, nextDeadline,
 	deleteOutput, deleteChunks, requeueOwn, requeueOrphans, failOrphans, returnHeld,
 	lockJob, latestTimes, selectStreamed, nextJobsOfLead, claimLead, releaseLead, setLeadFailure,
 	retryJob, deleteQueued, purgeableLeft, selectQueueEnd, deleteWebhook,
@@ -159,7 +159,7 @@ func readsAll(plan []string) string {
 		limited = limited || strings.Contains(line, "Limit ")
 		scan := strings.Contains(line, "Scan on ") || strings.Contains(line, "Scan using ")
 		few := strings.Contains(line, " on processes") || strings.Contains(line, "CTE Scan") || strings.Contains(line, "Subquery Scan") ||
-			strings.Contains(line, "jobs_queue") || strings.Contains(line, "jobs_deadline") || strings.Contains(line, "jobs_lease")
+			strings.Contains(line, "jobs_queue") || strings.Contains(line, "jobs_deadline")
 		if !scan || few || limited {
 			continue
 		}

@@ -140,7 +140,7 @@ func testCancel(t *tester) {
 func testFence(t *tester) {
 	reports := map[string]engine.Report{
 		"done": engine.Done([]byte(`"late"`)), "fail": engine.Fail("late", nil), "progress": engine.Progress([]byte(`"late"`)),
-		"beat": engine.Beat(time.Second), "lost": engine.Lost(),
+		"lost": engine.Lost(),
 	}
 	all := func(what, id string, ref engine.Ref) {
 		t.Helper()
@@ -150,7 +150,6 @@ func testFence(t *tester) {
 				t.Errorf("%s: %s returned %v, %v", what, name, got, err)
 			}
 		}
-		t.advance(2 * time.Second) // longer than the beat's lease
 		after, err2 := t.Get(t.ctx, "ep", id)
 		if fmt.Sprint(before, err) != fmt.Sprint(after, err2) {
 			t.Errorf("%s: %+v became %+v", what, before, after)

@@ -75,7 +75,6 @@ type Take struct {
 	Max      int           // maximum number of jobs
 	Timeout  time.Duration // the endpoint's execution timeout, for jobs without their own; 0 is DefaultTimeout
 	Lead     Lead          // the lead by which the worker was started: an outdated lead gets no job; zero skips the check
-	Lease    time.Duration // the worker counts as dead unless it reports within this time; 0: no lease
 
 	committed bool // hand out jobs only after the commit
 }

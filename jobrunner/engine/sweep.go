@@ -56,9 +56,8 @@ func (e *Engine) wake(due int64) {
 	}
 }
 
-// Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over,
-// times out jobs after their deadline, and requeues or fails jobs whose worker sent no
-// heartbeat. It returns the time of the next due transition, or zero if there is none.
+// Sweep makes the transitions that are due. It deletes jobs whose ttl or retention is over, and
+// times out jobs after their deadline. It returns the time of the next due transition, or zero if there is none.
 //
 // Reads and reports check the times themselves, so their results don't depend on Sweep. It
 // frees space, wakes watches and stops workers.
@@ -93,7 +92,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 	earliest := int64(math.MaxInt64)
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		for _, query := range []string{nextGone, nextDeadline, nextLease, nextBatch} {
+		for _, query := range []string{nextGone, nextDeadline, nextBatch} {
 			var at sql.NullInt64
 			if err := r.QueryRow(query).Scan(&at); err != nil {
 				return err
@@ -117,14 +116,6 @@ var dueSteps = []func(tx *sqldb.Tx, now int64, limit int) ([]change, error){
 	},
 	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
 		return update(tx, TimedOut, timeOutDue, now, limit)
-	},
-	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
-		requeued, err := update(tx, InQueue, requeueExpired, now, maxRetries, now, limit)
-		return requeued, errors.Join(err, markRequeued(tx, requeued))
-	},
-	func(tx *sqldb.Tx, now int64, limit int) ([]change, error) {
-		failed, err := update(tx, Failed, failExpired, now, now, maxRetries, now, limit)
-		return failed, errors.Join(err, setLostError(tx, failed, now, ""))
 	},
 }
 

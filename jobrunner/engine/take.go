@@ -11,16 +11,12 @@ import (
 // take takes the next jobs for a worker: IN_QUEUE → IN_PROGRESS.
 func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err error) {
 	now := e.now()
-	var lease int64
-	if t.Lease > 0 {
-		lease = now + t.Lease.Milliseconds()
-	}
 	u := unwrittenIn(tx)
 	if u == nil {
 		if err := e.writeOut(tx); err != nil {
 			return nil, nil, err
 		}
-		return e.takeWritten(tx, t, now, lease)
+		return e.takeWritten(tx, t, now)
 	}
 	for len(jobs) < t.Max {
 		if err := u.prefetch(tx, t, now); err != nil {
@@ -33,7 +29,7 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		if row == nil {
 			break
 		}
-		job, c := row.start(t, now, lease)
+		job, c := row.start(t, now)
 		jobs, changes = append(jobs, job), append(changes, c)
 	}
 	return jobs, changes, nil
@@ -48,7 +44,7 @@ func (e *Engine) prefetch(tx *sqldb.Tx, t Take) error {
 }
 
 // takeWritten takes jobs from the table and updates their rows at once.
-func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Taken, changes []change, err error) {
+func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now int64) (jobs []Taken, changes []change, err error) {
 	var keys []int64
 	next, args := nextJobs, []any{now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now}
 	if t.Lead != (Lead{}) {
@@ -63,7 +59,7 @@ func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Tak
 		job.Low = low == 1
 		job.Attempt++
 		keys = append(keys, k)
-		changes = append(changes, job.start(now, queued, deadline, gone, lease))
+		changes = append(changes, job.start(now, queued, deadline, gone))
 		return job, err
 	}, next, args...)
 	if err != nil {
@@ -71,19 +67,15 @@ func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Tak
 	}
 	rows := rowWrites{}
 	for i, job := range jobs {
-		rows.add(startJob, job.Worker, e.processID(), job.Attempt, now, millis(job.Deadline), lease, keys[i])
+		rows.add(startJob, job.Worker, e.processID(), job.Attempt, now, millis(job.Deadline), keys[i])
 	}
 	return jobs, changes, rows.run(tx)
 }
 
 // start sets the job's delay and deadline, and returns the change.
-func (job *Taken) start(now, queued, deadline, gone, lease int64) change {
+func (job *Taken) start(now, queued, deadline, gone int64) change {
 	job.Delay, job.Deadline = max(0, duration(now-queued)), fromMillis(deadline)
-	due := min(deadline, gone)
-	if lease > 0 {
-		due = min(due, lease)
-	}
-	return change{endpoint: job.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay}
+	return change{endpoint: job.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone), delay: job.Delay}
 }
 
 // canTakeAhead reports whether a submission or a report may take jobs for a worker. It may

@@ -186,38 +186,6 @@ func testLost(t *tester) {
 	t.counts(engine.Counts{InQueue: 1, Failed: 1, Retried: 1})
 }
 
-func testLease(t *tester) {
-	const lease = 10 * time.Second
-	id := t.submit(engine.NewJob{})
-	job := t.take(engine.Take{Lease: lease})
-	for range 3 {
-		t.advance(lease - ms)
-		t.report(job.Ref, engine.Beat(lease), engine.Accepted)
-	}
-	t.report(job.Ref, engine.Progress(nil), engine.Accepted) // doesn't extend the lease
-	t.at(id, lease, engine.InProgress, engine.InQueue)
-	t.report(job.Ref, engine.Beat(lease), engine.Stale)
-	t.take(engine.Take{Lease: lease})
-	t.at(id, lease, engine.InProgress, engine.Failed)
-	t.counts(engine.Counts{Failed: 1, Retried: 1})
-
-	// The timeout or the lease, whichever ends first.
-	id = t.submit(engine.NewJob{Timeout: 5 * time.Second})
-	t.take(engine.Take{Lease: lease})
-	t.at(id, 5*time.Second, engine.InProgress, engine.TimedOut)
-	id = t.submit(engine.NewJob{Timeout: 20 * time.Second})
-	t.take(engine.Take{Lease: lease})
-	t.at(id, lease, engine.InProgress, engine.InQueue)
-	if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
-		t.Error(err)
-	}
-
-	// Without a lease only the timeout ends the job.
-	id = t.submit(engine.NewJob{Timeout: 5 * time.Hour})
-	t.take(engine.Take{})
-	t.at(id, 5*time.Hour, engine.InProgress, engine.TimedOut)
-}
-
 func testRestart(t *tester) {
 	var running []string
 	for range 2 {
@@ -226,7 +194,7 @@ func testRestart(t *tester) {
 	waiting := t.submit(engine.NewJob{Low: true})
 	job := t.take(engine.Take{})
 	t.report(job.Ref, engine.Progress([]byte(`"old"`)), engine.Accepted)
-	t.take(engine.Take{Lease: time.Hour})
+	t.take(engine.Take{})
 	done := t.submit(engine.NewJob{Endpoint: "ep2"})
 	t.report(t.take(engine.Take{Endpoint: "ep2"}).Ref, engine.Done([]byte(`1`)), engine.Accepted)
 

@@ -29,7 +29,6 @@ type jobRow struct {
 	worker            string
 	attempt           int
 	started, deadline int64
-	lease             int64
 	finished          int64
 	output            []byte
 	message           string // the error of a failed job
@@ -62,7 +61,7 @@ func (w rowWrites) run(tx *sqldb.Tx) error {
 func (w rowWrites) addJob(j *jobRow, process string) {
 	switch {
 	case j.k != 0 && j.state == InProgress:
-		w.add(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.k)
+		w.add(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.k)
 		return
 	case j.k != 0:
 		w.add(startAndEndJob, j.state, j.worker, process, j.attempt, j.started, j.deadline, j.finished, j.gone, j.k)
@@ -72,7 +71,7 @@ func (w rowWrites) addJob(j *jobRow, process string) {
 		process = ""
 	}
 	w.add(insertJob, j.endpoint, j.id, j.state, boolToInt(j.low), j.webhook, j.owner, j.execution, j.keep, j.submitted, j.submitted, j.submitted, j.expires, j.gone,
-		j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.finished)
+		j.worker, process, j.attempt, j.started, j.deadline, j.finished)
 	if j.state != Completed {
 		w.add(insertInput, j.endpoint, j.id, j.input, j.rest)
 	}
@@ -371,11 +370,11 @@ func (u *unwritten) heldBy(ref Ref, at int64) *jobRow {
 }
 
 // start gives the job to a worker, as startJob does: IN_QUEUE → IN_PROGRESS.
-func (j *jobRow) start(t Take, now, lease int64) (Taken, change) {
-	j.state, j.worker, j.attempt, j.started, j.lease = InProgress, t.Worker, j.attempt+1, now, lease
+func (j *jobRow) start(t Take, now int64) (Taken, change) {
+	j.state, j.worker, j.attempt, j.started = InProgress, t.Worker, j.attempt+1, now
 	j.deadline = now + cmp.Or(j.execution, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds())
 	job := Taken{Ref: Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt}, Input: j.input, Rest: j.rest, Low: j.low, Retries: j.retries}
-	return job, job.start(now, j.queued, j.deadline, j.gone, lease)
+	return job, job.start(now, j.queued, j.deadline, j.gone)
 }
 
 // end records the result of an unwritten job.
@@ -394,7 +393,7 @@ func (j *jobRow) end(r Report, now, at int64) change {
 	if r.kind == reportFail {
 		j.state = Failed
 	}
-	j.finished, j.gone, j.lease = at, min(j.expires, now+j.keep), 0
+	j.finished, j.gone = at, min(j.expires, now+j.keep)
 	j.output, j.message = r.output, r.err
 	c := change{endpoint: j.endpoint, id: j.id, low: j.low, from: InProgress, to: j.state, due: j.gone, queued: j.queued, started: j.started, retries: j.retries}
 	c.setResult(Ref{Worker: j.worker}, r, at)

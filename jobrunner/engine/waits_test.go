@@ -59,10 +59,10 @@ func testWaitingTakers(t *tester) {
 	}
 	// A requeued job also wakes a taker.
 	id := t.submit(engine.NewJob{})
-	job := t.take(engine.Take{Lease: time.Second})
+	job := t.take(engine.Take{})
 	wait(t.ctx, 3)
 	nobody()
-	t.advance(time.Second)
+	t.report(job.Ref, engine.Lost(), engine.Accepted)
 	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id || one.jobs[0].Attempt != job.Attempt+1 {
 		t.Errorf("got %+v, want the lost job", one)
 	}
@@ -124,11 +124,11 @@ func testWatch(t *tester) {
 		}
 	}
 	told("nothing", false)
-	t.take(engine.Take{Lease: time.Minute})
-	told("taken", true)
-	t.advance(time.Minute)
-	told("lost", true)
 	job := t.take(engine.Take{})
+	told("taken", true)
+	t.report(job.Ref, engine.Lost(), engine.Accepted)
+	told("lost", true)
+	job = t.take(engine.Take{})
 	told("taken again", true)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	told("done", true)
