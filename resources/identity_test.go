@@ -220,6 +220,27 @@ func TestLists(t *testing.T) {
 	})
 }
 
+func TestListOfAKindThatV1Lacks(t *testing.T) {
+	p := drive(t, acctest.Deploy(t), api.V1)
+	for typeName, k := range kindsOf {
+		if !k.v2 || k.nameless {
+			continue
+		}
+		title := strings.ReplaceAll(strings.TrimPrefix(typeName, "gpucloud_"), "_", " ")
+		_, diags := p.List(typeName, map[string]any{})
+		expectError(t, diags, "Could not list the "+title+"s: management API v1 has no "+title+"s: set api_version or GPUCLOUD_API_VERSION to v2")
+	}
+}
+
+// The CLI prints the names of a list, so they can't control a terminal.
+func TestListedNamesAreHarmless(t *testing.T) {
+	d := acctest.Deploy(t)
+	post(t, d, "/v2/templates", `{"name":"a\u001b[31m\nb\u001b]0;c\u0007","image":"i"}`)
+	if found, diags := drive(t, d, api.V2).List("gpucloud_template", map[string]any{}); diags.Err() != nil || len(found) != 1 || found[0].Name != "a b" {
+		t.Errorf("listed: %v, %v", found, diags)
+	}
+}
+
 // The objects of a query can be imported with the configuration that it generates, and the plan
 // is empty.
 func TestQueryWritesConfiguration(t *testing.T) {

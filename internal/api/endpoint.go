@@ -193,7 +193,7 @@ func setFlashBootV1(w *endpointV1, e Endpoint) error {
 }
 
 func inexpressible(field, value string) error {
-	return fmt.Errorf("management API v1 can't express %s %s: use API v2", field, value)
+	return fmt.Errorf("management API v1 can't express %s %s: set api_version or GPUCLOUD_API_VERSION to v2", field, value)
 }
 
 func (w endpointV1) neutral() Endpoint {

@@ -24,11 +24,11 @@ func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) 
 		}
 		return fmt.Sprintf("The name of the %s is taken: %s", title, m.ID),
 			fmt.Sprintf("%s has this name, which is unique, with %s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+
-				"If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\nIf it is managed elsewhere, choose another name.", m.ID, settings, m.ID, command)
+				"If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\nIf it is managed elsewhere, or create_before_destroy replaces it, choose another name.", m.ID, settings, m.ID, command)
 	}
 	return fmt.Sprintf("An equal %s exists already: %s", title, m.ID),
 		fmt.Sprintf("%s has the same name and settings, and nothing that was read so far manages it. If an interrupted apply left it, import it before you apply (with terraform or tofu): %s\n"+
-			"Otherwise, or if another instance of a count or for_each manages it, go on: the apply creates another one.", m.ID, command)
+			"Otherwise, if another instance of a count or for_each manages it, or if create_before_destroy replaces it, go on: the apply creates another one.", m.ID, command)
 }
 
 // ExistingMatches returns the objects that a create of want could be confused with: equal ones,

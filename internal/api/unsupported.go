@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// unsupported implements Collection for a kind that the version lacks. It is a safeguard: the
-// plan already rejects the kind.
+// unsupported implements Collection for a kind that the version lacks. A plan rejects a create;
+// reads, lists and imports get this error.
 type unsupported[T any] struct{ kind string }
 
 func (u unsupported[T]) err() error {
-	return fmt.Errorf("management API v1 has no %ss: use API v2", u.kind)
+	return fmt.Errorf("management API v1 has no %ss: set api_version or GPUCLOUD_API_VERSION to v2", u.kind)
 }
 
 func (u unsupported[T]) List(context.Context) ([]T, error)            { return nil, u.err() }

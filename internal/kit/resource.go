@@ -40,6 +40,9 @@ func (r *kindResource[M]) typeName() string { return r.run.Provider + "_" + r.ki
 
 func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
 	about := diagnostics.Subject{Title: r.kind.Title, TypeName: r.typeName(), Schema: r.kind.Schema}
+	if verb == "list" {
+		about.Title += "s"
+	}
 	r.run.reported.Report(diags, about, verb, id, err)
 }
 

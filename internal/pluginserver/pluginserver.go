@@ -5,49 +5,55 @@ import (
 	"context"
 	"fmt"
 	"math/big"
-	"sync"
+	"reflect"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // New serves a provider. It rejects fractions where a whole number is expected: the framework
-// would report an error of the provider without naming the number.
+// would report an error of the provider without naming the attribute.
 func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
 		panic("the framework's server lacks a part of the protocol") // a programming error, which every test finds
 	}
-	s := &server{protocol: inner, schemas: map[string]content{}, dataSchemas: map[string]content{}}
 	ctx := context.Background()
-	s.all = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
-		return inner.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
-	})
 	var meta provider.MetadataResponse
 	p.Metadata(ctx, provider.MetadataRequest{}, &meta)
-	for _, constructor := range p.Resources(ctx) {
-		r := constructor()
-		var name resource.MetadataResponse
-		var content resource.SchemaResponse
-		r.Metadata(ctx, resource.MetadataRequest{ProviderTypeName: meta.TypeName}, &name)
-		r.Schema(ctx, resource.SchemaRequest{}, &content)
-		s.schemas[name.TypeName] = content.Schema
+	var block provider.SchemaResponse
+	p.Schema(ctx, provider.SchemaRequest{}, &block)
+	s := &server{protocol: inner, block: block.Schema, resources: schemas(p.Resources(ctx), meta.TypeName), data: schemas(p.DataSources(ctx), meta.TypeName)}
+	if p, ok := p.(provider.ProviderWithEphemeralResources); ok {
+		s.ephemerals = schemas(p.EphemeralResources(ctx), meta.TypeName)
 	}
-	for _, constructor := range p.DataSources(ctx) {
-		d := constructor()
-		var name datasource.MetadataResponse
-		var content datasource.SchemaResponse
-		d.Metadata(ctx, datasource.MetadataRequest{ProviderTypeName: meta.TypeName}, &name)
-		d.Schema(ctx, datasource.SchemaRequest{}, &content)
-		s.dataSchemas[name.TypeName] = content.Schema
+	if p, ok := p.(provider.ProviderWithActions); ok {
+		s.actions = schemas(p.Actions(ctx), meta.TypeName)
 	}
 	return s
+}
+
+// described is what resources, data sources, ephemeral resources and actions have in common.
+type described[MetadataRequest, MetadataResponse, SchemaRequest, SchemaResponse any] interface {
+	Metadata(context.Context, MetadataRequest, *MetadataResponse)
+	Schema(context.Context, SchemaRequest, *SchemaResponse)
+}
+
+// schemas returns the schemas by type name.
+func schemas[T described[MQ, MR, SQ, SR], MQ ~struct{ ProviderTypeName string }, MR, SQ, SR any](constructors []func() T, provider string) map[string]content {
+	out := map[string]content{}
+	for _, constructor := range constructors {
+		var name MR
+		var schema SR
+		constructor().Metadata(context.Background(), MQ{provider}, &name)
+		constructor().Schema(context.Background(), *new(SQ), &schema)
+		out[reflect.ValueOf(name).FieldByName("TypeName").String()] = reflect.ValueOf(schema).FieldByName("Schema").Interface().(content)
+	}
+	return out
 }
 
 // protocol lists everything that the framework serves. Terraform can't use a part that is
@@ -60,49 +66,14 @@ type protocol interface {
 
 type server struct {
 	protocol
-	schemas, dataSchemas map[string]content
-	all                  func() (*tfprotov6.GetProviderSchemaResponse, error)
+	block                                content // the provider's
+	resources, data, ephemerals, actions map[string]content
 }
 
-// content is the schema of a resource or data source.
+// content is a schema.
 type content interface {
 	Type() attr.Type
 	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
-}
-
-// GetProviderSchema converts the schemas once, also for secretsOf.
-func (s *server) GetProviderSchema(context.Context, *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
-	return s.all()
-}
-
-func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
-		return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: diags}, nil
-	}
-	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ValidateResourceConfig, req)
-}
-
-// PlanResourceChange also checks values that were unknown during validation.
-func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
-		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: diags, PlannedState: req.PriorState}, nil
-	}
-	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.PlanResourceChange, req)
-}
-
-func (s *server) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
-		return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: diags}, nil
-	}
-	return guard(ctx, s, dataSchema(req.TypeName), s.protocol.ValidateDataResourceConfig, req)
-}
-
-// ReadDataSource also checks values that were unknown during validation.
-func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
-		return &tfprotov6.ReadDataSourceResponse{Diagnostics: diags}, nil
-	}
-	return guard(ctx, s, dataSchema(req.TypeName), s.protocol.ReadDataSource, req)
 }
 
 // fractions reports the numbers of a configuration that must be whole and aren't.

@@ -13,12 +13,20 @@ import (
 // Each call with a configuration or a state gets a redact.Set with its secrets. Every
 // diagnostic, including the framework's, passes through that set before it leaves the server.
 
-// guard makes a call with a redact.Set.
-func guard[Q, R any](ctx context.Context, s *server, schema func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema, call func(context.Context, Q) (R, error), req Q) (R, error) {
+// guard makes a call with a redact.Set, unless the configuration has fractions. Values that were
+// unknown during validation are checked in later calls.
+func guard[Q, R any](ctx context.Context, schema content, call func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	ctx, secrets := redact.NewContext(ctx)
-	secrets.AddLater(func() []string { return s.secretsOf(schema, req) })
+	secrets.AddLater(func() []string { return secretsOf(ctx, schema, req) })
+	if field := reflect.ValueOf(req).Elem().FieldByName("Config"); field.IsValid() {
+		if diags := fractions(ctx, schema, field.Interface().(*tfprotov6.DynamicValue)); len(diags) > 0 {
+			resp := new(R)
+			reflect.ValueOf(resp).Elem().FieldByName("Diagnostics").Set(reflect.ValueOf(diags))
+			return resp, nil
+		}
+	}
 	resp, err := call(ctx, req)
-	if answer := reflect.Indirect(reflect.ValueOf(resp)); err == nil && answer.IsValid() {
+	if answer := reflect.ValueOf(resp).Elem(); err == nil && answer.IsValid() {
 		if diags, ok := answer.FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic); ok {
 			redactDiagnostics(secrets, diags)
 		}
@@ -33,16 +41,11 @@ func redactDiagnostics(secrets *redact.Set, diags []*tfprotov6.Diagnostic) {
 }
 
 // secretsOf returns the secrets in the configurations and states of a request.
-func (s *server) secretsOf(schema func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema, req any) (out []string) {
-	all, err := s.all()
-	if err != nil {
+func secretsOf(ctx context.Context, schema content, req any) (out []string) {
+	if schema == nil {
 		return nil
 	}
-	of := schema(all)
-	if of == nil {
-		return nil
-	}
-	ty, fields := of.ValueType(), reflect.Indirect(reflect.ValueOf(req))
+	ty, fields := schema.Type().TerraformType(ctx), reflect.Indirect(reflect.ValueOf(req))
 	for i := range fields.NumField() {
 		value, ok := fields.Field(i).Interface().(*tfprotov6.DynamicValue)
 		if !ok || value == nil {
@@ -67,49 +70,36 @@ func (s *server) secretsOf(schema func(*tfprotov6.GetProviderSchemaResponse) *tf
 	return out
 }
 
-func providerSchema(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema { return all.Provider }
-
-func resourceSchema(typeName string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-		return all.ResourceSchemas[typeName]
-	}
-}
-
-func dataSchema(typeName string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-		return all.DataSourceSchemas[typeName]
-	}
-}
-
-func ephemeralSchema(typeName string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-		return all.EphemeralResourceSchemas[typeName]
-	}
-}
-
-func actionSchema(actionType string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
-		if of := all.ActionSchemas[actionType]; of != nil {
-			return of.Schema
-		}
-		return nil
-	}
-}
-
 func (s *server) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	return guard(ctx, s, providerSchema, s.protocol.ValidateProviderConfig, req)
+	return guard(ctx, s.block, s.protocol.ValidateProviderConfig, req)
 }
 
 func (s *server) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
-	return guard(ctx, s, providerSchema, s.protocol.ConfigureProvider, req)
+	return guard(ctx, s.block, s.protocol.ConfigureProvider, req)
+}
+
+func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	return guard(ctx, s.resources[req.TypeName], s.protocol.ValidateResourceConfig, req)
+}
+
+func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	return guard(ctx, s.resources[req.TypeName], s.protocol.PlanResourceChange, req)
+}
+
+func (s *server) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	return guard(ctx, s.data[req.TypeName], s.protocol.ValidateDataResourceConfig, req)
+}
+
+func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+	return guard(ctx, s.data[req.TypeName], s.protocol.ReadDataSource, req)
 }
 
 func (s *server) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	return guard(withState(ctx, req.RawState), s, resourceSchema(req.TypeName), s.protocol.UpgradeResourceState, req)
+	return guard(withState(ctx, req.RawState), s.resources[req.TypeName], s.protocol.UpgradeResourceState, req)
 }
 
 func (s *server) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
-	return guard(withState(ctx, req.SourceState), s, resourceSchema(req.TargetTypeName), s.protocol.MoveResourceState, req)
+	return guard(withState(ctx, req.SourceState), s.resources[req.TargetTypeName], s.protocol.MoveResourceState, req)
 }
 
 // withState returns a context whose set has the secrets of a state in JSON.
@@ -122,37 +112,42 @@ func withState(ctx context.Context, state *tfprotov6.RawState) context.Context {
 }
 
 func (s *server) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ReadResource, req)
+	return guard(ctx, s.resources[req.TypeName], s.protocol.ReadResource, req)
 }
 
 func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ApplyResourceChange, req)
+	return guard(ctx, s.resources[req.TypeName], s.protocol.ApplyResourceChange, req)
 }
 
 func (s *server) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ImportResourceState, req)
+	return guard(ctx, s.resources[req.TypeName], s.protocol.ImportResourceState, req)
 }
 
 func (s *server) ValidateEphemeralResourceConfig(ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	return guard(ctx, s, ephemeralSchema(req.TypeName), s.protocol.ValidateEphemeralResourceConfig, req)
+	return guard(ctx, s.ephemerals[req.TypeName], s.protocol.ValidateEphemeralResourceConfig, req)
 }
 
 func (s *server) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	return guard(ctx, s, ephemeralSchema(req.TypeName), s.protocol.OpenEphemeralResource, req)
+	return guard(ctx, s.ephemerals[req.TypeName], s.protocol.OpenEphemeralResource, req)
 }
 
 func (s *server) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
-	return guard(ctx, s, actionSchema(req.ActionType), s.protocol.ValidateActionConfig, req)
+	return guard(ctx, s.actions[req.ActionType], s.protocol.ValidateActionConfig, req)
 }
 
 func (s *server) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
-	return guard(ctx, s, actionSchema(req.ActionType), s.protocol.PlanAction, req)
+	return guard(ctx, s.actions[req.ActionType], s.protocol.PlanAction, req)
 }
 
 // InvokeAction also redacts the progress messages of the action.
 func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
+	if diags := fractions(ctx, s.actions[req.ActionType], req.Config); len(diags) > 0 {
+		return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
+			yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.CompletedInvokeActionEventType{Diagnostics: diags}})
+		}}, nil
+	}
 	ctx, secrets := redact.NewContext(ctx)
-	secrets.AddLater(func() []string { return s.secretsOf(actionSchema(req.ActionType), req) })
+	secrets.AddLater(func() []string { return secretsOf(ctx, s.actions[req.ActionType], req) })
 	stream, err := s.protocol.InvokeAction(ctx, req)
 	if err != nil {
 		return stream, err
@@ -175,6 +170,7 @@ func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 	return stream, nil
 }
 
+// ListResource also cleans the names that the CLI prints.
 func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
 	ctx, secrets := redact.NewContext(ctx)
 	stream, err := s.protocol.ListResource(ctx, req)
@@ -185,6 +181,7 @@ func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 	stream.Results = func(yield func(tfprotov6.ListResourceResult) bool) {
 		for result := range results {
 			redactDiagnostics(secrets, result.Diagnostics)
+			result.DisplayName = secrets.Line(result.DisplayName)
 			if !yield(result) {
 				return
 			}

@@ -184,6 +184,7 @@ func TestJobRun(t *testing.T) {
 		d.fails("job_run", run("expected_output", `{`), "expected_output: Invalid expected_output")
 		d.fails("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
 		d.fails("job_run", run("input", `[]`), "input: Invalid input")
+		d.fails("job_run", run("policy", map[string]any{"ttl": 60000.5}), "Invalid policy.ttl: expected a whole number, got 60000.5.")
 		if health, err := d.c.Jobs.Health(d.Context(), id); err != nil || health.Jobs.InQueue+health.Jobs.InProgress > 0 {
 			d.Errorf("jobs are left: %+v, %v", health.Jobs, err)
 		}
