@@ -274,7 +274,8 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
-		if desired != nil && p.API != nil {
+		// Digests of another API key can't be compared. The next refresh replaces them.
+		if desired != nil && p.API != nil && (desired.Key == p.API.Digest("") || p.Updates(ctx)) {
 			p.Plan.FromTemplate = p.Plan.settingsFromTemplate(p.API, *desired, p.State.FromTemplate)
 		}
 	}

@@ -183,7 +183,7 @@ func (m *endpoint) settingsFromTemplate(c *api.Client, s templateSettings, prior
 		args = types.StringUnknown()
 	}
 	members := s.members(m.settings(), m.ownVariables(), args)
-	if m.EnvWOKeys.IsUnknown() {
+	if m.EnvWOKeys.IsUnknown() || s.Key != c.Digest("") {
 		members["env"] = types.MapUnknown(types.StringType)
 	}
 	gpu := value.As[endpointGPU](m.GPU)

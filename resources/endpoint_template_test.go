@@ -243,6 +243,18 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 	})
 }
 
+// A plan with another API key and without a refresh changes nothing.
+func TestEndpointTemplateUnderAnotherAPIKey(t *testing.T) {
+	d, first, second := driveWithTwoKeys(t)
+	template, _ := serverlessTemplate(t, d, first, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
+	config := map[string]any{"name": "e", "template_id": template.Get("id")}
+	state := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	if planned := second.Plan(state.Type, state, config); planned.Action != "no-op" {
+		t.Errorf("planned to %s: %s\n%s", planned.Action, planned.Diagnostics, planned.Value)
+	}
+	apply(t, second, state.Type, state, with(config, map[string]any{"args": "-y", "env": map[string]any{"B": "2"}}), "update")
+}
+
 // An endpoint switches from a template to its own container settings, to another template, and
 // back.
 func TestEndpointChangesItsTemplate(t *testing.T) {

@@ -195,16 +195,21 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 	})
 }
 
-// With another API key, the provider can't detect a change made elsewhere, and the plan warns. An
-// apply that sends no value keeps the digests, so the first key still detects the change.
-func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
+// driveWithTwoKeys returns a deployment and a provider for each of its two API keys.
+func driveWithTwoKeys(t *testing.T) (d *acctest.Deployment, first, second *tfdrive.Provider) {
+	t.Helper()
 	dir := t.TempDir()
 	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
 	must.Succeed(t, err)
 	t.Setenv("GPUCLOUD_BASE_URL", "") // a remote deployment has only one key
-	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
-	first := drive(t, d, api.V2)
-	second := driveWith(t, d, api.V2, map[string]any{"api_key": other})
+	d = acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
+	return d, drive(t, d, api.V2), driveWith(t, d, api.V2, map[string]any{"api_key": other})
+}
+
+// With another API key, the provider can't detect a change made elsewhere, and the plan warns. An
+// apply that sends no value keeps the digests, so the first key still detects the change.
+func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
+	d, first, second := driveWithTwoKeys(t)
 	o := templateOwner(t, d, api.V2)
 	const (
 		incomparable = "Write-only variables can't be compared"

@@ -18,6 +18,7 @@ import (
 // sources: the API, a plan, or an endpoint's copy. A private state stores them, so values that
 // may be secrets are digests.
 type templateSettings struct {
+	Key        string // identifies the API key of the digests
 	Image      string
 	Args       string            // digest of the start command
 	Entrypoint string            // digest of the start command without the cmd
@@ -65,7 +66,7 @@ func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 
 func (s *templateSettings) setCommand(c *api.Client, of api.Command) {
 	command, _ := of.Meaning() // text that can't be split is one word
-	s.command, s.Args = &command, c.Digest(command.String())
+	s.Key, s.command, s.Args = c.Digest(""), &command, c.Digest(command.String())
 	s.Entrypoint, s.Cmd = c.Digest(startcmd.Command{Entrypoint: command.Entrypoint}.String()), c.Digest(startcmd.Command{Cmd: command.Cmd}.String())
 }
 
