@@ -1,5 +1,7 @@
 package api
 
+import "github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+
 // NetworkVolume is storage that outlives the pods and workers that mount it.
 type NetworkVolume struct {
 	ID         string  `json:"id,omitempty"`
@@ -38,7 +40,7 @@ func sameFixedOfVolume(got, want NetworkVolume) bool {
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changedMembers(nil, new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
+		return changedMembers(clearingValues(contract.V1, "networkVolume"), new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
 	})
 	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
 	r.required = []string{"name", "size", "dataCenterId"}
@@ -65,7 +67,7 @@ func (w networkVolumeV1) neutral() NetworkVolume {
 
 func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
 	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
-		return changedMembers(nil, new(have.mutable()), want.mutable())
+		return changedMembers(clearingValues(contract.V2, "networkVolume"), new(have.mutable()), want.mutable())
 	})
 	r.path, r.member = "/v2/network-volumes", "networkVolumes"
 	r.required = []string{"name", "size", "dataCenter", "type"}
