@@ -60,7 +60,7 @@ func TestShells(t *testing.T) {
 	self, err := os.Executable()
 	must.Succeed(t, err)
 	must.Succeed(t, os.Symlink(self, filepath.Join(dir, "tool")))
-	env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "COMPLETION_PROGRAM=1", "GOCOVERDIR=" + dir,
+	env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "COMPLETION_PROGRAM=1", "GOCOVERDIR=" + t.TempDir(),
 		"GORACE=atexit_sleep_ms=0"} // the race detector would add a second to each call
 	for name, shell := range shells {
 		t.Run(name, func(t *testing.T) {
