@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -30,9 +31,7 @@ fees: {serverless: 0.01}
 func catalogFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -53,9 +52,7 @@ func (d *deployment) must(status int, method, path, body string) jsonAnswer {
 	if text != "" {
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.UseNumber()
-		if err := decoder.Decode(&a.body); err != nil {
-			d.t.Fatal(err)
-		}
+		must.Succeed(d.t, decoder.Decode(&a.body))
 	}
 	return a
 }
@@ -107,9 +104,7 @@ func (d *deployment) stopClock() time.Time {
 	d.t.Helper()
 	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).at("now").(string)
 	now, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return now
 }
 
@@ -238,9 +233,7 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), catalogFile(t, prices)
 	open := func() (*jobrunner.Jobrunner, *deployment) {
 		j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		server := httptest.NewServer(j.Handler())
 		t.Cleanup(server.Close)
 		return j, &deployment{t: t, url: server.URL, log: new(logBuffer)}
@@ -248,13 +241,9 @@ func TestBillingOfOlderFolders(t *testing.T) {
 	j, d := open()
 	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
 	gone, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Close())
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	err = db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
 		for _, statement := range []string{"DROP TABLE billing_spans", "DELETE FROM meta WHERE component = 'billing'", "DELETE FROM objects WHERE id = '" + gone + "'"} {
 			if _, err := tx.Exec(statement); err != nil {
@@ -280,9 +269,7 @@ func TestBillingOfOlderFolders(t *testing.T) {
 		t.Errorf("an hour of 100 GB costs %f, after %f", got-before, before)
 	}
 	after.expect(map[string]string{"metadata.uniqueNetworkVolumeCount": "1"})
-	if err := os.WriteFile(file, []byte("storage: {standard: 7.3}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("storage: {standard: 7.3}"), 0o600))
 	waitFor(t, func() (bool, any) { // a tenfold price
 		before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
 		d.advance(time.Minute)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
@@ -14,13 +15,9 @@ import (
 // Running pods of a cluster are billed to the cluster and not as pods.
 func TestBillingOfClusters(t *testing.T) {
 	machine := filepath.Join(t.TempDir(), "gpus.yaml")
-	if err := os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600))
 	inventory, err := gpu.Simulate(machine, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{AdminClock: true, GPUs: inventory, Catalog: catalogFile(t, `
 gpus: [{id: NVIDIA L4, price: {secure: 0.5}}]

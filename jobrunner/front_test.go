@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -67,9 +68,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	some, err := apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
 	for key, want := range map[string]int{"": 401, "wrong": 401, some: 403, "planted-key": 200} {
 		if status, text := d.get("/metrics", key); status != want {

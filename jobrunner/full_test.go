@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -133,14 +134,10 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	sleep(t.Context(), 16*time.Second) // a claim is over then
 	o.server.Start()
 	conn, err := pgx.Connect(t.Context(), o.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.Background())
 	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
-		if err := conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM webhooks").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM webhooks").Scan(&n))
 	}
 	if n := calls.Load(); n != 1 {
 		t.Errorf("the receiver was called %d times", n)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -23,9 +24,7 @@ func public(path string) bool {
 // public, and the response has no secret.
 func FuzzWithoutKey(f *testing.F) {
 	j, err := jobrunner.New(f.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler), AdminClock: true, Profile: true})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Cleanup(func() { _ = j.Close() })
 	state := func(t testing.TB) string {
 		var all strings.Builder

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
@@ -14,9 +15,7 @@ import (
 // lacks, and all other types as unavailable.
 func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 	inventory, err := gpu.Simulate("mixed", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{GPUs: inventory})
 	type answer struct {

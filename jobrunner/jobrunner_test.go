@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -89,9 +90,7 @@ func (d *deployment) awaitLog(text string, n int) string {
 func (d *deployment) client(v api.Version) *api.Client {
 	d.t.Helper()
 	c, err := api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: v})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return c
 }
 
@@ -116,19 +115,13 @@ func (d *deployment) send(key, method, path, body string) (int, http.Header, str
 func (d *deployment) exchange(method, path, body string, edit func(r *http.Request)) (resp *http.Response, text string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	edit(req)
 	resp, err = http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	defer resp.Body.Close()
 	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return resp, string(all)
 }
 
@@ -143,9 +136,7 @@ func echo(name string) api.Endpoint {
 func (d *deployment) create(e api.Endpoint) (id string) {
 	d.t.Helper()
 	made, err := d.client(api.V2).Endpoints.Create(d.t.Context(), e)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return made.ID
 }
 
@@ -164,22 +155,16 @@ func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
 	for _, v := range []api.Version{api.V1, api.V2} {
 		c := d.client(v)
 		template, err := c.Templates.Create(t.Context(), api.Template{Name: "echo " + string(v), Image: "builtin/echo", Disk: 5, Category: "CPU", Serverless: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		e := echo("e")
 		e.Container, e.TemplateID = nil, &template.ID
 		e, err = c.Endpoints.Create(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		job, err := c.Jobs.RunSync(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"say":"hello"}`)}, 0)
 		if err != nil || job.Status != "COMPLETED" || string(job.Output) != `{"say":"hello"}` {
 			t.Errorf("%s: the job is %+v, %v", v, job, err)
 		}
-		if err := c.Endpoints.Delete(t.Context(), e.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Endpoints.Delete(t.Context(), e.ID))
 		if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); !api.IsNotFound(err) {
 			t.Errorf("%s: after the endpoint was deleted its job is still there: %v", v, err)
 		}
@@ -196,18 +181,13 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	v1, v2 := d.client(api.V1), d.client(api.V2)
 	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "unknown/image", Disk: 5, Category: "CPU", Serverless: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e := echo("linked")
 	e.Container, e.TemplateID = nil, &template.ID
-	if e, err = v1.Endpoints.Create(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	e, err = v1.Endpoints.Create(t.Context(), e)
+	must.Succeed(t, err)
 	job, err := v1.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if h, err := v1.Jobs.Health(t.Context(), e.ID); err != nil || h.Jobs.InQueue != 1 {
 		t.Fatalf("health is %+v, %v", h, err)
 	}
@@ -218,9 +198,7 @@ func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	}
 	for {
 		got, err := v2.Jobs.Status(t.Context(), e.ID, job.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got.Status == "COMPLETED" {
 			break
 		}
@@ -237,18 +215,14 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 		client := d.client(api.V2)
 		endpoint = d.create(withoutWorkers("e"))
 		j, err := client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		job = j.ID
 	})
 	t.Run("after", func(t *testing.T) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
 		have, err := client.Endpoints.Get(t.Context(), endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := have
 		want.Workers.Max = 1
 		if _, err := client.Endpoints.Update(t.Context(), have, want); err != nil {
@@ -256,9 +230,7 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 		}
 		for {
 			got, err := client.Jobs.Status(t.Context(), endpoint, job)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got.Status == "COMPLETED" {
 				break
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -26,16 +27,13 @@ func TestRightsOfKeys(t *testing.T) {
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
 	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine}, "removed": nil} {
 		var err error
-		if keys[name], err = file.Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
-			t.Fatal(err)
-		}
+		keys[name], err = file.Add(apikey.Key{Name: name, Endpoints: endpoints})
+		must.Succeed(t, err)
 	}
 	if status, _ := d.as(keys["removed"], "GET", "/v1/templates", ""); status != 200 {
 		t.Errorf("a key that is about to be removed: %d", status)
 	}
-	if err := file.Remove("removed"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, file.Remove("removed"))
 	who := []string{"own", "all", "restricted", "removed", "wrong", "none"}
 	for _, c := range []struct {
 		method, path, body string
@@ -90,9 +88,8 @@ func TestScopesOfKeys(t *testing.T) {
 	} {
 		key.Name = name
 		var err error
-		if keys[name], err = apikey.At(dir).Add(key); err != nil {
-			t.Fatal(err)
-		}
+		keys[name], err = apikey.At(dir).Add(key)
+		must.Succeed(t, err)
 	}
 	run := "/v2/" + endpoint
 	for _, c := range []struct {
@@ -162,9 +159,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 	}
 	dir := t.TempDir()
 	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
 		if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); (status == 429) != (n == 60) {

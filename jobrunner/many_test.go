@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -25,9 +26,7 @@ func BenchmarkManyEndpoints(b *testing.B) {
 	b.Cleanup(func() { debug.SetGCPercent(100) })
 	debug.SetGCPercent(400) // as the program has it
 	j, err := jobrunner.New(b.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(func() { _ = j.Close() })
 	do := func(method, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(b.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))

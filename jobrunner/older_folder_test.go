@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -22,20 +23,12 @@ func olderFolder(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	keys, err := os.ReadFile("testdata/folder/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	state, err := os.ReadFile("testdata/folder/jobrunner.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600))
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	err = db.Migrate(t.Context(), "recorded", []string{string(state)})
 	shift := time.Now().UnixMilli() - recorded
 	err = errors.Join(err, db.Write(t.Context(), func(tx *sqldb.Tx) error {
@@ -104,9 +97,7 @@ func TestOlderFolder(t *testing.T) {
 func TestUnreleasedFolder(t *testing.T) {
 	dir := olderFolder(t)
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec("UPDATE meta SET version = 8 WHERE component = 'engine'")
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // answer of a request that goes on meanwhile.
@@ -36,9 +37,7 @@ func (o *outage) awaitJob(endpoint, state string) string {
 	o.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(o.t.Context(), 10*time.Millisecond) {
 		_, text, err := o.call(o.t.Context(), http.MethodGet, "/v2/"+endpoint+"/requests", "")
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		must.Succeed(o.t, err)
 		var list struct{ Requests []struct{ ID, Status string } }
 		if json.Unmarshal([]byte(text), &list) == nil && len(list.Requests) > 0 && list.Requests[0].Status == state {
 			return "/v2/" + endpoint + "/status/" + list.Requests[0].ID

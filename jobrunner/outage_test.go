@@ -21,6 +21,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -49,15 +50,11 @@ func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	t.Helper()
 	o := &outage{deployment: &deployment{t: t, log: new(logBuffer)}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o.url = "http://" + listener.Addr().String()
 	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.log, nil))
 	j, err := jobrunner.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := &http.Server{Handler: j.Handler()}
 	go server.Serve(listener)
 	t.Cleanup(func() {
@@ -136,9 +133,7 @@ func (o *outage) endpoint(image string, workers int64) string {
 		Name: "e", Type: "QUEUE", Container: &api.Container{Image: &image},
 		Workers: api.Workers{Max: workers, Min: workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must.Succeed(o.t, err)
 	return e.ID
 }
 
@@ -330,14 +325,10 @@ func (o *outage) ended(acked *acknowledged) {
 		}
 		for deadline := time.Now().Add(time.Minute); ; {
 			status, text, err := o.call(o.t.Context(), http.MethodGet, path, "")
-			if err != nil {
-				o.t.Fatal(err)
-			}
+			must.Succeed(o.t, err)
 			if status == http.StatusOK {
 				job.Output = nil
-				if err := json.Unmarshal([]byte(text), &job); err != nil {
-					o.t.Fatal(err)
-				}
+				must.Succeed(o.t, json.Unmarshal([]byte(text), &job))
 			}
 			if status == http.StatusOK && job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" || time.Now().After(deadline) {
 				if job.Status != "COMPLETED" || string(job.Output) != want.output || job.Retries != 0 {

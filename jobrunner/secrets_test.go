@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -98,9 +99,7 @@ func TestAccountSecrets(t *testing.T) {
 		env := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
 			text, err := json.Marshal(got.at("output"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return string(text)
 		}
 		restart := func() {
@@ -157,14 +156,10 @@ func (d *deployment) worker(endpoint string) string {
 func (d *deployment) podLog(id, end string) string {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/v2/pods/"+id+"/logs", nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	req.Header.Set("Authorization", "Bearer planted-key")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	defer resp.Body.Close()
 	var text strings.Builder
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -44,9 +45,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	e.Container.Image = new("unknown/image")
 	id := nodes[0].create(e)
 	job, err := nodes[1].client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	until := func(says func(reason string) bool) {
 		t.Helper()
 		for i, d := range nodes {
@@ -102,9 +101,7 @@ func silentNode(t *testing.T, c jobrunner.Config, url string) {
 	t.Helper()
 	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
 	other, err := jobrunner.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := other.Close(); err != nil {
 			t.Error(err)

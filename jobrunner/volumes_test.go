@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -82,17 +83,13 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true})
 	deleted, present := d.volume(), d.volume()
 	in := func(name string) string { return filepath.Join(dir, "volumes", name) }
-	if err := os.MkdirAll(in(deleted), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(in(deleted), 0o700))
 	if status, _, text := d.do("DELETE", "/v2/network-volumes/"+deleted, ""); status != 204 {
 		t.Fatal(text)
 	}
 	awaitGone(t, in(deleted))
 	for _, name := range []string{deleted, present, "strange"} { // as this node has it if another one deleted the volume
-		if err := os.MkdirAll(filepath.Join(in(name), "sub"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(in(name), "sub"), 0o700))
 	}
 	d.advance(time.Minute)
 	awaitGone(t, in(deleted))
@@ -108,9 +105,7 @@ func TestVolumeDeletedElsewhere(t *testing.T) {
 func TestFoldersOfVolumesAtStart(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	kept := filepath.Join(elsewhere, "kept")
-	if err := os.WriteFile(kept, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(kept, nil, 0o600))
 	volumes := filepath.Join(dir, "volumes")
 	var present, deleted, linked string
 	t.Run("before", func(t *testing.T) { // and the deployment ends with it
@@ -123,14 +118,10 @@ func TestFoldersOfVolumesAtStart(t *testing.T) {
 		}
 	})
 	for _, name := range []string{present, deleted, "strange"} { // as if the deletion had been cut short
-		if err := os.MkdirAll(filepath.Join(volumes, name, "sub"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(volumes, name, "sub"), 0o700))
 	}
 	for _, link := range []string{filepath.Join(volumes, linked), filepath.Join(volumes, deleted, "link")} {
-		if err := os.Symlink(elsewhere, link); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(elsewhere, link))
 	}
 	d := deploy(t, dir)
 	awaitGone(t, filepath.Join(volumes, deleted))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -75,9 +76,7 @@ func TestBackup(t *testing.T) {
 	home := t.TempDir()
 	data, restored := filepath.Join(home, "data"), filepath.Join(home, "restored")
 	env := environment(home)
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(data, 0o700))
 	put(t, filepath.Join(data, "api-key"), "k\n")
 	p := serve(t, env, "--data="+data, "--limits=off")
 	key := strings.TrimSpace(mustPrint(t, env, "keys", "add", "--data="+data, "other"))
@@ -102,9 +101,7 @@ func TestBackup(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(restored, "secrets.key")); err == nil {
 		t.Error("the copy has the key of the secrets")
 	}
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.RemoveAll(data))
 	next := serve(t, env, "--data="+restored, "--limits=off")
 	if _, err := next.client(key).Endpoints.List(t.Context()); err != nil {
 		t.Errorf("with the further key: %s", err)
@@ -120,9 +117,7 @@ func TestBackupOfPostgres(t *testing.T) {
 	acctest.LeaveToCI(t, "TestBackup has it on SQLite")
 	t.Parallel()
 	source, err := url.Parse(pgtest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, program := range []string{"pg_dump", "pg_restore"} {
 		if _, err := exec.LookPath(program); err != nil {
 			if os.Getenv("CI") != "" { // CI installs it

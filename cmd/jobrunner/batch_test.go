@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests
@@ -31,9 +32,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	if err == nil {
 		_, err = c.Jobs.AddRequests(t.Context(), endpoint, b.ID, inputs)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	again := func() {
 		p.kill()
 		p = serve(t, env)
@@ -73,9 +72,8 @@ func awaitBatch(t *testing.T, c *api.Client, endpoint, id string, reached func(a
 	var b api.Batch
 	until(t, "the batch "+id, func() bool {
 		var err error
-		if b, err = c.Jobs.Batch(t.Context(), endpoint, id); err != nil {
-			t.Fatal(err)
-		}
+		b, err = c.Jobs.Batch(t.Context(), endpoint, id)
+		must.Succeed(t, err)
 		return reached(b)
 	})
 	return b

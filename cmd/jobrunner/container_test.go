@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The engine on PATH gets an endpoint's GPUs, variables, registry login, network volume and ports.
@@ -17,12 +19,8 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
 	script, err := filepath.Abs("../../jobrunner/run/host/testdata/engine.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(script, filepath.Join(tools, "docker")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.Symlink(script, filepath.Join(tools, "docker")))
 	put(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
 	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+known), "PATH="+tools+":/usr/bin:/bin")
 	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")

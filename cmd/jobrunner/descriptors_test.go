@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Without a key, a slow body can't hold a connection: each API returns 401 at once in its own form
@@ -39,17 +40,13 @@ func TestSlowBodiesWithoutKey(t *testing.T) {
 			t.Run(fmt.Sprint(path, " ", length), func(t *testing.T) {
 				t.Parallel()
 				conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				defer conn.Close()
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx", path, length)
 				conn.SetReadDeadline(time.Now().Add(patience)) // the rest of the body is never sent
 				from := bufio.NewReader(conn)
 				resp, err := http.ReadResponse(from, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				body, err := io.ReadAll(resp.Body)
 				// 408 would mean that the server waited for the body.
 				if resp.StatusCode < 400 || resp.StatusCode >= 500 || resp.StatusCode == http.StatusRequestTimeout || !strings.Contains(string(body), want) || !resp.Close || err != nil {
@@ -93,9 +90,7 @@ func testFlood(t *testing.T, p *process) {
 	flood := func(text string, n int) (all []net.Conn) {
 		for range n {
 			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			io.WriteString(conn, text)
 			all = append(all, conn)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -69,9 +70,7 @@ func (s *transcript) lacks(text string) {
 
 func (s *transcript) interrupt() {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, s.cmd.Process.Signal(os.Interrupt))
 	if err := s.cmd.Wait(); err != nil {
 		s.t.Errorf("jobrunner dev ended with %v:\n%s", err, s)
 	}
@@ -98,9 +97,7 @@ func startDevWithPath(t *testing.T, path, file string, args ...string) *transcri
 	t.Helper()
 	s := &transcript{t: t, cmd: devCommand(t, path, file, args...), more: make(chan struct{}, 1)}
 	s.cmd.Stdout, s.cmd.Stderr = s, s
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.cmd.Start())
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait() // fails after a Wait of the test
@@ -207,9 +204,7 @@ func TestDevSendsAJobAfterEachChange(t *testing.T) {
 	t.Parallel()
 	dir := sdk(t)
 	file, helper := filepath.Join(dir, "handler.py"), filepath.Join(dir, "pkg", "helper.py")
-	if err := os.Mkdir(filepath.Dir(helper), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Dir(helper), 0o700))
 	put(t, helper, "VERSION = 1\n")
 	put(t, file, `import json, os, runpod
 from pkg import helper
@@ -272,18 +267,12 @@ func TestDevPython(t *testing.T) {
 	t.Parallel()
 	python.Need(t)
 	program, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	script := func(file, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		put(t, file, "#!/bin/sh\n"+text)
-		if err := os.Chmod(file, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(file, 0o700))
 	}
 	for name, c := range map[string]struct {
 		files   map[string]string // in the handler's folder
@@ -308,9 +297,7 @@ func TestDevPython(t *testing.T) {
 			t.Parallel()
 			dir, path := sdk(t), t.TempDir()
 			for file, text := range c.files {
-				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
 				put(t, filepath.Join(dir, file), text)
 			}
 			if strings.HasPrefix(c.chosen, ".") {
@@ -329,9 +316,7 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 			s.until(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
 			s.interrupt()
 
-			if err := os.RemoveAll(filepath.Join(dir, "runpod")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.RemoveAll(filepath.Join(dir, "runpod")))
 			cmd := devCommand(t, path, file)
 			text, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(text), c.install) || bytes.Count(text, []byte("\n")) != 1 {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // runURL returns the address for jobs of a jobrunner dev.
@@ -99,9 +101,7 @@ func TestDevOnceListens(t *testing.T) {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer taken.Close()
 	if _, errs, code := execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String()); code != 4 || !strings.Contains(errs, "choose another address with --listen") {
 		t.Errorf("exit status %d, %q", code, errs)
@@ -125,9 +125,7 @@ func TestSecondInterruptEndsWhatRuns(t *testing.T) {
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid != 0
 	})
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.cmd.Process.Signal(os.Interrupt))
 	s.until(`stopping: 1 running jobs have 3s to end, .*; Ctrl-C again ends them at once\n`)
 	s.interrupt()
 	if runs(pid) {

@@ -8,16 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // Source files of a handler are watched; files that it writes and installed packages aren't.
@@ -57,9 +55,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("%v is new", got)
 	}
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
-		if err := os.Remove(in(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Remove(in(name)))
 	}
 	if got := w.changed(); !slices.Equal(got, []string{"new.py"}) {
 		t.Errorf("%v is gone", got)

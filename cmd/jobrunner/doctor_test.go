@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -37,9 +38,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer taken.Close()
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
@@ -104,9 +103,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "python3")
 	put(t, program, "#!/bin/sh\necho 3.12.1 False\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(program, 0o700))
 	for _, c := range []struct{ env, remedy string }{
 		{"NONE=", "cd " + workingDir(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
 		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
@@ -122,9 +119,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 func workingDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return dir
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -17,9 +18,7 @@ func TestExampleWorkers(t *testing.T) {
 	t.Parallel()
 	python.Need(t)
 	rules, err := filepath.Abs("../../examples/jobrunner.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	home := t.TempDir()
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+rules)
 	c := p.client("k")
@@ -28,9 +27,7 @@ func TestExampleWorkers(t *testing.T) {
 		e := api.Endpoint{Name: name, Type: kind, Container: &api.Container{Image: new("example/" + name)}, Workers: api.Workers{Max: 1}}
 		e.Scaling = api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1}
 		made, err := c.Endpoints.Create(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids[name] = made.ID
 	}
 	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // jobCommands runs the commands of jobrunner job.
@@ -143,9 +144,7 @@ line ends
 		out, errs, code = j.run("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
 		expect(errs, "so it is the whole request: unknown members aren't sent: low, modell", code, 0)
 		var over api.Job
-		if err := json.Unmarshal([]byte(out), &over); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(out), &over))
 		out, errs, code = j.run("", "cancel", "any", over.ID)
 		expect(errs, "the job had already ended", code, 0)
 		if strings.Contains(out, "queued") {
@@ -159,9 +158,7 @@ line ends
 
 		var failed api.Job
 		out, _, _ = j.run("", "run", "any", "--json", "--input", `{"op":"fail","times":1}`)
-		if err := json.Unmarshal([]byte(out), &failed); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(out), &failed))
 		out, _, code = j.run("", "retry", "any", failed.ID, "--json")
 		expect(out, failed.ID, code, 0)
 		out, _, code = j.run("", "tail", "any", failed.ID, "--json")
@@ -169,9 +166,7 @@ line ends
 
 		var logged api.Job
 		out, _, _ = j.run("", "run", "logs", "--json")
-		if err := json.Unmarshal([]byte(out), &logged); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
 		out, _, code = j.run("", "logs", "logs", logged.ID)
 		expect(out, "between", code, 0)
 		if !strings.Contains(out, "before") || !strings.Contains(out, "last") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
@@ -198,9 +193,7 @@ line ends
 		j.run("", "cancel", "lingers", lasting)
 
 		out, _, _ = j.run("", "run", "chatty", "--json")
-		if err := json.Unmarshal([]byte(out), &logged); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
 		out, errs, code = j.run("", "logs", "chatty", logged.ID, "--lines", "300")
 		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; --lines prints more, at most 5000", code, 0)
 		if strings.Count(out, "│     print ") < 290 || !strings.Contains(out, "ends") {
@@ -231,9 +224,7 @@ line ends
 			}
 			var errs bytes.Buffer
 			cmd.Env, cmd.Stderr = j.env, &errs
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, cmd.Start())
 			p.until("a job runs", func() bool {
 				h, err := c.Jobs.Health(t.Context(), ids["any"])
 				return err == nil && h.Jobs.InProgress == 1

@@ -20,6 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const conformsImage = "localhost/team/conforms:1"
@@ -40,9 +41,7 @@ func clusterConforms(t *testing.T) {
 	attempts.Forward(countAttempts(t))
 	buildImage(t, k, conformsImage, "conforms", map[string]string{"/worker/attempts": attempts.URL})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(attempts.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := prepareInCluster(t)
 	c.args = []string{"--limits=on", "--webhook-allow=" + host}
 	c.begin()
@@ -53,9 +52,7 @@ func clusterConforms(t *testing.T) {
 		key := mustPrint(t, environment(c.home), append([]string{"keys", "add", "--data=" + filepath.Join(c.home, "data")}, args...)...)
 		s.keys = append(s.keys, variable+"="+strings.TrimSpace(key))
 	}
-	if err := gobuild.Programs(t.Context(), filepath.Dir(s.binary), "../conformance"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gobuild.Programs(t.Context(), filepath.Dir(s.binary), "../conformance"))
 	selected := conformsSample
 	if all := os.Getenv("KUBERNETES_CONFORMANCE"); all != "" {
 		selected = all
@@ -93,9 +90,7 @@ type conformance struct {
 func (s *conformance) judge(selected string, parallel int) (r report.Report) {
 	s.t.Helper()
 	hooks, err := net.Listen("tcp", s.host+":0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	listen := hooks.Addr().String()
 	hooks.Close()
 	run := exec.CommandContext(s.t.Context(), s.binary, "run", "--base-url="+s.url, "--image="+conformsImage, "--select="+selected, fmt.Sprint("--parallel=", parallel),

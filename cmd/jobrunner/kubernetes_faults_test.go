@@ -18,6 +18,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // If a part of the cluster fails under load, each acknowledged job completes, was retried at most
@@ -104,9 +105,7 @@ func (c *inCluster) underLoad(fault func(), volume string) (all account) {
 	c.until("work on both nodes", func() bool {
 		for _, pod := range c.pods() {
 			var spec struct{ NodeName string }
-			if err := json.Unmarshal(pod.Spec, &spec); err != nil {
-				c.t.Fatal(err)
-			}
+			must.Succeed(c.t, json.Unmarshal(pod.Spec, &spec))
 			nodes[spec.NodeName] = true
 		}
 		delete(nodes, "") // not scheduled yet

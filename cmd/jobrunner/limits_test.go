@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A flag per API enables its limits. By default those of the job API are on, those of the management
@@ -75,9 +76,7 @@ func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 		status string
 	}{{"/v2/" + id + "/run", 30 << 20, "413"}, {"/v2/" + id + "/runsync", 20 << 20, "503"}, {"/v1/templates", 20 << 20, "413"}, {"/v2/templates", 20 << 20, "413"}, {"/v2/absent000000/run", 10 << 20, "404"}} {
 		os.WriteFile(file, nil, 0o600)
-		if err := os.Truncate(file, c.size); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Truncate(file, c.size))
 		for name, command := range writers {
 			if testing.Short() && c.status != "503" && name != "curl" {
 				continue // starting Python and Node takes most of the time

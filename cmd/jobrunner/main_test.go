@@ -23,6 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -82,12 +83,8 @@ func (p *process) start(env []string) *process {
 	p.cmd.Env = env
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, p.cmd.Start())
 	t.Cleanup(func() {
 		p.cmd.Process.Kill()
 		p.cmd.Wait()
@@ -134,9 +131,7 @@ func (p *process) interrupt() {
 func (p *process) client(key string) *api.Client {
 	p.t.Helper()
 	c, err := api.New(api.Settings{BaseURL: p.url, APIKey: key})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	return c
 }
 
@@ -153,9 +148,7 @@ func queue(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (i
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: new(image)},
 		Workers: api.Workers{Max: maxWorkers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e.ID
 }
 
@@ -198,9 +191,7 @@ func send(ctx context.Context, method, url, key, body string) (resp *http.Respon
 func (p *process) request(method, path, body string) (resp *http.Response, text string) {
 	p.t.Helper()
 	resp, text, err := send(p.t.Context(), method, p.url+path, "k", body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	return resp, text
 }
 
@@ -213,9 +204,7 @@ func (p *process) get(path string) (status int, body string) {
 
 func put(t testing.TB, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // execute runs the program to its end.
@@ -464,9 +453,7 @@ func survives(t *testing.T, kills int, env []string, args ...string) {
 func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	t.Helper()
 	got, err := c.NetworkVolumes.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sizes := map[string]int64{}
 	for _, v := range got {
 		sizes[v.ID] = v.Size

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -27,14 +28,10 @@ import (
 func (p *process) peak() int {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	_, after, _ := strings.Cut(string(text), "VmHWM:")
 	kilobytes, err := strconv.Atoi(strings.Fields(after)[0])
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	return kilobytes >> 10
 }
 
@@ -54,9 +51,7 @@ func (p *process) checkPeak(bodies, state int) (peak, promised int) {
 func (p *process) ask(method, path string, length int, body []byte) net.Conn {
 	p.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	p.t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n", method, path, length)
 	conn.Write(body) // fails if the request was rejected before
@@ -96,9 +91,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		conns = append(conns, conn)
 		conn.SetReadDeadline(time.Now().Add(patience))
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, _ := io.ReadAll(resp.Body)
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(text), want) {
 			if i%20 == 1 || i%20 == 2 { // the body fits, but not its decoded form
@@ -132,15 +125,11 @@ func TestOutputsShareMemory(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=180")
 	c, id := p.client("k"), p.endpoint("builtin/conformance")
 	job, err := c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	size := 0
 	until(t, "the output", func() bool {
 		job, err := c.Jobs.Status(t.Context(), id, job.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		size = len(job.Output)
 		return size > 0
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
@@ -22,9 +23,7 @@ func TestKeysOfNodes(t *testing.T) {
 	engine := strings.TrimPrefix(c.args[1], "--engine=")
 	dir := t.TempDir()
 	old, err := apikey.At(dir).Add(apikey.Key{Name: "old", Management: apikey.Read})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
@@ -70,9 +69,7 @@ func TestKeysOfNodes(t *testing.T) {
 		t.Errorf("the database has %s, %v", stored, err)
 	}
 	// If its owner removes keys.json.moved, the folder's keys are valid again.
-	if err := os.Remove(filepath.Join(dir, "keys.json.moved")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, "keys.json.moved")))
 	if got := serve(t, c.env, "--data="+dir).status(old, "/v2/templates"); got != 200 {
 		t.Errorf("a request with the folder's key returns %d", got)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -52,9 +53,7 @@ func startNodes(t *testing.T, n int) *nodes {
 	t.Helper()
 	c := &nodes{t: t, whole: t, server: pgtest.NewServer(t)}
 	u, err := url.Parse(c.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	home := t.TempDir()
 	password := filepath.Join(home, "pgpass")
 	put(t, password, u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n")
@@ -163,9 +162,7 @@ func (c *nodes) awaitAll(endpoint string, acked map[string]string) account {
 			status, text := c.ask(c.t.Context(), n%len(c.all), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
 			if status == http.StatusOK {
 				job.Output = nil
-				if err := json.Unmarshal([]byte(text), &job); err != nil {
-					c.t.Fatal(err)
-				}
+				must.Succeed(c.t, json.Unmarshal([]byte(text), &job))
 			}
 			if job.Status == "COMPLETED" && string(job.Output) == output && job.Retries <= 1 {
 				all.completed++
@@ -328,9 +325,7 @@ func TestEnginePassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "engine")
 	put(t, file, engine+"\n")
 	u, err := url.Parse(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	u.User = url.User(u.User.Username())
 	for name, given := range map[string]struct {
 		env, args []string

@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // containerDeployment is a deployment whose workers are containers of a real engine. Their
@@ -54,9 +55,7 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/" + handler + ".py": "testdata/" + handler + ".py", "/worker/served.py": "testdata/served.py",
 	} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		files[path] = string(text)
 	}
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
@@ -100,9 +99,7 @@ func (c *containerDeployment) createEndpointOf(image, more string) {
 func (c *containerDeployment) submit(input string) (id string) {
 	c.t.Helper()
 	job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, err)
 	return job.ID
 }
 
@@ -111,9 +108,8 @@ func (c *containerDeployment) awaitEnd(id string) (job api.Job) {
 	c.t.Helper()
 	c.until("the end of "+id, func() bool {
 		var err error
-		if job, err = c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id); err != nil {
-			c.t.Fatal(err)
-		}
+		job, err = c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id)
+		must.Succeed(c.t, err)
 		return job.Finished()
 	})
 	return job
@@ -201,13 +197,9 @@ func realContainer(t *testing.T, e *containers.Engine) {
 		names = append(names, name)
 	}
 	members, err := json.Marshal(env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	asked, err := json.Marshal(map[string]any{"name": "one", "env": names})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	seen := arguments("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
 	got := c.completes(c.submit(string(asked)))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // reason waits until the endpoint's reason contains a text.
@@ -117,9 +118,7 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 		"python3 -c 'raise SystemExit(\"x\")'": "with exit status 1",
 	} {
 		words, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c.createEndpointOf(handlerImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
 		t.Logf("%s: %s", args, c.reason(reason))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
@@ -178,9 +177,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.createEndpointOf(handlerImage, `"workers": {"min": 2, "max": 2}`)
 	soon, late := c.submit(`{"name": "soon", "wait": "soon"}`), c.submit(`{"name": "late", "wait": "late"}`)
 	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.release("soon")
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("the jobrunner ended with %s: %s", err, &c.stderr)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A stop answers each waiting request with the current state of its job, and the program ends before
@@ -39,9 +40,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
 	health := func(endpoint string) api.Health {
 		h, err := c.Jobs.Health(t.Context(), endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return h
 	}
 	p.until("both jobs", func() bool { return health(waits).Jobs.InQueue == 1 && health(runs).Jobs.InProgress == 1 })

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // If an endpoint's environment would run other code than its rule, the worker reports that and doesn't
@@ -28,9 +29,7 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": evil}},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for {
 		status, body := p.get("/v2/serverless/" + e.ID + "/workers")
 		if status != 200 {

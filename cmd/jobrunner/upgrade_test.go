@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -29,13 +30,9 @@ func newerVersion(t *testing.T) (program string) {
 		"machine.go": {"`UPDATE jobs SET state = 'IN_PROGRESS', ", "`UPDATE jobs SET state = 'IN_PROGRESS', added = 'by the newer version', "},
 	} {
 		source, err := filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if strings.Count(string(text), edit[0]) != 1 {
 			t.Fatalf("%s does not have %q once", file, edit[0])
 		}
@@ -43,9 +40,7 @@ func newerVersion(t *testing.T) (program string) {
 		put(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": edited})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	path := filepath.Join(dir, "overlay.json")
 	put(t, path, string(overlay))
 	program = filepath.Join(dir, "jobrunner")
@@ -152,9 +147,7 @@ func TestOutdatedNode(t *testing.T) {
 	t.Parallel()
 	c := startNodes(t, 1)
 	var version int
-	if err := c.query(&version, "UPDATE compatible SET version = (SELECT version FROM meta WHERE component = 'engine') + 1 WHERE component = 'engine' RETURNING version"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.query(&version, "UPDATE compatible SET version = (SELECT version FROM meta WHERE component = 'engine') + 1 WHERE component = 'engine' RETURNING version"))
 	err := c.all[0].cmd.Wait()
 	if said := c.all[0].stderr.String(); err == nil || !strings.Contains(said, "this jobrunner is older than the database") {
 		t.Errorf("it ends with %v: %s", err, said)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -23,12 +24,8 @@ func sdk(t *testing.T) (dir string) {
 	python.Need(t)
 	dir = t.TempDir()
 	standin, err := os.ReadFile("../../jobrunner/workerapi/testdata/standin.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "runpod"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "runpod"), 0o700))
 	put(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
 	put(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))
 	return dir
@@ -108,9 +105,7 @@ func (p *process) createVolume() string {
 // call sends a request and decodes the response into a value that isn't nil.
 func (p *process) call(method, path, body string, into any) {
 	p.t.Helper()
-	if err := p.try(method, path, body, into); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, p.try(method, path, body, into))
 }
 
 func (p *process) try(method, path, body string, into any) error {
@@ -137,9 +132,7 @@ func (p *process) try(method, path, body string, into any) error {
 func (h *handlers) run(name, wait string) (id string) {
 	h.t.Helper()
 	job, err := h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	return job.ID
 }
 
@@ -234,9 +227,8 @@ func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 	var job api.Job
 	h.until("the end of "+id, func() bool {
 		var err error
-		if job, err = h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id); err != nil {
-			h.t.Fatal(err)
-		}
+		job, err = h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id)
+		must.Succeed(h.t, err)
 		return job.Finished()
 	})
 	var output struct {

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
@@ -30,9 +31,7 @@ func requestWith(key string) *http.Request {
 func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
 	t.Helper()
 	key, err := f.Add(apikey.Key{Name: name, Endpoints: endpoints})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return key
 }
 
@@ -41,9 +40,7 @@ func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	keys, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return keys, log
 }
 
@@ -74,17 +71,13 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 	expect(strings.ToLower(some), unknown)
 	expect("", unknown)
 
-	if err := commands.Remove("all"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, commands.Remove("all"))
 	expect(all, unknown)
 	expect(some, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
 	again := add(t, commands, "all")
 	expect(all, unknown)
 	expect(again, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
-	if err := os.Remove(filepath.Join(dir, apikey.FileName)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, apikey.FileName)))
 	expect(some, unknown)
 	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 }
@@ -116,9 +109,7 @@ func TestScopes(t *testing.T) {
 	} {
 		c.key.Name, c.key.Owner = fmt.Sprint("key", i), "somebody"
 		key, err := apikey.At(dir).Add(c.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		who, err := keys.Authorize(requestWith(key))
 		got := ""
 		for _, may := range []struct {
@@ -146,14 +137,10 @@ func TestExpiredKey(t *testing.T) {
 	dir := t.TempDir()
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
 	key, err := apikey.At(dir).Add(apikey.Key{Name: "ci", Expires: end})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	now := end.Add(-time.Nanosecond)
 	keys, err := apikey.New("own").With(apikey.At(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
 		t.Errorf("before its expiry: %+v, %v", who, err)
 	}
@@ -171,9 +158,7 @@ func TestKeysWithoutScopes(t *testing.T) {
 	dir := t.TempDir()
 	hash := func(key string) string { h := sha256.Sum256([]byte(key)); return hex.EncodeToString(h[:]) }
 	text := fmt.Sprintf(`{"keys":[{"name":"a","sha256":%q,"created":"2026-01-01T00:00:00Z"},{"name":"b","sha256":%q,"endpoints":["e1"],"created":"2026-01-01T00:00:00Z"}]}`, hash("one"), hash("two"))
-	if err := os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(text), 0o600))
 	keys, _ := openKeys(t, dir)
 	for key, want := range map[string]apikey.Identity{
 		"one": {Owner: "a", Management: apikey.All, Jobs: apikey.All},
@@ -191,9 +176,7 @@ func TestStoredFile(t *testing.T) {
 	key := add(t, apikey.At(dir), "ci", "e1")
 	path := filepath.Join(dir, apikey.FileName)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	hash := sha256.Sum256([]byte(key))
 	if bytes.Contains(text, []byte(key)) || !bytes.Contains(text, []byte(hex.EncodeToString(hash[:]))) || len(key) < 26 {
 		t.Errorf("the key is %s, and the file %s", key, text)
@@ -247,9 +230,7 @@ func TestBrokenFile(t *testing.T) {
 		key := add(t, apikey.At(dir), "ci")
 		keys, log := openKeys(t, dir)
 		path := filepath.Join(dir, apikey.FileName)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		for range 3 {
 			if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) {
 				t.Errorf("%s: %+v, %v", name, who, err)
@@ -270,9 +251,7 @@ func TestBrokenFile(t *testing.T) {
 		if content, err := os.ReadFile(path); err != nil || string(content) != text {
 			t.Errorf("%s: the file is now %q, %v", name, content, err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Remove(path))
 		key = add(t, apikey.At(dir), "ci")
 		if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
 			t.Errorf("%s: after the repair: %+v, %v", name, who, err)
@@ -313,9 +292,7 @@ func TestInterruptedCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		temp := filepath.Join(dir, apikey.FileName+".new")
-		if err := os.WriteFile(temp, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(temp, nil, 0o600))
 		if _, err := apikey.At(dir).Add(apikey.Key{Name: "ci"}); err == nil || !strings.Contains(err.Error(), "remove "+temp) {
 			t.Errorf("expected an error that says to remove %s, got %v", temp, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
@@ -20,13 +21,9 @@ func FuzzAuthorize(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
 	scoped, err := file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	keys, err := apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	fuzz.Run(f, func(t *testing.T, header string) {
 		header = strings.ReplaceAll(header, "$SCOPED", scoped)
 		sent := strings.TrimSpace(header)
@@ -54,19 +51,13 @@ func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
 	added, err := file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	good, err := os.ReadFile(filepath.Join(dir, apikey.FileName))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
 	fuzz.Run(f, func(t *testing.T, text string) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(strings.ReplaceAll(text, "$HASH", hash)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(strings.ReplaceAll(text, "$HASH", hash)), 0o600))
 		listed, err := apikey.At(dir).List()
 		if err != nil {
 			if _, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)); err == nil {
@@ -75,9 +66,7 @@ func FuzzKeysFile(f *testing.F) {
 			return
 		}
 		keys, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var want apikey.Identity
 		for _, key := range listed {
 			if h, _ := key.Hash.MarshalText(); string(h) == hash {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
@@ -21,15 +22,11 @@ func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
 	path := filepath.Join(dir, apikey.FileName)
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(dir, link))
 	check := func(what string, uid, gid uint32) {
 		t.Helper()
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != uid || stat.Gid != gid || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: the file belongs to %v, mode %v", what, stat, info.Mode())
 		}
@@ -41,8 +38,6 @@ func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	}
 	add(t, apikey.At(link), "of-another")
 	check("another user's folder", owner, group)
-	if err := apikey.At(link).Remove("of-root"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, apikey.At(link).Remove("of-root"))
 	check("after a removal", owner, group)
 }

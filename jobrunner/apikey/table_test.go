@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -21,15 +22,11 @@ import (
 // restriction, only that key is rejected.
 func TestTableTakesOver(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	open := func() *apikey.Table {
 		table, err := apikey.OpenTable(t.Context(), db)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return table
 	}
 	one, two := open(), open()
@@ -38,21 +35,15 @@ func TestTableTakesOver(t *testing.T) {
 	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
 		for _, name := range names {
 			key, err := folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			keys[name+string(rune('0'+i))] = key
 		}
 	}
 	authorize := func(table *apikey.Table, key string) (apikey.Identity, error) {
 		all, err := apikey.New("").With(table, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://x", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header.Set("Authorization", key)
 		return all.Authorize(r)
 	}
@@ -64,9 +55,7 @@ func TestTableTakesOver(t *testing.T) {
 	}
 	taken(one, folders[0], 2)
 	taken(two, folders[1], 1, "shared-name")
-	if err := two.Remove("a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, two.Remove("a"))
 	taken(one, folders[0], 0)
 	taken(two, folders[0], 0)
 	if _, err := authorize(one, keys["a0"]); err == nil {
@@ -85,12 +74,8 @@ func TestTableTakesOver(t *testing.T) {
 		_, err := tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := one.Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, one.Reload(t.Context()))
 	if _, err := one.List(); err == nil {
 		t.Error("an unreadable key is not reported")
 	}
@@ -103,20 +88,15 @@ func TestTableTakesOver(t *testing.T) {
 // unknown keys cause few reloads.
 func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	var tables [2]*apikey.Table
 	for i := range tables {
-		if tables[i], err = apikey.OpenTable(t.Context(), db); err != nil {
-			t.Fatal(err)
-		}
+		tables[i], err = apikey.OpenTable(t.Context(), db)
+		must.Succeed(t, err)
 	}
 	all, err := apikey.New("").With(tables[0], time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	authorize := func(key string) error {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
 		if err != nil {
@@ -141,9 +121,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 	}
 	for i := range 10 {
 		key, err := tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := authorize(key); err != nil {
 			t.Errorf("key %d, added at another node: %v", i, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
@@ -48,9 +49,7 @@ func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
 	worker := httptest.NewServer(f)
 	t.Cleanup(worker.Close)
 	address, err := url.Parse(worker.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pool = &one{address: address.Host}
 	front := httptest.NewServer(handler(pool))
 	t.Cleanup(front.Close)
@@ -60,22 +59,16 @@ func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
 func do(t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return resp, string(text)
 }
 
@@ -118,14 +111,10 @@ func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
 		fmt.Fprintln(w, "second")
 	})
 	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for _, want := range []string{"first", "second"} {
@@ -167,9 +156,7 @@ func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, "GET", base+"/x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	go func() { <-began; cancel() }()
 	resp, err := http.DefaultClient.Do(r)
@@ -199,16 +186,12 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 		fmt.Fprint(conn, "echo "+line)
 	})
 	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/socket", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Upgrade", "websocket")
 	r.Header.Set("Connection", "Upgrade")
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("status %d", resp.StatusCode)
 	}

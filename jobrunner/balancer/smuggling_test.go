@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The balancer and the worker agree where a request ends, so that a body can't smuggle a
@@ -41,9 +43,7 @@ func TestNoRequestInARequest(t *testing.T) {
 			})
 			address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")
 			c, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer c.Close()
 			fmt.Fprintf(c, "POST /v2/ep1/seen HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n%s", key, lines, body)
 			answers := bufio.NewReader(c)
@@ -78,14 +78,10 @@ func TestEndOfASideIsNoAnswer(t *testing.T) {
 	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")
 	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	fmt.Fprintf(c, "GET /v2/ep1/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", key)
-	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.(*net.TCPConn).CloseWrite())
 	if answer, _ := io.ReadAll(c); len(answer) > 0 {
 		t.Errorf("it is answered %q", answer)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -44,14 +45,10 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb.Tx, statement string) (string, error)) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	m, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {

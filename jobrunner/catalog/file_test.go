@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func parsed(t *testing.T, text string) *schedule {
 	t.Helper()
 	s, err := parse("c.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }
 
@@ -224,9 +224,7 @@ func TestInvalidFile(t *testing.T) {
 func TestExampleIsRead(t *testing.T) {
 	name := filepath.Join("..", "..", "examples", "catalog.yaml")
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := parse(name, data); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
@@ -21,9 +22,7 @@ func TestClock(t *testing.T) {
 		if !start.Equal(time.Now()) {
 			t.Errorf("the clock says %s, the time is %s", start, time.Now())
 		}
-		if err := c.Sleep(t.Context(), 7*24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.Sleep(t.Context(), 7*24*time.Hour))
 		if d := c.Now().Sub(start); d != 7*24*time.Hour {
 			t.Errorf("slept %s", d)
 		}
@@ -205,9 +204,7 @@ func BenchmarkAdvance(b *testing.B) {
 // even on a busy machine.
 func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var c clock.Clock
 	c.Stop()
 	received := make(chan time.Time, 1)
@@ -229,9 +226,7 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	c.Advance(time.Second) // learns the number of permanent system calls
 	for i := range 500 {
 		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := conn.Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}

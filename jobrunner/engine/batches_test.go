@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -105,9 +106,7 @@ func testBatchDrains(t *tester) {
 		if err == nil {
 			_, err = t.FinalizeBatch(t.ctx, "ep", b.ID)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		long := ofBatch
 		long.Timeout = 7 * 24 * time.Hour
 		if verdict == engine.BatchFailed {
@@ -135,9 +134,7 @@ func testBatchDrains(t *tester) {
 		t.report(t.take(long).Ref, engine.Done([]byte(`1`)), engine.Accepted) // requeued after the restart
 		t.batchIs(b.ID, string(verdict)+" 3 0 1 0")
 		t.requestsAre(b.ID, "COMPLETED 1", "CANCELLED", "CANCELLED")
-		if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 		if _, err := t.Batch(t.ctx, "ep", b.ID); !errors.Is(err, engine.ErrNoBatch) {
 			t.Errorf("a batch of a deleted endpoint: %v", err)
 		}
@@ -171,9 +168,7 @@ func testBatchLimits(t *tester) {
 	var ids []string
 	for range engine.MaxActiveBatches {
 		b, err := t.CreateBatch(t.ctx, "ep", inputs(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids = append(ids, b.ID)
 	}
 	full := func() {

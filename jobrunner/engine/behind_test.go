@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -14,12 +15,10 @@ func TestFailedTakeRollsBack(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
 		next := Take{Endpoint: "ep", Worker: "w", Max: 1}
 		rename := func(from, to string) {
-			if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 				_, err := tx.Exec("ALTER TABLE " + from + " RENAME TO " + to)
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		expectCounts := func(want Counts) {
 			t.Helper()
@@ -53,9 +52,7 @@ func TestFailedTakeRollsBack(t *testing.T) {
 		expectCounts(Counts{})
 
 		job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		jobs, err := e.Take(t.Context(), next)
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("%v, %v, expected one job", jobs, err)
@@ -90,21 +87,17 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
 		unwritten := func() (jobs, ended int) {
-			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+			must.Succeed(t, db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 				u := unwrittenIn(tx)
 				jobs, ended = len(u.order), u.ended
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			return jobs, ended
 		}
 		var queue []string
 		submit := func() {
 			job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			queue = append(queue, job.ID)
 		}
 		takeNext := func() Taken {
@@ -162,14 +155,12 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 					t.Errorf("%v, %v, expected %v", got, err, want)
 				}
 			}
-			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+			must.Succeed(t, db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
 				if ended := unwrittenIn(tx).ended; (ended == 1) != (webhook == "") {
 					t.Errorf("webhook %q: %d ends are unwritten", webhook, ended)
 				}
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		if got := e.Counts("ep"); got != (Counts{Completed: 2}) {
 			t.Errorf("counts %+v, expected 2 COMPLETED", got)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -18,17 +19,13 @@ func testCalls(t *tester) {
 			hosts = append(hosts, engine.BusyHost{Host: host})
 		}
 		queues, err := t.CallQueues(t.ctx, hosts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(queues) == 0 {
 			return nil, time.Time{}
 		}
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
 		call, err := t.ClaimCall(t.ctx, first, hosts, claim)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return call, first.Next
 	}
 	none := func(want time.Duration, busy ...string) {
@@ -48,9 +45,7 @@ func testCalls(t *tester) {
 	}
 	note := func(c *engine.Call, again time.Time) {
 		t.Helper()
-		if err := t.Called(t.ctx, c, again); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, t.Called(t.ctx, c, again))
 	}
 	none(0)
 	a := t.submit(engine.NewJob{Webhook: "http://a.example:8080/x", Input: []byte(`{"n":  1}`), TTL: time.Minute})
@@ -104,9 +99,7 @@ func testCalls(t *tester) {
 	if call.Job.State != engine.Failed || call.Job.Retries != 1 {
 		t.Errorf("the call is about %+v", call.Job)
 	}
-	if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 	note(call, time.Now())
 	none(0)
 }
@@ -130,9 +123,7 @@ func testCallQueues(t *tester) {
 	queues := func(busy []engine.BusyHost, want ...string) []engine.CallQueue {
 		t.Helper()
 		all, err := t.CallQueues(t.ctx, busy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		slices.SortFunc(all, func(a, b engine.CallQueue) int {
 			return strings.Compare(a.Owner+"/"+a.Endpoint, b.Owner+"/"+b.Endpoint)
 		})

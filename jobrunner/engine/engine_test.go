@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -48,9 +49,7 @@ END $$`
 func setFlag(t *testing.T, name, value string) {
 	f := flag.Lookup(name)
 	before := f.Value.String()
-	if err := f.Value.Set(value); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Value.Set(value))
 	t.Cleanup(func() { _ = f.Value.Set(before) })
 }
 
@@ -119,9 +118,7 @@ const never = 1000 * 24 * time.Hour
 func newTester(t *testing.T, c sqldb.Config, set func(*engine.Config)) *tester {
 	t.Helper()
 	db, err := sqldb.Open(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &tester{TB: t, ctx: t.Context(), db: db, set: set}
 	t.Cleanup(s.stop)
 	s.start()
@@ -135,9 +132,7 @@ func (t *tester) start() {
 		t.set(&c)
 	}
 	e, err := engine.Open(t.ctx, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Engine = e
 }
 
@@ -183,9 +178,7 @@ func (t *tester) submit(n engine.NewJob) string {
 		n.Input = []byte(`{}`)
 	}
 	job, err := t.Submit(t.ctx, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return job.ID
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -80,9 +81,7 @@ func TestLead(t *testing.T) {
 	if !a.takeBy(second) {
 		t.Error("the new leader took no job")
 	}
-	if err := a.Release(t.Context(), "ep", second); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Release(t.Context(), "ep", second))
 	a.submit(engine.NewJob{})
 	if a.takeBy(second) {
 		t.Error("a released lead took a job")

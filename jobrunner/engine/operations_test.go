@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -175,17 +176,14 @@ func testLargeStream(t *tester) {
 	job := t.take(engine.Take{})
 	text := strings.Repeat("0123456789abcdef ü", 20<<20/19)
 	output, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.report(job.Ref, engine.Chunk(output, nil), engine.Accepted)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	joined, reads := strings.Builder{}, 0
 	for more := true; more; reads++ {
 		var chunks [][]byte
-		if _, chunks, more, err = t.Drain(t.ctx, "ep", id); err != nil {
-			t.Fatal(err)
-		}
+		_, chunks, more, err = t.Drain(t.ctx, "ep", id)
+		must.Succeed(t, err)
 		size := 0
 		for _, c := range chunks {
 			var one struct{ Output string }
@@ -208,9 +206,7 @@ func testRecent(t *tester) {
 	recent := func(want ...string) []engine.Job {
 		t.Helper()
 		jobs, err := t.Recent(t.ctx, "ep")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := jobIDs(jobs); !slices.Equal(got, want) {
 			t.Errorf("the newest are %s, want %s", got, want)
 		}
@@ -238,9 +234,7 @@ func testLatest(t *tester) {
 	latest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
 		t.Helper()
 		jobs, err := t.Latest(t.ctx, endpoint, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got []string
 		for _, j := range jobs {
 			got = append(got, j.Endpoint+" "+j.ID)
@@ -308,9 +302,7 @@ func testDrop(t *tester) {
 	other := t.submit(engine.NewJob{Endpoint: "other"})
 	w := t.Watch("ep", running)
 	defer w.Stop()
-	if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, t.DropEndpoint(t.ctx, "ep"))
 	t.is(waiting, "")
 	t.is(running, "")
 	t.counts(engine.Counts{})

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -194,9 +195,7 @@ func TestSharedExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
 		job, err := a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}"), TTL: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		a.stop()
 		watch := b.Watch("ep", job.ID)
 		defer watch.Stop()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -19,13 +20,9 @@ import (
 func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		e.Close()
 		if err := db.Close(); err != nil {
@@ -97,14 +94,10 @@ func TestStatementsUseIndexes(t *testing.T) {
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	address := pgtest.Start(t)
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer e.Close()
 	pgtest.Exec(t, address, "VACUUM ANALYZE inputs")
 	for _, statement := range byIndex {
@@ -186,12 +179,8 @@ func TestTallies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := config(t)
 			db, err := sqldb.Open(t.Context(), at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Migrate(t.Context(), "engine", schema); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, db.Migrate(t.Context(), "engine", schema))
 			far := time.Now().Add(time.Hour).UnixMilli()
 			err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
 				for i, state := range []State{InQueue, InQueue, Completed, Failed, Failed, Failed, Cancelled, TimedOut} {
@@ -203,22 +192,16 @@ func TestTallies(t *testing.T) {
 				_, err := tx.Exec("INSERT INTO tallies VALUES ('ep', 0, 2, 1, 0, 1, 3, 0), ('ep', 1, 0, 0, 0, 10, 20, 30)")
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			want := Counts{InQueue: 2, Completed: 11, Failed: 23, Retried: 30, waiting: 1}
 			for range 2 { // the second time, after a retry
 				e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if got := e.Counts("ep"); got != want {
 					t.Errorf("counts are %+v, want %+v", got, want)
 				}
 				job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if _, err := e.Cancel(t.Context(), "ep", job.ID); err != nil {
 					t.Fatal(err)
 				}
@@ -226,12 +209,9 @@ func TestTallies(t *testing.T) {
 					want.InQueue++ // has low priority, so it isn't in waiting
 				}
 				e.Close()
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if db, err = sqldb.Open(t.Context(), at); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, db.Close())
+				db, err = sqldb.Open(t.Context(), at)
+				must.Succeed(t, err)
 			}
 			if err := db.Close(); err != nil {
 				t.Error(err)
@@ -248,9 +228,7 @@ func TestEndAddsWebhookCall(t *testing.T) {
 			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT COALESCE(group_concat(url || ' ' || host || ' ' || attempt || ' ' || next_at), '') FROM webhooks").Scan(&urls)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return urls
 		}
 		ends := map[string]func(Taken) error{
@@ -272,9 +250,7 @@ func TestEndAddsWebhookCall(t *testing.T) {
 				if got := ordered(); got != "" {
 					t.Errorf("%s: ordered before the end: %s", name, got)
 				}
-				if err := end(jobs[0]); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, end(jobs[0]))
 				want := ""
 				if url != "" && due[name] {
 					want = fmt.Sprintf("%s 127.0.0.1 0 %d", url, e.now())
@@ -283,9 +259,7 @@ func TestEndAddsWebhookCall(t *testing.T) {
 					t.Errorf("%s: ordered %q, want %q", name, got, want)
 				}
 			}
-			if err := e.DropEndpoint(t.Context(), "ep"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
 		}
 	})
 }
@@ -294,14 +268,10 @@ func TestEndAddsWebhookCall(t *testing.T) {
 func measured(b *testing.B, dir string) *Engine {
 	b.Helper()
 	db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(func() { _ = db.Close() })
 	e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(e.Close)
 	return e
 }

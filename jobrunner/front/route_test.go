@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/front"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 )
@@ -33,9 +34,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 			panic("planted")
 		})))
 		resp, err := http.Get(server.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		server.Close()

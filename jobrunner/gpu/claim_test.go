@@ -8,19 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
 // Claim assigns all devices that an owner had before, or none.
 func TestClaim(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machine.yaml")
-	if err := os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600))
 	inventory, err := gpu.Simulate(file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	a := gpu.NewAllocator(inventory)
 	t.Cleanup(a.Close)

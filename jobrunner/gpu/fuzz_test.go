@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An accepted file of simulated GPUs has a bounded number of distinct devices, and an error names the
@@ -14,9 +15,7 @@ func FuzzMachine(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, name := range Presets() {
 		text, err := presets.ReadFile(path.Join("presets", name+".yaml"))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		seeds = append(seeds, fuzz.Seed{text})
 	}
 	fuzz.Run(f, func(t *testing.T, text []byte) {

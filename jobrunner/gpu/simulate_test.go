@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
@@ -18,13 +19,9 @@ import (
 func machine(t *testing.T, yaml string) gpu.Inventory {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
-	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(yaml), 0o600))
 	inventory, err := gpu.Simulate(file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	return inventory
 }
@@ -38,9 +35,7 @@ func TestPresets(t *testing.T) {
 		"faulty": "4 × NVIDIA A100-SXM4-80GB (driver 570.86.15, CUDA 12.8); GPU 2 (",
 	} {
 		inventory, err := gpu.Simulate(name, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := gpu.Summary(inventory); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -109,9 +104,7 @@ func TestInvalidSimulatedMachine(t *testing.T) {
 		"gpus: &a [*a]":       ":1: ",
 	} {
 		file := filepath.Join(t.TempDir(), "gpus.yaml")
-		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(yaml), 0o600))
 		_, err := gpu.Simulate(file, nil)
 		if err == nil || !strings.Contains(err.Error(), file+want) {
 			t.Errorf("%q: %v\nwant …%s", yaml, err, want)
@@ -131,19 +124,13 @@ func testFileChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
 	write := func(yaml string) { // atomically, as an editor does
 		t.Helper()
-		if err := os.WriteFile(file+".new", []byte(yaml), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file+".new", []byte(yaml), 0o600))
+		must.Succeed(t, os.Rename(file+".new", file))
 	}
 	write("gpus: [{type: NVIDIA L4}]")
 	var log logBuffer
 	inventory, err := gpu.Simulate(file, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer inventory.Close()
 	before := inventory.Devices()[0]
 
@@ -209,9 +196,7 @@ func TestSamplesFollowUse(t *testing.T) {
 	sample := func(i int) gpu.Sample {
 		t.Helper()
 		s, err := inventory.Sample(devices[i].UUID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return s
 	}
 	a := gpu.NewAllocator(inventory)

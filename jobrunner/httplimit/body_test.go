@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
@@ -38,9 +39,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 		}()
 		test(t, func() net.Conn {
 			c, err := network.Dial(t.Context(), "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			conns = append(conns, c)
 			return c
 		})

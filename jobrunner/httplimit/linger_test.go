@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -20,9 +21,7 @@ import (
 func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	listener := httplimit.Listen(inner, httplimit.Connections{})
 	server := &http.Server{Handler: httplimit.Bodies(handler), ConnState: listener.State, ConnContext: listener.Context}
 	go server.Serve(listener)
@@ -58,9 +57,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 			t.Run(name+" "+coding, func(t *testing.T) {
 				t.Parallel()
 				conn, err := net.Dial("tcp", serveTCP(t, handler))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				defer conn.Close()
 				conn.SetDeadline(time.Now().Add(3 * time.Minute))
 				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", coding)
@@ -86,9 +83,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 func TestLingerIsBounded(t *testing.T) {
 	t.Parallel()
 	conn, err := net.Dial("tcp", serveTCP(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", int64(1)<<40)
@@ -116,9 +111,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello":                                                         false,
 	} {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(conn, head+"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")

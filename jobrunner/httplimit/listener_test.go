@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -44,9 +45,7 @@ type bounded struct {
 func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := &bounded{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
 	listener := httplimit.Listen(remoteListener{inner, b.addresses}, bounds)
 	server := &http.Server{ConnState: listener.State, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -65,9 +64,7 @@ func (b *bounded) connect(from, path string) *bufio.Reader {
 	b.t.Helper()
 	b.addresses <- from
 	c, err := net.Dial("tcp", b.address)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	b.t.Cleanup(func() { c.Close() })
 	if path != "" {
 		if _, err := c.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n")); err != nil {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -32,22 +33,16 @@ type fuzzServer struct {
 func newFuzzServer(f *testing.F) *fuzzServer {
 	f.Helper()
 	db, err := sqldb.Open(f.Context(), sqldb.Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	log, clk := slog.New(slog.DiscardHandler), new(clock.Clock)
 	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Cleanup(func() {
 		e.Close()
 		_ = db.Close()
 	})
 	hooks, err := webhook.NewPolicy(nil, true)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	d := &fuzzServer{engine: e}
 	d.Handler = jobapi.New(jobapi.Config{
 		Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log, NoLimits: true, Webhook: hooks.Check,
@@ -182,9 +177,7 @@ func FuzzDuration(f *testing.F) {
 			return
 		}
 		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}) // its ttl may be short
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		d.work()
 		absent := text == ""
 		for query, ok := range map[string]bool{

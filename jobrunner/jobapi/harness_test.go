@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -41,13 +42,9 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 		log := slog.New(slog.DiscardHandler)
 		clk := new(clock.Clock)
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		d := &deployment{t: t, engine: e, workersMax: 3}
 		config := jobapi.Config{
 			Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log,
@@ -114,9 +111,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	resp := d.begin(d.t.Context(), method, path, body, header...)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
 	if err := json.Unmarshal(raw, &a.body); err != nil {
 		d.t.Errorf("%s %s answered %d, but not with a JSON object: %q", method, path, a.status, raw)
@@ -128,9 +123,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 func (d *deployment) begin(ctx context.Context, method, path string, body io.Reader, header ...string) *http.Response {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://deployment"+path, body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 )
@@ -35,16 +36,12 @@ func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	t.Helper()
 	file := apikey.At(t.TempDir())
 	other, err := file.Add(apikey.Key{Name: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if short, err = file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	short, err = file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}})
+	must.Succeed(t, err)
 	return func(c *jobapi.Config) {
-		if c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
+		c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler))
+		must.Succeed(t, err)
 	}, other, short
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -111,15 +112,11 @@ func TestStreamSplits(t *testing.T) {
 		id := d.submit(`{"input": {}}`)
 		want := strings.Repeat("abcdefü€\n", 5<<19/13)
 		output, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		d.report(d.take("ep"), engine.Chunk(output, nil))
 		_, _, text := d.text("GET", "/v2/ep/stream/"+id, "")
 		var chunks []struct{ Output string }
-		if err := json.Unmarshal([]byte(text), &chunks); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &chunks))
 		joined := ""
 		for _, c := range chunks {
 			if raw, _ := json.Marshal(c.Output); len(raw) > 1<<20 {

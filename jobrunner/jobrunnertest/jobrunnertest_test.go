@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 )
 
@@ -100,9 +101,7 @@ func TestPrograms(t *testing.T) {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // A worker has its own simulated GPUs and the endpoint's volume.
@@ -188,9 +187,7 @@ func TestEndsWithItsTest(t *testing.T) {
 		job := j.Submit(id, nil)
 		j.WaitRunning(id, job)
 		r, err := http.NewRequest(http.MethodPost, j.URL+"/v2/"+id+"/runsync", strings.NewReader(`{"input": {}}`)) // waits in the queue
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		sent := make(chan struct{})
 		r = r.WithContext(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }}))
 		go func() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // unwanted are modules that tests of other modules must not compile: Kubernetes' client, and NVML,
@@ -17,29 +18,19 @@ var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/t
 func TestOutsideModule(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))))
 	// Users fetch this tree with the versions that it has.
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 
 	packages, err := gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./...")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !strings.Contains(string(packages), "jobrunner/jobrunnertest\n") {
 		t.Fatalf("expected jobrunnertest among\n%s", packages)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
@@ -61,9 +62,7 @@ func TestWindowSlides(t *testing.T) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
 			done, err := l.Admit(context.Background(), k, workers(0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			done()
 		}
 		time.Sleep(4 * time.Second)
@@ -165,9 +164,7 @@ func TestSweep(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		inFlight := Key{"user", "in-flight", RunSync}
 		done, err := l.Admit(context.Background(), inFlight, workers(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for range 1000 {
 			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -28,9 +29,7 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 	url := pgtest.Start(t)
 	for _, name := range names {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		if len(all) == 0 {
 			pgtest.Exec(t, url, "CREATE TABLE processes (id TEXT PRIMARY KEY)") // a table of the engine
@@ -41,9 +40,7 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 		s, err := limits.NewShared(t.Context(), limits.SharedConfig{
 			DB: db, Clock: c, Process: func() string { return name }, Nodes: func() int { return len(names) }, Announce: db.Notify,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		silent := new(atomic.Bool)
 		db.Listen(func(key string) {
 			if !silent.Load() {
@@ -159,9 +156,7 @@ func TestSharedConcurrency(t *testing.T) {
 		}
 		for _, p := range all {
 			p.clock.Advance(limits.Window + time.Second)
-			if err := p.Sweep(t.Context(), true); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.Sweep(t.Context(), true))
 		}
 	}
 	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.Requests}
@@ -177,9 +172,7 @@ func TestSharedConcurrency(t *testing.T) {
 		_, err := tx.Exec("DELETE FROM processes WHERE id = 'a'")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := b.Admit(t.Context(), k, noneRuns); isLimited(t, err) {
 		t.Errorf("requests of a process that has exited count: %v", err)
 	}
@@ -307,14 +300,10 @@ func TestSharedReserves(t *testing.T) {
 	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1 // reservations double up to here
 	for range more {
 		done, err := p.Admit(t.Context(), k, noneRuns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		done()
 	}
-	if err := p.db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.db.Close())
 	for n := range 100 {
 		done, err := p.Admit(t.Context(), k, noneRuns)
 		if err != nil {
@@ -349,9 +338,7 @@ func TestSharedReservationsReturn(t *testing.T) {
 	for _, p := range all {
 		p.clock.Advance(2 * time.Second)
 	}
-	if err := all[0].Sweep(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, all[0].Sweep(t.Context(), false))
 	for admit(all[1]) {
 	}
 	if want := limits.Table[limits.Run].Rate; admitted != want {

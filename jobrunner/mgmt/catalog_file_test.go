@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
@@ -25,9 +26,7 @@ func withCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file
 		logged <- string(line)
 		return len(line), nil
 	}), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(source.Close)
 	return deploy(t, withL40S, func(config *mgmt.Config) { config.Catalog, config.Clock = source, c }), c, file, logged
 }
@@ -38,9 +37,7 @@ func (w writer) Write(line []byte) (int, error) { return w(line) }
 
 func writeFile(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func TestCatalogFile(t *testing.T) {

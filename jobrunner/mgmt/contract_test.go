@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // bench tests a resource of one version against the contract's table, field by
@@ -73,9 +74,7 @@ func (b *bench) siblingMembers(path string) map[string]any {
 	out := map[string]any{}
 	for _, s := range siblings {
 		if s.api == b.api && s.resource == b.resource && strings.HasPrefix(path, s.path) {
-			if err := json.Unmarshal([]byte(strings.ReplaceAll(s.members, "%volume%", b.volume)), &out); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, json.Unmarshal([]byte(strings.ReplaceAll(s.members, "%volume%", b.volume)), &out))
 			break
 		}
 	}
@@ -404,9 +403,7 @@ func TestDefaultsMatchContract(t *testing.T) {
 			}
 			got := b.send("POST", b.path, b.minimalBody(sibling))
 			var want any
-			if err := json.Unmarshal([]byte(f.Default), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(f.Default), &want))
 			if !reflect.DeepEqual(got.get(f.Path), want) {
 				t.Errorf("%s %s: %s is %v by default, want %s", b.api, b.resource, f.Path, got.get(f.Path), f.Default)
 			}

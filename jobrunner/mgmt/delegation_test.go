@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 )
@@ -138,16 +139,12 @@ func TestDelegationsAndKeys(t *testing.T) {
 	keys := map[string]string{}
 	for name, endpoints := range map[string][]string{"colleague": nil, "scoped": {"an-endpoint"}} {
 		key, err := file.Add(apikey.Key{Name: name, Endpoints: endpoints})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		keys[name] = key
 	}
 	d := deploy(t, func(c *mgmt.Config) {
 		keyring, err := c.Keys.With(file, time.Now, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c.Keys = keyring
 	})
 	sendAs := func(name, method, path, body string) reply {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -237,14 +238,11 @@ func TestRateLimits(t *testing.T) {
 func TestForbiddenRequestsAreCounted(t *testing.T) {
 	file := apikey.At(t.TempDir())
 	restricted, err := file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := deploy(t, func(c *mgmt.Config) {
 		c.Limits = true
-		if c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)); err != nil {
-			t.Fatal(err)
-		}
+		c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler))
+		must.Succeed(t, err)
 	})
 	sendRestricted := func(path string) reply {
 		return d.sendWith("GET", path, "", http.Header{"Authorization": {"Bearer " + restricted}})

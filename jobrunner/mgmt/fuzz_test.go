@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
@@ -25,15 +26,11 @@ type fuzzServer struct{ http.Handler }
 func newFuzzServer(f *testing.F) fuzzServer {
 	f.Helper()
 	db, err := sqldb.Open(f.Context(), sqldb.Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Cleanup(func() { _ = db.Close() })
 	c := new(clock.Clock)
 	s, err := store.Open(f.Context(), db, c)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	return fuzzServer{mgmt.New(mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c})}
 }
 

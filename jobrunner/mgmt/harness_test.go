@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
@@ -40,9 +41,7 @@ type reply struct {
 func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), sqldb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -50,9 +49,7 @@ func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	})
 	c := new(clock.Clock)
 	s, err := store.Open(t.Context(), db, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	config := mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c}
 	for _, set := range configure {
 		set(&config)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
@@ -16,9 +17,7 @@ func TestRateLimitWindows(t *testing.T) {
 		countRequests := func(n int) (h http.Header) {
 			for range n {
 				h = http.Header{}
-				if err := l.count(h); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, l.count(h))
 			}
 			return h
 		}

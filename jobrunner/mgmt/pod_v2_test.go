@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -199,9 +200,7 @@ func TestPodsOfClusters(t *testing.T) {
 		p.Status = store.PodProvisioning
 		return []store.Pod{p, p}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if text := d.mustSend(200, "GET", "/v2/pods", "").text; !strings.Contains(text, own) || strings.Contains(text, made[0].ID) {
 		t.Errorf("%s", text)
 	}

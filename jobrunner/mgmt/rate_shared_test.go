@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -21,14 +22,10 @@ func TestSharedQuotas(t *testing.T) {
 	var both []*SharedQuotas
 	for range 2 {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer db.Close()
 		q, err := NewSharedQuotas(t.Context(), db, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		both = append(both, q)
 	}
 	quota := windows[0].quota

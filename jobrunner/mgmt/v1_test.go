@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const minimalTemplateV1 = `{"name":"t","imageName":"i"}`
@@ -29,9 +30,7 @@ func TestTemplateV1(t *testing.T) {
 	full := d.mustSend(200, "POST", "/v1/templates", fullBody)
 	for _, got := range []reply{full, d.mustSend(200, "GET", "/v1/templates/"+full.get("id").(string), "")} {
 		var request map[string]any
-		if err := json.Unmarshal([]byte(fullBody), &request); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(fullBody), &request))
 		for name, want := range request {
 			if !reflect.DeepEqual(got.get(name), want) {
 				t.Errorf("%s is %v, sent was %v", name, got.get(name), want)
@@ -107,9 +106,7 @@ func TestEndpointV1(t *testing.T) {
 	template := d.workerTemplateV1("t")
 	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`"}`)
 	dataCenterIDs, err := json.Marshal(contract.DataCenterIDs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.expectMembers(answer, map[string]string{
 		"name": `"t"`, "templateId": `"` + template + `"`, "computeType": `"GPU"`, "gpuTypeIds": `[]`, "gpuCount": `1`, "allowedCudaVersions": `[]`,
 		"minCudaVersion": "", "dataCenterIds": string(dataCenterIDs), "networkVolumeId": "", "networkVolumeIds": `[]`, "workersMin": `0`, "workersMax": `3`,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // For any Host and Origin, the page only answers to names of this machine, and never to a page of
@@ -45,9 +46,7 @@ func FuzzCall(f *testing.F) {
 		var called *http.Request
 		p := &Page{Config: Config{API: func(_ http.ResponseWriter, r *http.Request) { called = r }}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.URL.RawQuery = query
 		r.Header.Set("Cookie", "gpucloud-page=secret")
 		refused := p.call(nil, r)

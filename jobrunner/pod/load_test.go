@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -43,20 +44,14 @@ func (e *slowEngine) RemoveNetwork(_ context.Context, name string) error {
 // A start doesn't wait for a slow container engine. It removes leftovers when the engine answers.
 func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	objects, err := store.Open(t.Context(), db, new(clock.Clock))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
 	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.None()), Folder: t.TempDir(),
 		Machine: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
-	if err := pods.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pods.Load(t.Context()))
 	defer pods.Close()
 	close(engine.answer)
 	for _, want := range []string{"container", networkName("deleted")} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -27,9 +28,7 @@ func TestLogIsKept(t *testing.T) {
 	l.WriteLine("two", "2026-06-01T12:00:01Z")
 	// The deployment is killed while it writes a line.
 	f, err := os.OpenFile(filepath.Join(folder, logFile), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, _ = f.WriteString(`{"n":3,"t":"2026-0`)
 	_ = f.Close()
 

@@ -7,15 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // The table in the package's documentation is that of the code.
 func TestLifecycleIsDocumented(t *testing.T) {
 	source, err := os.ReadFile("pod.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
 	if first < 0 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
@@ -51,9 +52,7 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 		var tree any
 		if d := json.NewDecoder(bytes.NewReader(text)); json.Valid(text) {
 			d.UseNumber()
-			if err := d.Decode(&tree); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.Decode(&tree))
 			if n := rawjson.Count(text, math.MaxInt); values(tree) > n+1 {
 				t.Fatalf("%.80q has more than %d values", text, n+1)
 			}

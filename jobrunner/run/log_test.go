@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
@@ -15,9 +16,7 @@ func TestLongLines(t *testing.T) {
 	log.Hide("planted-secret", `with "quotes"`)
 	message := "Traceback:\n" + strings.Repeat("  a frame of planted-secret\n", 1000) + "KeyError: 'the cause'"
 	line, err := json.Marshal(map[string]string{"message": message, "level": "ERROR"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, _ = log.Write(append(line, '\n'))
 	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
 	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -46,9 +47,7 @@ func TestAheadOfTheCommit(t *testing.T) {
 func TestAheadIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: t.TempDir(), NoSync: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer func() { _ = db.Close() }()
 		release := make(chan struct{})
 		var group sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -73,9 +74,7 @@ func (b *behindDB) isWritten(want ...string) {
 func (b *behindDB) addAll(names ...string) {
 	b.t.Helper()
 	for _, name := range names {
-		if err := b.add(name); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, b.add(name))
 	}
 }
 
@@ -90,9 +89,7 @@ func TestWriteBehind(t *testing.T) {
 	}
 	b.isWritten("[a b]")
 	b.addAll("c")
-	if err := add(t.Context(), b.DB, "d", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, add(t.Context(), b.DB, "d", nil))
 	b.isWritten("[a b]", "[c]")
 	b.due = 2
 	b.addAll("e", "f")
@@ -194,9 +191,7 @@ func TestWriteBehindNeedsRoom(t *testing.T) {
 		t.Errorf("memory seems full: batch %v, %v; expected a transaction", batch, err)
 	}
 	b.isWritten("[a]")
-	if err := add(t.Context(), b.DB, "large", make([]byte, 400<<10)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, add(t.Context(), b.DB, "large", make([]byte, 400<<10)))
 	full := new(sqldb.MemoryFullError)
 	if batch, err := room(); batch || !errors.As(err, &full) {
 		t.Errorf("without room: batch %v, %v; expected a *MemoryFullError", batch, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -19,42 +20,30 @@ func TestDamageIsNoticed(t *testing.T) {
 		t.Error(err)
 	}
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Migrate(t.Context(), "notes", schema); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+	must.Succeed(t, err)
+	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
+	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		for i := range 2000 {
 			if _, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", fmt.Sprint(i), bytes.Repeat([]byte("x"), 100)); err != nil {
 				return err
 			}
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if err := sqldb.Check(dir); err != nil {
 		t.Errorf("Check of the open database: %v", err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Close())
 	file := filepath.Join(dir, "jobrunner.db")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
 	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
 	copy(page[at:], bytes.Repeat([]byte{0xff}, 4096))
 	for name, damaged := range map[string][]byte{
 		"a damaged page": page, "cut off": text[:len(text)/2/4096*4096], "not a database": garbage,
 	} {
-		if err := os.WriteFile(file, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, damaged, 0o600))
 		db, opened := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 		if opened == nil {
 			db.Close()
@@ -65,9 +54,7 @@ func TestDamageIsNoticed(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(file, garbage, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, garbage, 0o600))
 	if err := sqldb.Backup(dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("backup of garbage: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -37,9 +38,7 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 			if errors.Is(err, sqldb.ErrFull) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			names = append(names, name)
 		}
 	}
@@ -72,9 +71,7 @@ func TestReserve(t *testing.T) {
 				}
 				*last = fmt.Sprint("changed ", i)
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, db.Close())
 			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
 			if n := count(t, db); n != len(names) {
 				t.Errorf("%d notes after a restart, want %d", n, len(names))
@@ -86,9 +83,7 @@ func TestReserve(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if err := add(t.Context(), db, "again", make([]byte, size)); err != nil {
 				t.Errorf("with room again: %v", err)
 			}

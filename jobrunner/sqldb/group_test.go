@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -67,9 +68,7 @@ func TestFailedWriteOfACommit(t *testing.T) {
 func TestWaitingWriteOfACommit(t *testing.T) {
 	address := pgtest.Start(t)
 	db, other := open(t, sqldb.Config{URL: address}), open(t, sqldb.Config{URL: address})
-	if err := add(t.Context(), db, "locked", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, add(t.Context(), db, "locked", nil))
 	locked, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	update := func(db *sqldb.DB, write func(tx *sqldb.Tx)) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -72,9 +73,7 @@ func TestAlone(t *testing.T) {
 func TestDeadlock(t *testing.T) {
 	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
 	for _, name := range []string{"a", "b"} {
-		if err := add(t.Context(), db, name, []byte{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(t.Context(), db, name, []byte{}))
 	}
 	var both, all sync.WaitGroup
 	both.Add(2)
@@ -149,9 +148,7 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 		t.Errorf("opened, %v", err)
 	}
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
@@ -163,13 +160,9 @@ func TestServerAway(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for round := range 3 {
-		if err := add(t.Context(), db, fmt.Sprint("before ", round), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(t.Context(), db, fmt.Sprint("before ", round), nil))
 		proxy.Cut()
 		away := func(err error) {
 			t.Helper()
@@ -222,9 +215,7 @@ func TestInvalidAddresses(t *testing.T) {
 
 func TestClosedServer(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	db.Listen(func(string) {})
 	for range 2 {
 		if err := db.Close(); err != nil {

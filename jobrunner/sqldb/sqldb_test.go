@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -26,17 +27,13 @@ var schema = []string{`
 func open(t *testing.T, c sqldb.Config) *sqldb.DB {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := db.Migrate(t.Context(), "notes", schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 	return db
 }
 
@@ -55,9 +52,7 @@ func count(t *testing.T, db *sqldb.DB) (n int) {
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT count(*) FROM notes").Scan(&n)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 
@@ -66,9 +61,7 @@ func TestLaterEach(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		db := open(t, c)
 		const insert = `INSERT INTO notes (name, body) VALUES (?, COALESCE(?, (SELECT body FROM notes WHERE name = ?))) ON CONFLICT (name) DO UPDATE SET body = excluded.body`
-		if err := add(t.Context(), db, "a", []byte("1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(t.Context(), db, "a", []byte("1")))
 		var all []string
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			all = nil
@@ -142,9 +135,7 @@ func TestQuery(t *testing.T) { modes(t, testQuery) }
 func testQuery(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
 	for _, name := range []string{"a", "b"} {
-		if err := add(t.Context(), db, name, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(t.Context(), db, name, nil))
 	}
 	var names []string
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
@@ -297,9 +288,7 @@ func TestFullDisk(t *testing.T) {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			return tx.QueryRow(fmt.Sprintf("PRAGMA max_page_count=%d", pages)).Scan(new(int))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	limit(40)
 	kept, big := 0, make([]byte, 20_000)
@@ -341,15 +330,9 @@ func TestFullDisk(t *testing.T) {
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "data")
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Migrate(t.Context(), "notes", schema); err != nil {
-		t.Fatal(err)
-	}
-	if err := add(t.Context(), db, "kept", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
+	must.Succeed(t, add(t.Context(), db, "kept", nil))
 	if runtime.GOOS != "windows" {
 		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "jobrunner.db"): 0o600, filepath.Join(dir, "jobrunner.db-wal"): 0o600} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
@@ -360,9 +343,7 @@ func TestFolder(t *testing.T) {
 	if _, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir}); !errors.Is(err, sqldb.ErrInUse) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second one: %v", err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Close())
 	if err := add(t.Context(), db, "late", nil); !errors.Is(err, sqldb.ErrClosed) {
 		t.Errorf("write after close: %v", err)
 	}
@@ -380,16 +361,12 @@ func TestFolder(t *testing.T) {
 
 func TestInvalidFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	if _, err := sqldb.Open(t.Context(), sqldb.Config{Dir: filepath.Join(file, "data")}); err == nil {
 		t.Error("opened inside a file")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "jobrunner.db"), []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "jobrunner.db"), []byte(strings.Repeat("not a database ", 100)), 0o600))
 	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a file that isn't a database: %v", err)
@@ -400,18 +377,14 @@ func TestMigrate(t *testing.T) { modes(t, testMigrate) }
 
 func testMigrate(t *testing.T, c sqldb.Config) {
 	db := open(t, c)
-	if err := add(t.Context(), db, "old", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, add(t.Context(), db, "old", nil))
 	newer := append(schema[:1:1], "ALTER TABLE notes ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
 	broken := append(newer[:2:2], "CREATE TABLE half (x BIGINT); CREATE TABLE notes (x BIGINT)")
 	if err := db.Migrate(t.Context(), "notes", broken); err == nil {
 		t.Fatal("a broken step was accepted")
 	}
 	for range 2 {
-		if err := db.Migrate(t.Context(), "notes", newer); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, db.Migrate(t.Context(), "notes", newer))
 	}
 	var colour string
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT colour FROM notes").Scan(&colour) })
@@ -467,21 +440,15 @@ func TestReclaim(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, sqldb.Config{Dir: dir})
 	for i := range 20 {
-		if err := add(t.Context(), db, fmt.Sprint(i), make([]byte, 100_000)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(t.Context(), db, fmt.Sprint(i), make([]byte, 100_000)))
 	}
 	pages := func() (n int) {
-		if err := db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("PRAGMA page_count").Scan(&n) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("PRAGMA page_count").Scan(&n) }))
 		return n
 	}
 	full := pages()
 	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DELETE FROM notes"); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for more, rounds := true, 0; more; rounds++ {
 		if more, err = db.Reclaim(t.Context(), 10, 100); err != nil || rounds > 10 {
 			t.Fatal(rounds, err)
@@ -497,25 +464,17 @@ func TestVirtualTime(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		synctest.Test(t, func(t *testing.T) {
 			db, err := sqldb.Open(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Migrate(t.Context(), "notes", schema); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 			start := time.Now()
 			for i := range 10 {
 				time.Sleep(24 * time.Hour)
-				if err := add(t.Context(), db, fmt.Sprint(i), nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, add(t.Context(), db, fmt.Sprint(i), nil))
 			}
 			if n, d := count(t, db), time.Since(start); n != 10 || d != 240*time.Hour {
 				t.Errorf("%d rows after %s", n, d)
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, db.Close())
 		})
 	})
 }
@@ -524,13 +483,9 @@ func BenchmarkWrite(b *testing.B) {
 	for _, c := range []sqldb.Config{{}, {Dir: b.TempDir()}} {
 		b.Run("file="+fmt.Sprint(c.Dir != ""), func(b *testing.B) {
 			db, err := sqldb.Open(b.Context(), c)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			defer db.Close()
-			if err := db.Migrate(b.Context(), "notes", schema); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, db.Migrate(b.Context(), "notes", schema))
 			b.SetParallelism(16)
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
@@ -538,9 +493,7 @@ func BenchmarkWrite(b *testing.B) {
 						_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (hex(randomblob(16)), ?)", make([]byte, 1000))
 						return err
 					})
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Succeed(b, err)
 				}
 			})
 		})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
 
@@ -19,9 +20,7 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		anywhere, err := webhook.NewPolicy(nil, remote)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if anywhere.Check(u) == nil {
 			if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 				t.Errorf("%q is allowed", text)

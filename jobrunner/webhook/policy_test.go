@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
@@ -42,13 +43,9 @@ func TestPolicy(t *testing.T) {
 			allow = strings.Split(c.allow, ",")
 		}
 		p, err := webhook.NewPolicy(allow, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		u, err := url.Parse(c.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		err = p.Check(u)
 		var forbidden *webhook.ForbiddenError
 		if c.allowed != (err == nil) || err != nil && !errors.As(err, &forbidden) {
@@ -67,9 +64,7 @@ func TestPolicy(t *testing.T) {
 func TestSpecialAddresses(t *testing.T) {
 	own := ""
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
 			own = n.IP.String()
@@ -89,9 +84,7 @@ func TestSpecialAddresses(t *testing.T) {
 	} {
 		for remote, want := range map[bool]bool{false: c.local, true: c.remote} {
 			p, err := webhook.NewPolicy(nil, remote)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if err := p.Check(&url.URL{Scheme: "http", Host: strings.ReplaceAll(c.host, "%25", "%")}); want != (err == nil) {
 				t.Errorf("%s, remote: %v: %v", c.host, remote, err)
 			}
@@ -105,9 +98,7 @@ func TestSpecialAddresses(t *testing.T) {
 	}
 	if own != "" {
 		p, err := webhook.NewPolicy(nil, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if p.Check(&url.URL{Scheme: "http", Host: own}) == nil {
 			t.Errorf("this machine may be called at %s", own)
 		}
@@ -121,13 +112,9 @@ func TestNamesOfThisMachine(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer server.Close()
 	p, err := webhook.NewPolicy(nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	for _, host := range []string{"127.0.0.1", "localhost", name} {
 		if deliver(t, p, "http://"+host+":"+port); reached.Load() {

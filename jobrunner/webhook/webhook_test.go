@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -51,12 +52,9 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f.answer = func(call) (*http.Response, error) { return status(200), nil }
 		time, log := new(clock.Clock), slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log})
+		must.Succeed(t, err)
 		f.config = webhook.Config{Queue: f.engine, Clock: time, Logger: log, Transport: f}
 		f.sender = webhook.Start(f.config)
 		defer func() {
@@ -143,9 +141,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 		n.Webhook = target
 	}
 	job, err := f.engine.Submit(f.t.Context(), n)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	return job
 }
 
@@ -242,9 +238,7 @@ func TestTries(t *testing.T) {
 			f.answer = c.answer
 			job := f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 			before, err := f.engine.Get(t.Context(), "ep", job.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			sleep(1000)
 			f.times(c.want...)
 			if after, err := f.engine.Get(t.Context(), "ep", job.ID); err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -24,9 +25,7 @@ func (f *fixture) batch(n int, seconds float64) engine.Batch {
 	if err == nil {
 		_, err = f.engine.FinalizeBatch(f.t.Context(), "ep", b.ID)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	synctest.Wait() // the sweeper, too, queues requests, and counts them a little later
 	f.pools.Queued(engine.BatchQueue("ep"))
 	synctest.Wait()
@@ -77,9 +76,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 func TestBatchWorkerIsPreempted(t *testing.T) {
 	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
 		inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		a := gpu.NewAllocator(inventory)
 		c.Devices = a
 		return a

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -23,9 +24,7 @@ func (f *fixture) order(format string, args ...any) engine.Job {
 func (f *fixture) chunks(job engine.Job) (all []string) {
 	f.t.Helper()
 	_, chunks, _, err := f.engine.Drain(f.t.Context(), "ep", job.ID)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	for _, c := range chunks {
 		all = append(all, string(c))
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -48,9 +49,7 @@ func TestStopsOmitsLostJob(t *testing.T) {
 	}
 	withStopping(t, 0, lost, func(s *stopping) {
 		pass(2 * patience)
-		if err := s.pools.Idle(s.t.Context(), "ep", s.worker); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, s.pools.Idle(s.t.Context(), "ep", s.worker))
 		if jobs, err := s.pools.Take(s.t.Context(), "ep", s.worker, 1); err != nil || len(jobs) != 1 || jobs[0].ID != s.job {
 			s.t.Fatalf("took %v after the loss, %v", jobs, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -48,9 +49,7 @@ func TestAdviceOnPace(t *testing.T) {
 						f.t.Fatalf("took %v, %v", jobs, err)
 					}
 					pass(100 * time.Millisecond)
-					if err := f.pools.Report(f.t.Context(), "ep", id, jobs[0].ID, engine.Done(nil), false); err != nil {
-						f.t.Fatal(err)
-					}
+					must.Succeed(f.t, f.pools.Report(f.t.Context(), "ep", id, jobs[0].ID, engine.Done(nil), false))
 					if c.queued == 1 { // the next job arrives while the worker requests one
 						go func() {
 							pass(c.pause + time.Second)

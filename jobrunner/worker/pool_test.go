@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -241,9 +242,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 		pass(time.Second)
 		f.counts(worker.Counts{Idle: 2})
 		one := fakes.alive()[0]
-		if err := f.pools.Unhealthy(f.t.Context(), "ep", one.spec.ID, "no model"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.pools.Unhealthy(f.t.Context(), "ep", one.spec.ID, "no model"))
 		pass(time.Second)
 		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
 		pass(2500 * time.Millisecond) // its exit takes 3 s, and the pause 1 s

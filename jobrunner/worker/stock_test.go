@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -19,13 +20,9 @@ func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file str
 	t.Helper()
 	bubbleWith(t, nil, func(c *worker.Config) string {
 		file := filepath.Join(t.TempDir(), "catalog.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 		source, err := catalog.Open(file, c.Clock, c.Logger)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c.Catalog = source
 		return file
 	}, func(f *fixture, file string) {
@@ -94,9 +91,7 @@ func TestStockComesWithChangedFile(t *testing.T) {
 		f.pools.Set(e)
 		job := f.submit(engine.NewJob{})
 		f.counts(worker.Counts{Throttled: 1})
-		if err := os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600))
 		time.Sleep(time.Second + time.Millisecond)
 		synctest.Wait()
 		if got := f.state(job); got.State != engine.Completed {

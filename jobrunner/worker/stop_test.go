@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -42,9 +43,7 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		now, log := new(clock.Clock), slog.New(slog.DiscardHandler)
 		s := &stopping{t: t}
 		config := engine.Config{DB: db, Clock: now, Logger: log}
@@ -52,9 +51,7 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 			config.Observe = func(event engine.Event) { observe(s, event) }
 		}
 		e, err := engine.Open(t.Context(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		processes := silent{make(chan string, 2), make(chan *mute, 2)}
 		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: now, Logger: log, URL: "http://deployment", Programs: processes})
 		defer func() {
@@ -69,9 +66,7 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 		pools.Set(settings)
 		s.engine, s.pools, s.worker, s.ended = e, pools, <-processes.started, (<-processes.processes).Done()
 		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		s.job = job.ID
 		if jobs, err := pools.Take(t.Context(), "ep", s.worker, 1); err != nil || len(jobs) != 1 {
 			t.Fatalf("took %v, %v", jobs, err)
@@ -86,9 +81,7 @@ func (s *stopping) stops(wait time.Duration) []string {
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
 	defer cancel()
 	ids, err := s.pools.Stops(ctx, "ep", s.worker)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return ids
 }
 
@@ -99,9 +92,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 			withStopping(t, 3*time.Second, nil, func(s *stopping) {
 				stops := make(chan []string)
 				go func() { stops <- s.stops(time.Minute) }()
-				if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, report, false); err != nil {
-					s.t.Fatal(err)
-				}
+				must.Succeed(s.t, s.pools.Report(s.t.Context(), "ep", s.worker, s.job, report, false))
 				if ids := <-stops; len(ids) > 0 {
 					s.t.Errorf("Stops names a finished job: %v", ids)
 				}
@@ -113,9 +104,7 @@ func TestStopsOmitsFinishedJob(t *testing.T) {
 // A worker is not killed for a job whose result is being recorded.
 func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 	withStopping(t, time.Minute, nil, func(s *stopping) {
-		if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, engine.Done([]byte(`1`)), false); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, s.pools.Report(s.t.Context(), "ep", s.worker, s.job, engine.Done([]byte(`1`)), false))
 		synctest.Wait()
 		select {
 		case <-s.ended:

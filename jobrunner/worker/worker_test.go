@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -46,12 +47,9 @@ func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.C
 		clk := new(clock.Clock)
 		log := slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
+		must.Succeed(t, err)
 		config := worker.Config{Queue: f.engine, Clock: clk, Logger: log, URL: "http://deployment"}
 		if programs != nil {
 			programs.t, config.Programs = t, programs
@@ -94,9 +92,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 		n.Input = []byte(`{"a": 1}`)
 	}
 	job, err := f.engine.Submit(f.t.Context(), n)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	f.pools.Queued("ep")
 	synctest.Wait()
 	return job
@@ -106,9 +102,7 @@ func (f *fixture) state(job engine.Job) engine.Job {
 	f.t.Helper()
 	synctest.Wait()
 	got, err := f.engine.Get(f.t.Context(), "ep", job.ID)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	return got
 }
 
@@ -227,9 +221,7 @@ func TestBurst(t *testing.T) {
 		var jobs []engine.Job
 		for range 200 {
 			job, err := f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-			if err != nil {
-				f.t.Fatal(err)
-			}
+			must.Succeed(f.t, err)
 			jobs = append(jobs, job)
 			f.pools.Queued("ep")
 			if c := f.pools.Counts("ep"); c.Idle+c.Running > 3 {

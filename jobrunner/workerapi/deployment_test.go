@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
@@ -78,9 +79,7 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: d.url, Programs: d, Logger: slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.record = newRecord(j.Handler())
 	server.Config.Handler = d.record
 	server.Start()
@@ -110,16 +109,13 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 			t.Logf("the jobrunner wrote\n%s", d.log)
 		}
 	})
-	if d.client, err = api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: api.V2}); err != nil {
-		t.Fatal(err)
-	}
+	d.client, err = api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: api.V2})
+	must.Succeed(t, err)
 	d.endpoint, err = d.client.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: kind, Type: "QUEUE", Container: &api.Container{Image: new("handlers/" + kind)},
 		Workers: api.Workers{Max: maxWorkers, IdleTimeout: new(int64(60))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -131,18 +127,14 @@ func (d *deployment) submit(input string, policy ...api.JobPolicy) string {
 		s.Policy = &policy[0]
 	}
 	job, err := d.client.Jobs.Run(d.t.Context(), d.endpoint.ID, s)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return job.ID
 }
 
 func (d *deployment) status(id string) api.Job {
 	d.t.Helper()
 	job, err := d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return job
 }
 
@@ -238,9 +230,7 @@ func (d *deployment) setIdleTimeout(seconds int64) {
 func (d *deployment) update(want api.Endpoint) {
 	d.t.Helper()
 	e, err := d.client.Endpoints.Update(d.t.Context(), d.endpoint, want)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	d.endpoint = e
 }
 
@@ -254,18 +244,12 @@ func (d *deployment) get(path string) (status int, text string) {
 func (d *deployment) send(authorization, method, path, body string) (status int, text string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	req.Header.Set("Authorization", authorization)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	defer resp.Body.Close()
 	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	return resp.StatusCode, string(all)
 }

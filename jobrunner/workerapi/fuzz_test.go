@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -32,14 +33,10 @@ type fuzzServer struct {
 func newFuzzServer(f *testing.F) *fuzzServer {
 	f.Helper()
 	db, err := sqldb.Open(f.Context(), sqldb.Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	log := slog.New(slog.DiscardHandler)
 	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: log})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Cleanup(func() {
 		e.Close()
 		_ = db.Close()
@@ -139,9 +136,7 @@ func FuzzPost(f *testing.F) {
 	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, stream bool, body []byte) {
 		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if status, text := d.send(t, "GET", "/v2/ep/job-take/w1", workerKey, ""); status != http.StatusOK {
 			t.Fatalf("the job is not taken: %d %s", status, text)
 		}
@@ -151,17 +146,14 @@ func FuzzPost(f *testing.F) {
 		}
 		status, text := d.send(t, "POST", path+job.ID, workerKey, string(body))
 		after, err := d.engine.Get(t.Context(), "ep", job.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		chunks := [][]byte(nil)
 		if text := after.AppendJSON(nil); !json.Valid(text) || !utf8.Valid(text) {
 			t.Errorf("after %q the job is shown as %q", body, text)
 		}
 		if stream {
-			if _, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID); err != nil {
-				t.Fatal(err)
-			}
+			_, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID)
+			must.Succeed(t, err)
 			for _, chunk := range chunks {
 				if !json.Valid(chunk) || !utf8.Valid(chunk) {
 					t.Errorf("after %q a chunk is %q", body, chunk)
@@ -237,9 +229,7 @@ func FuzzTakenJob(f *testing.F) {
 		}
 		members := append(append(append(append([]byte(`{"policy":`), policy...), `,"webhook":`...), hook...), '}')
 		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: members})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, text := d.send(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
 		var jobs []map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(text), &jobs); err != nil || len(jobs) != 1 {

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -156,21 +157,16 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	python.Need(t)
 	discard := slog.New(slog.DiscardHandler)
 	db, err := sqldb.Open(t.Context(), sqldb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l := &singleWorker{t: t, engine: e, log: new(output), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
 	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
 	setHandler(env, handler)
-	if l.process, err = startProcess(env, l.log); err != nil {
-		t.Fatal(err)
-	}
+	l.process, err = startProcess(env, l.log)
+	must.Succeed(t, err)
 	l.workerDone = l.process.Done()
 	t.Cleanup(func() {
 		l.process.Stop(0)
@@ -296,9 +292,7 @@ func (l *singleWorker) waitForExit() {
 func (l *singleWorker) submit(input string) string {
 	l.t.Helper()
 	job, err := l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	return job.ID
 }
 
@@ -306,9 +300,7 @@ func (l *singleWorker) submit(input string) string {
 func (l *singleWorker) get(id string) engine.Job {
 	l.t.Helper()
 	job, err := l.engine.Get(l.t.Context(), "ep", id)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	return job
 }
 
@@ -348,8 +340,6 @@ func heldInput(t *testing.T, members string) (input string, release func()) {
 	file := filepath.Join(t.TempDir(), "released")
 	return fmt.Sprintf(`{"op": "hold", "until": %q%s}`, file, members), func() {
 		t.Helper()
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -68,9 +69,7 @@ func TestWorkerSeesTheSubmission(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
 	job, err := l.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{"op": "seen"}`), Rest: []byte(`{"s3Config":{"accessId":"a"},"webhook":"http://127.0.0.1/w"}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var submission map[string]any
 	if got := l.waitForResult(job.ID); json.Unmarshal(got.Output, &submission) != nil || fmt.Sprint(submission["s3Config"]) != "map[accessId:a]" || submission["webhook"] != "http://127.0.0.1/w" {
 		t.Errorf("the handler saw %s", got.Output)
@@ -242,9 +241,7 @@ func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
 	l.waitForReceived(t, 1, "job-take", "")
-	if err := syscall.Kill(l.process.cmd.Process.Pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(l.process.cmd.Process.Pid, syscall.SIGTERM))
 	l.log.waitForText(t, "eceived shutdown signal")
 	l.waitForAnswered(t, len(l.answeredRequests("ping", ""))+2, "ping", "") // a second later it starts no new job
 	id := l.submit(`{}`)

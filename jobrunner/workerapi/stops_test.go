@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
@@ -62,9 +63,7 @@ func newManualWorker(t *testing.T) *manualWorker {
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: url, Programs: programs, NoJobLimits: true, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server.Config.Handler = j.Handler()
 	server.Start()
 	t.Cleanup(func() {
@@ -75,16 +74,12 @@ func newManualWorker(t *testing.T) *manualWorker {
 		server.Close()
 	})
 	client, err := api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	endpoint, err := client.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "spoken", Type: "QUEUE", Container: &api.Container{Image: new("team/worker")},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &manualWorker{t: t, spec: <-programs.specs, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
@@ -117,9 +112,7 @@ func (s *manualWorker) takeBatch(n int) (ids []string) {
 	take := strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
 	s.spec.Env["TEST_BATCH"] = take
 	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.ID, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	var jobs []struct{ ID string }
 	if err := json.Unmarshal([]byte(text), &jobs); err != nil {
 		s.t.Fatalf("%s %s", resp.Status, text)
@@ -180,9 +173,7 @@ func TestCancelledJobIsToStop(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)
 	job, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.takeBatch(2)
 	if _, err := s.client.Jobs.Cancel(t.Context(), s.endpoint, job.ID); err != nil {
 		t.Fatal(err)

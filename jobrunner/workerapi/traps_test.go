@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // skipIfShort skips a test of ten seconds and more in a short run, in which similar
@@ -188,9 +189,7 @@ func TestKilledWorkerLosesTheJob(t *testing.T) {
 	first := d.nextWorker()
 	d.waitForAnswered(t, 1, "ping/"+first.id, id)
 	killed := time.Now()
-	if err := syscall.Kill(first.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(first.cmd.Process.Pid, syscall.SIGKILL))
 	second := d.nextWorker()
 	redispatchDelay := d.waitForAnswered(t, 1, "job-take/"+second.id, "").answeredAt.Sub(killed)
 	d.expectSilence(first, second)

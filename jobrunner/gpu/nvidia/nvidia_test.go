@@ -18,6 +18,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
 )
@@ -189,9 +190,7 @@ const wholeGPU = 0xFFFFFFFF // the instance id in an event of the whole GPU
 func open(t *testing.T, b *board) gpu.Inventory {
 	t.Helper()
 	inventory, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return inventory
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
 )
@@ -28,9 +29,7 @@ func TestRealGPU(t *testing.T) {
 		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/reference/gpu.md")
 	}
 	inventory, err := nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(inventory.Close)
 	var r realReport
 	defer func() { t.Log("\n" + r.markdown(inventory)) }()
@@ -241,15 +240,11 @@ type deployment struct {
 func (d deployment) call(method, path, body string) (answer map[string]any) {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(context.WithoutCancel(d.t.Context()), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	r.Header.Set("Authorization", "Bearer "+d.key)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Succeed(d.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && len(text) > 0 {

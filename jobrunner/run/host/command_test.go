@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -65,9 +66,7 @@ func local(t *testing.T, rule string) *Executor {
 	t.Helper()
 	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
 	e, err := New(t.Context(), Config{File: file, DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -79,9 +78,7 @@ func local(t *testing.T, rule string) *Executor {
 func program(t *testing.T, e *Executor, image string) run.Program {
 	t.Helper()
 	p, err := e.Program(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 
@@ -173,9 +170,7 @@ func TestLongLineIsKept(t *testing.T) {
 // A client that streams gets a line before the command ends.
 func TestChunksComeAtOnce(t *testing.T) {
 	go_ := filepath.Join(t.TempDir(), "go")
-	if err := syscall.Mkfifo(go_, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(go_, 0o600))
 	j := newJob(`{}`)
 	j.Chunk = func(output []byte) error {
 		j.chunks = append(j.chunks, string(output))
@@ -233,9 +228,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(j.log.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if alive(pid) {
 		t.Errorf("the process %d still runs", pid)
 	}
@@ -320,13 +313,9 @@ func checkWords(t *testing.T, c store.Container) {
 func TestMissingProgram(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "tool")
-	if err := os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700))
 	e := local(t, "    command:\n      dir: "+dir+"\n      run: [./tool]\n")
-	if err := os.Remove(tool); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(tool))
 	if _, err := program(t, e, "x").Handle(t.Context(), newJob("{}").Job); err == nil || !strings.Contains(err.Error(), tool) {
 		t.Errorf("%v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
@@ -30,13 +31,9 @@ type fake struct {
 func newFake(t *testing.T, name string) *fake {
 	t.Helper()
 	script, err := filepath.Abs("testdata/engine.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f := &fake{t, t.TempDir(), filepath.Join(t.TempDir(), name)}
-	if err := os.Symlink(script, f.path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(script, f.path))
 	t.Setenv("FAKE_ENGINE", f.dir)
 	return f
 }
@@ -48,9 +45,7 @@ func (f *fake) read(name string) string {
 
 func (f *fake) write(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 }
 
 // call returns the arguments of the last call of a command.
@@ -72,9 +67,7 @@ func (f *fake) containers() []os.DirEntry {
 func (f *fake) executor(dataDir, rules string) *Executor {
 	f.t.Helper()
 	e, err := New(f.t.Context(), Config{File: write(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	f.t.Cleanup(func() { _ = e.Close() }) // if the test didn't
 	return e
 }
@@ -82,9 +75,7 @@ func (f *fake) executor(dataDir, rules string) *Executor {
 func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 	t.Helper()
 	p, err := program(t, e, s.Image).Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { p.Stop(0) })
 	return p
 }
@@ -332,9 +323,7 @@ func TestEngineRecovers(t *testing.T) {
 	if asked := strings.Count(f.read("calls"), "CALL|version"); asked != 1 {
 		t.Errorf("probed %d times", asked)
 	}
-	if err := os.Remove(filepath.Join(f.dir, "down")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	one := e.engines.all[0]
 	one.mu.Lock()
 	one.next = time.Time{} // a while later
@@ -356,9 +345,7 @@ func TestEngineRecovers(t *testing.T) {
 func TestSlowEngine(t *testing.T) {
 	f := newFake(t, "podman")
 	slow := filepath.Join(f.dir, "slow")
-	if err := syscall.Mkfifo(slow, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(slow, 0o600))
 	e := f.executor("", "")
 	programs := make(chan error)
 	go func() {
@@ -398,35 +385,21 @@ func TestContainersOfKilledRun(t *testing.T) {
 	dataDir := t.TempDir()
 	// A run that ended without Close: its file stays, its lock is gone.
 	ours := filepath.Join(dataDir, registerFolder)
-	if err := os.MkdirAll(ours, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(ours, "the-killed.run"), []byte(f.path+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(ours, 0o700))
+	must.Succeed(t, os.WriteFile(filepath.Join(ours, "the-killed.run"), []byte(f.path+"\n"), 0o600))
 	secrets := filepath.Join(dataDir, scratchFolder, "the-killed")
-	if err := os.MkdirAll(secrets, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(f.dir, "containers"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(secrets, 0o700))
+	must.Succeed(t, os.Mkdir(filepath.Join(f.dir, "containers"), 0o700))
 	f.write("containers/gpucloud-a", "the-killed\n")
 	f.write("containers/gpucloud-b", "another\n")
 
 	f.write("down", "")
-	if err := f.executor(dataDir, "").Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.executor(dataDir, "").Close())
 	if len(f.containers()) != 2 {
 		t.Fatal("an engine that is down removed something")
 	}
-	if err := os.Remove(filepath.Join(f.dir, "down")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.executor(dataDir, "").Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
+	must.Succeed(t, f.executor(dataDir, "").Close())
 	if all := f.containers(); len(all) != 1 || all[0].Name() != "gpucloud-b" {
 		t.Errorf("containers: %v", all)
 	}
@@ -434,9 +407,7 @@ func TestContainersOfKilledRun(t *testing.T) {
 		t.Error("the scratch folder is left")
 	}
 	r, err := procgroup.OpenRegister(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if left, err := r.KilledRuns(); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -454,9 +425,7 @@ func TestUnwritableDataFolder(t *testing.T) {
 	}
 	c.Optional = true
 	e, err := New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	p.Stop(0)
 	if err := e.Close(); err != nil {

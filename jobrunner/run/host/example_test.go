@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
@@ -14,9 +15,7 @@ func TestDocumentationExample(t *testing.T) {
 	python.Need(t)
 	const file = "../../../examples/jobrunner.yaml"
 	s, err := readFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e := &Executor{file: file, rules: s.Rules}
 	j := newJob(`{"text": "hello world"}`)
 	output, err := program(t, e, "example/upper:1").Handle(t.Context(), j.Job)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -40,13 +41,9 @@ func TestHandlers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(dir, name)
 			if c.mode != 0 {
-				if err := os.WriteFile(file, []byte(c.text), c.mode); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(file, []byte(c.text), c.mode))
 			} else if strings.HasSuffix(name, "/") {
-				if err := os.Mkdir(file, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Mkdir(file, 0o700))
 			}
 			h, err := NewHandler("dev/handler", file)
 			if c.fault != "" {
@@ -59,9 +56,7 @@ func TestHandlers(t *testing.T) {
 				t.Fatalf("%+v, %v", h, err)
 			}
 			e, err := New(t.Context(), Config{Handlers: []Handler{h}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer func() { _ = e.Close() }()
 			p := program(t, e, "dev/handler:7")
 			if (p.Handle != nil) != c.perJob || (p.Start != nil) == c.perJob {

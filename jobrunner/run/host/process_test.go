@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -19,9 +20,7 @@ func TestProcess(t *testing.T) {
 	p, err := program(t, e, "x:1").Start(t.Context(), run.Spec{
 		Container: store.Container{Image: "x", Args: "'two words'", Env: map[string]string{"GREETING": "hello", "TOKEN": "the-secret"}}, Log: log,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Stop(0)
 	log.await(t, "\n")
 	id, rest, _ := strings.Cut(log.String(), " ")
@@ -29,9 +28,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 	pid, err := strconv.Atoi(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if line, err := os.ReadFile("/proc/" + id + "/cmdline"); err == nil && strings.Contains(string(line), "the-secret") {
 		t.Errorf("the command line contains a secret: %q", line)
 	}
@@ -48,16 +45,12 @@ func TestProcess(t *testing.T) {
 func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{sdkJobs, "model.bin"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
 	e := local(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
 	log := newOutput()
 	p, err := program(t, e, "x").Start(t.Context(), run.Spec{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Stop(0)
 	log.await(t, "\n")
 	<-p.Done()
@@ -69,9 +62,7 @@ func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 func TestProcessStartFails(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "tool")
-	if err := os.WriteFile(tool, []byte("#!/nosuchinterpreter\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(tool, []byte("#!/nosuchinterpreter\n"), 0o700))
 	e := local(t, "    process:\n      dir: "+dir+"\n      run: [./tool]\n")
 	if p, err := program(t, e, "x").Start(t.Context(), run.Spec{Log: newOutput()}); err == nil {
 		p.Stop(0)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A handler is a worker if it imports the SDK through another file of its own.
@@ -29,12 +31,8 @@ func TestHandlerOfSeveralFiles(t *testing.T) {
 			dir := t.TempDir()
 			write := func(name, text string) {
 				file := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 			}
 			write("main.py", c.main)
 			for name, text := range c.files {

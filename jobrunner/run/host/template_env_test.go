@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -22,9 +23,7 @@ func TestTemplateRunsNoCode(t *testing.T) {
 		GUNICORN_CMD_ARGS VLLM_PLUGINS HF_MODULES_CACHE TRANSFORMERS_CACHE MATPLOTLIBRC LEIN_JVM_OPTS ANSIBLE_CONFIG GNUPLOT_DRIVER_DIR TMUX_TMPDIR PGSERVICEFILE`)
 	dir := t.TempDir()
 	loaded := filepath.Join(dir, "loaded")
-	if err := os.WriteFile(filepath.Join(dir, "evil.sh"), []byte("touch "+loaded+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "evil.sh"), []byte("touch "+loaded+"\n"), 0o600))
 	for _, kind := range []string{"process", "command"} {
 		e := local(t, "    "+kind+": {run: [bash, -c, 'sleep 1000']}\n")
 		p := program(t, e, "x")

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -45,9 +46,7 @@ func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated
 	t.Helper()
 	f := fake.NewClientset(objects...)
 	c, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1"}, self, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(c.Close)
 	return &simulated{Cluster: c, t: t, fake: f}
 }
@@ -74,9 +73,7 @@ func (s *simulated) awaitPod() *core.Pod {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
 		list, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		if len(list.Items) > 0 {
 			return &list.Items[0]
 		}
@@ -99,9 +96,7 @@ func (s *simulated) left() int {
 	s.t.Helper()
 	pods, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
 	secrets, failed := s.fake.CoreV1().Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
-	if err := errors.Join(err, failed); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, errors.Join(err, failed))
 	return len(pods.Items) + len(secrets.Items)
 }
 
@@ -148,9 +143,7 @@ func TestWorker(t *testing.T) {
 	s := simulate(t)
 	pod, result := s.begin(plain())
 	text, err := pod.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := pod.Spec.Containers[0]
 	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Command, []string{"sh", "$$(A)"}) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
 		t.Errorf("%+v", pod.Spec)
@@ -226,9 +219,7 @@ func TestStartIsCancelled(t *testing.T) {
 	}()
 	for !strings.Contains(log.String(), "0/1 nodes are available") {
 		list, err := s.fake.CoreV1().Pods("gpucloud").List(t.Context(), meta.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, pod := range list.Items {
 			pod.Status.Conditions = []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}
 			if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}); err != nil {
@@ -260,9 +251,7 @@ func TestEnd(t *testing.T) {
 			}
 		}, "the cluster ended it: Evicted: The node was low on memory."},
 		"deleted": {func(s *simulated, pod *core.Pod) {
-			if err := s.fake.CoreV1().Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}); err != nil {
-				s.t.Fatal(err)
-			}
+			must.Succeed(s.t, s.fake.CoreV1().Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
 		}, "its Pod was deleted, and not by the jobrunner"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -325,9 +314,7 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 func TestInventory(t *testing.T) {
 	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
 	in, err := s.Inventory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	devices := in.Devices()
 	if len(devices) != 3 || devices[0].TypeID != "NVIDIA L4" || !strings.Contains(devices[0].Fault, "node a is not ready") || devices[1].TypeID != "NVIDIA A100-SXM4-80GB" || devices[1].Fault != "" || devices[1].Memory != 1<<30 {
 		t.Errorf("%+v", devices)
@@ -349,9 +336,7 @@ func TestInventory(t *testing.T) {
 	for len(in.Changed()) > 0 {
 		<-in.Changed()
 	}
-	if err := s.fake.CoreV1().Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.fake.CoreV1().Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}))
 	<-in.Changed()
 	if devices := in.Devices(); len(devices) != 2 {
 		t.Errorf("%+v", devices)

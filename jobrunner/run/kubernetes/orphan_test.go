@@ -9,6 +9,7 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -95,9 +96,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
 	}
 	next, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-2"}, "", s.fake)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(next.Close)
 	left, err := next.Orphans(t.Context(), "d1")
 	if err != nil || len(left) != 1 || left[0].Pod != "p1" || left[0].Run != 3 {
@@ -115,9 +114,7 @@ func TestOrphans(t *testing.T) {
 	}
 	s.beginPod(podSpec("d1"))
 	other, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", Run: "run-3"}, "", s.fake)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(other.Close)
 	if left, err = other.Orphans(t.Context(), "d1"); err != nil || len(left) != 1 {
 		t.Fatalf("%+v %v", left, err)
@@ -136,9 +133,7 @@ func TestOrphans(t *testing.T) {
 func (s *simulated) claims() map[string]string {
 	s.t.Helper()
 	list, err := s.fake.CoreV1().PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	all := map[string]string{}
 	for _, c := range list.Items {
 		size := c.Spec.Resources.Requests[core.ResourceStorage]

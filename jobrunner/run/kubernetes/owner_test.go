@@ -8,6 +8,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -36,9 +37,7 @@ func TestOwners(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
 			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": podSpec("d1"), "ephemeral": podSpec("")} {
 				o, err := s.build(w)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				got := ""
 				for _, owner := range o.pod.OwnerReferences {
 					got += owner.Kind + " " + owner.Name

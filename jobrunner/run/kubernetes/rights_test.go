@@ -12,6 +12,7 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -40,9 +41,7 @@ func TestRights(t *testing.T) {
 	if _, err := s.RemoveRun(t.Context(), "run-1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RemoveVolume(t.Context(), "volume-v"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.RemoveVolume(t.Context(), "volume-v"))
 	s.beginPod(podSpec("d1"))
 	used := map[string]bool{}
 	for _, a := range s.fake.Actions() {
@@ -55,9 +54,7 @@ func TestRights(t *testing.T) {
 	delete(used, "version get")        // everyone has this permission
 	delete(used, "pods/status update") // used only by the test
 	guide, err := os.ReadFile("../../../docs/guides/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	granted := map[string]bool{}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindAllStringSubmatch(string(guide), -1) {
 		for document := range strings.SplitSeq(block[1], "\n---\n") {
@@ -67,9 +64,7 @@ func TestRights(t *testing.T) {
 					Resources, Verbs []string
 				}
 			}
-			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.Unmarshal([]byte(document), &role))
 			for _, rule := range role.Rules {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {

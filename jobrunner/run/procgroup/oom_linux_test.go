@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The counters are found with control groups of version 1 and 2, on a machine and in a container.
@@ -33,12 +35,8 @@ func TestOOMKills(t *testing.T) {
 		root := t.TempDir()
 		for file, text := range c.files {
 			path := filepath.Join(root, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		if got := oomKillsUnder(root, 7); got != c.want {
 			t.Errorf("%s: %+v, not %+v", name, got, c.want)

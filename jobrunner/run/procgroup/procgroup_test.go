@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
@@ -65,9 +66,7 @@ func start(t *testing.T, c procgroup.Command) *procgroup.Group {
 	t.Helper()
 	c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
 	g, err := procgroup.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(g.Kill)
 	return g
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
 )
 
@@ -48,18 +49,14 @@ func serve(dir string) error {
 func open(t *testing.T, dir string) *procgroup.Register {
 	t.Helper()
 	r, err := procgroup.OpenRegister(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
 func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	t.Helper()
 	left, err := r.KilledRuns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return left
 }
 
@@ -72,9 +69,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 	run := exec.Command(os.Args[0])
 	run.Env = append(os.Environ(), asJobrunner+"="+dir)
 	run.Stdout, run.Stderr = log, log
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run.Start())
 	all := pids(t, log.await(t, 3))
 	r := open(t, dir)
 	if l := killedRuns(t, r); len(l) != 0 {
@@ -82,9 +77,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 	}
 	// A process of another run.
 	stranger := shell(t, "sleep 1000", nil)
-	if err := run.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run.Process.Kill())
 	_ = run.Wait()
 	for end := time.Now().Add(time.Minute); lives(all[0]); time.Sleep(time.Millisecond) { // the kernel ends it with the run
 		if time.Now().After(end) {
@@ -123,13 +116,9 @@ func TestClosedRunLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir)
 	g, err := procgroup.Start(procgroup.Command{Args: []string{"sleep", "1000"}, Register: first})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	g.Kill()
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Close())
 	second := open(t, dir)
 	if l := killedRuns(t, second); len(l) != 0 {
 		t.Errorf("left: %+v", l)

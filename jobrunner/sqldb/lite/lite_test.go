@@ -10,15 +10,14 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
 func open(t *testing.T) *lite.Conn {
 	t.Helper()
 	c, err := lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -30,9 +29,7 @@ func open(t *testing.T) *lite.Conn {
 func prepare(t *testing.T, c *lite.Conn, text string) *lite.Stmt {
 	t.Helper()
 	s, err := c.Prepare(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -49,9 +46,7 @@ func TestValues(t *testing.T) {
 			{true, int64(1)}, {false, int64(0)}, {0.1, 0.1}, {"", ""}, {"text ü 漢字 🚀", "text ü 漢字 🚀"}, {"with \x00 inside", "with \x00 inside"}, {large, large},
 			{[]byte{}, []byte{}}, {[]byte{0, 1, 255}, []byte{0, 1, 255}}, {[]byte(large), []byte(large)},
 		} {
-			if err := s.Bind([]any{v.bound, 7}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Bind([]any{v.bound, 7}))
 			row, err := s.Step()
 			if err != nil || !row {
 				t.Fatal(row, err)
@@ -84,9 +79,7 @@ func TestValues(t *testing.T) {
 // An error has SQLite's code and text, and the connection stays usable.
 func TestErrors(t *testing.T) {
 	c := open(t)
-	if err := c.Script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE); INSERT INTO t (b) VALUES ('x')"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE); INSERT INTO t (b) VALUES ('x')"))
 	var failure *lite.Error
 	if _, err := c.Prepare("SELECT a FROM nowhere"); !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_ERROR || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("an invalid statement: %v", err)
@@ -96,18 +89,14 @@ func TestErrors(t *testing.T) {
 	}
 	s := prepare(t, c, "INSERT INTO t (b) VALUES (?)")
 	for range 2 {
-		if err := s.Bind([]any{"x"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Bind([]any{"x"}))
 		_, err := s.Step()
 		if !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Primary() != sqlite3.SQLITE_CONSTRAINT {
 			t.Errorf("a second x: %v", err)
 		}
 		s.Reset()
 	}
-	if err := s.Bind([]any{"y"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Bind([]any{"y"}))
 	if _, err := s.Step(); err != nil || c.Changes() != 1 || c.LastInsertID() != 2 {
 		t.Errorf("after an error: %v, %d rows, key %d", err, c.Changes(), c.LastInsertID())
 	}
