@@ -13,7 +13,6 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest/jobrunnercontainer"
 )
 
@@ -30,15 +29,21 @@ func image(t *testing.T) string {
 // A container serves requests with its own key and runs a job.
 func TestRun(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "rules.yaml") // the jobrunner doesn't start if it can't read the file
-	must.Succeed(t, os.WriteFile(config, []byte("engine: none\nrules: []\n"), 0o600))
+	if err := os.WriteFile(config, []byte("engine: none\nrules: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	c, err := jobrunnercontainer.Run(t.Context(), image(t),
 		jobrunnercontainer.WithConfig(config), jobrunnercontainer.WithSimulatedGPUs("l4x2"), jobrunnercontainer.WithFlags("--limits=off"))
 	if c != nil {
 		testcontainers.CleanupContainer(t, c)
 	}
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	env, err := c.Environ(t.Context())
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	url, err := c.URL(t.Context())
 	if err != nil || !strings.HasPrefix(env[0], "GPUCLOUD_BASE_URL="+url) {
 		t.Fatalf("%s, %q, %v", url, env, err)
@@ -47,7 +52,9 @@ func TestRun(t *testing.T) {
 		t.Errorf("expected 401 for another key, got %v", err)
 	}
 	created, err := post(t.Context(), url+"/v2/serverless", c.Key, `{"name": "e", "image": "builtin/echo", "gpu": {"pools": ["ADA_24"]}, "workers": {"max": 1}}`)
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	answer, err := post(t.Context(), fmt.Sprintf("%s/v2/%s/runsync", url, created["id"]), c.Key, `{"input": {"a": 1}}`)
 	if err != nil || answer["status"] != "COMPLETED" {
 		t.Errorf("%v, %v", answer, err)
