@@ -21,7 +21,9 @@ running() {
   [ -f "$state/pid" ] && ps -o args= -p "$(cat "$state/pid")" 2>/dev/null | grep -q 'serve --ephemeral'
 }
 
-greeted() { grep -q '^Next:' "$state/greeting" || ! running; }
+# greeted also ends the wait for a process that has ended. ps shows the jobrunner only some
+# milliseconds after the fork, so running can't tell this.
+greeted() { grep -q '^Next:' "$state/greeting" || ! kill -0 "$(cat "$state/pid")" 2>/dev/null; }
 
 stopped() { ! running; }
 

@@ -143,6 +143,20 @@ func TestStartWithoutPS(t *testing.T) {
 	}
 }
 
+// start waits for the deployment, also while ps doesn't show the jobrunner yet.
+func TestStartBeforePSShowsTheJobrunner(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	state := filepath.Join(m.repo, ".state")
+	must.Succeed(t, os.WriteFile(filepath.Join(m.tools, "ps"), []byte("#!/bin/sh\ngrep -q Next "+state+"/greeting || exit 1\nPATH=/usr/bin:/bin exec ps \"$@\"\n"), 0o700))
+	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
+	output, err := m.bash(script+` start >variables && . ./variables && curl -sf -H "Authorization: Bearer $GPUCLOUD_API_KEY" "$GPUCLOUD_BASE_URL/v2/templates"; status=$?; `+script+` stop; exit $status`, "JOBRUNNER_STATE="+state)
+	if err != nil || !strings.Contains(output, `"templates":[]`) {
+		t.Errorf("%v\n%s", err, output)
+	}
+	m.expectStopped(state)
+}
+
 // Without a deployment, the script fails at once and names all missing variables.
 func TestJudgeScript(t *testing.T) {
 	t.Parallel()
