@@ -163,14 +163,14 @@ var pagedKinds = map[string]pagedKind{
 // eachPaged runs a check with 2,500 objects of each kind, in pages of every size.
 func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path string, s *pager)) {
 	for i, path := range paths {
-		kind, limits := pagedKinds[path], []int{7, 1000}
+		kind, limits := pagedKinds[path], []int{50, 1000}
 		if i == 0 { // 2,500 requests per list
 			limits = append(limits, 1)
 		}
 		for _, limit := range limits {
 			t.Run(fmt.Sprint(path, limit), func(t *testing.T) {
 				t.Parallel()
-				s := &pager{path: path, member: kind.member, limit: limit, empty: limit == 7}
+				s := &pager{path: path, member: kind.member, limit: limit, empty: limit == 50}
 				for n := range 2500 {
 					s.add(fmt.Sprintf(`{"name":"n%d"%s`, n+1, kind.object))
 				}
