@@ -17,6 +17,48 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
+// Two deployments on one database act as one: they share all objects, and each finishes the
+// work of the other.
+func TestTwoOnOneDatabase(t *testing.T) {
+	acctest.LeaveToCI(t, "the tests of node and TestMetricsOfTwoNodes have two nodes")
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	b := deployWith(t, c)
+	var endpoint, job string
+	t.Run("while both are there", func(t *testing.T) {
+		a := deployWith(t, c)
+		endpoint = a.create(echo("shared"))
+		done, err := b.client(api.V1).Jobs.RunSync(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}, 0)
+		if err != nil || done.Status != "COMPLETED" {
+			t.Errorf("submitted at the other one: %+v, %v", done, err)
+		}
+		for _, d := range []*deployment{a, b} {
+			if h, err := d.client(api.V2).Jobs.Health(t.Context(), endpoint); err != nil || h.Jobs.Completed != 1 {
+				t.Errorf("health is %+v, %v", h, err)
+			}
+		}
+		_, err = b.client(api.V2).Templates.Create(t.Context(), api.Template{Name: "one", Image: "i", Disk: 5, Category: "CPU", Serverless: true})
+		must.Succeed(t, err)
+		_, err = a.client(api.V2).Templates.Create(t.Context(), api.Template{Name: "one", Image: "i", Disk: 5, Category: "CPU", Serverless: true})
+		if err == nil || !strings.Contains(err.Error(), "unique") {
+			t.Errorf("a name that the other one has given: %v", err)
+		}
+	})
+	// The deployment that created the endpoint is gone.
+	client := b.client(api.V2)
+	submitted, err := client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)})
+	must.Succeed(t, err)
+	for job = submitted.ID; ; {
+		got, err := client.Jobs.Status(t.Context(), endpoint, job)
+		must.Succeed(t, err)
+		if got.Status == "COMPLETED" {
+			break
+		}
+	}
+	if log := b.log.String(); strings.Contains(log, "ERROR") || strings.Contains(log, pgtest.Password) {
+		t.Error(log)
+	}
+}
+
 // All nodes have the same metrics of the queue. The metrics of workers are per node.
 func TestMetricsOfTwoNodes(t *testing.T) {
 	c := jobrunner.Config{Engine: pgtest.Start(t)}

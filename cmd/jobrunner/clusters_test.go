@@ -237,3 +237,40 @@ func TestClustersArePlacedWhole(t *testing.T) {
 	h.awaitPodStatus(single, "RUNNING")
 	reasons(large, "a cluster asks for 6 GPUs")
 }
+
+// A member that ends by itself releases its GPUs and isn't restarted. The others continue.
+func TestClusterMembersEnd(t *testing.T) {
+	t.Parallel()
+	h := newClusters(t, 4)
+	id := h.cluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
+	h.awaitClusterStatus(id, "RUNNING")
+	members := h.members(id)
+	for rank, status := range []string{"0", "7"} {
+		h.until("its start", func() bool { return len(h.recordedStarts(members[rank].ID)) == 1 })
+		put(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), status)
+	}
+	h.awaitPodStatus(members[0].ID, "EXITED")
+	h.awaitPodStatus(members[1].ID, "ERROR")
+	want := map[string]int{"EXITED": 1, "ERROR": 1, "RUNNING": 1}
+	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
+	h.awaitPodStatus(single, "RUNNING")
+	h.kill()
+	h.start(t, "--simulate-gpus="+h.machine())
+	h.awaitPodStatus(single, "RUNNING")
+	h.awaitPodStatus(members[2].ID, "RUNNING")
+	if c := h.clusterNow(id); !maps.Equal(c.Pods.ByStatus, want) || c.Primary == nil || c.Primary.Status != "EXITED" || c.Primary.SSHEndpoint != "" {
+		t.Errorf("%+v", c)
+	}
+	for _, m := range members {
+		if err := h.try(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil); err == nil || !strings.Contains(err.Error(), "409") {
+			t.Errorf("a member was started: %v", err)
+		}
+	}
+	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
+	h.until("the removal of their folders", func() bool {
+		return !slices.ContainsFunc(members, func(m memberFacts) bool {
+			_, err := os.Stat(filepath.Dir(h.volumeOf(m.ID)))
+			return !os.IsNotExist(err)
+		})
+	})
+}

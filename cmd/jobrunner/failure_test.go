@@ -7,7 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 )
+
+// serveBroken serves an endpoint with a minimum of one worker, whose handler's file has a text.
+func serveBroken(t *testing.T, text string, args ...string) *handlers {
+	t.Helper()
+	h := newHandlers(t, args...)
+	put(t, filepath.Join(h.dir, "handler.py"), text)
+	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	return h
+}
 
 // reason waits until the reason of an endpoint whose workers can't start contains a part: a
 // worker's log is added shortly after its end.
@@ -26,9 +37,7 @@ func (h *handlers) reason(part string) (reason string) {
 // follow the contract.
 func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
-	h := newHandlers(t)
-	put(t, filepath.Join(h.dir, "handler.py"), "import no_such_model\n")
-	h.createEndpoint("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	h := serveBroken(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
 	if got := h.reason("ModuleNotFoundError"); got != want {
 		t.Errorf("the reason is %q", got)
@@ -53,6 +62,31 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	}
 	if resp, _ := h.request(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, ""); resp.Header.Get("X-Queue-Reason") != "" {
 		t.Errorf("a completed job has the headers %v", resp.Header)
+	}
+}
+
+// A repeated failure is logged once, even if its text has a changing address, time or id. Another
+// exit status is another failure.
+func TestSameFailureIsSaidOnce(t *testing.T) {
+	acctest.LeaveToCI(t, "worker tests the reasons")
+	t.Parallel()
+	h := serveBroken(t, `import os, sys, time, uuid
+here = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(here, "starts"), "a") as f:
+    f.write("x\n")
+print(f"{time.time()} the handler <object at {hex(id(object()) + time.time_ns())}> failed, see {uuid.uuid4()}", flush=True)
+sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
+`)
+	h.until("three starts", func() bool { return len(h.lines("starts")) >= 3 })
+	h.release("other")
+	h.reason("exit status 5")
+	h.interrupt()
+	log := h.stderr.String()
+	if n := strings.Count(log, "with exit status 4"); n != 1 {
+		t.Errorf("the log has the failure %d times:\n%s", n, log)
+	}
+	if n := strings.Count(log, "with exit status 5"); n != 1 {
+		t.Errorf("the log has the other failure %d times:\n%s", n, log)
 	}
 }
 

@@ -4,11 +4,14 @@ package main_test
 
 import (
 	"path/filepath"
-	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
@@ -41,10 +44,40 @@ func TestResultOutlivesOutageAndKill(t *testing.T) {
 	if reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*")); len(reports) > 0 {
 		t.Errorf("delivered reports are left: %v", reports)
 	}
-	h.interrupt()
-	for _, words := range h.lines("starts") {
-		if pid, _ := strconv.Atoi(words[0]); runs(pid) {
-			t.Errorf("the worker %d survived its deployment", pid)
+	h.expectCleanStop(h.interrupt)
+}
+
+// A job whose jobrunner dies whenever it runs is dispatched only twice.
+func TestJobThatKillsItsJobrunner(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills kills a jobrunner")
+	t.Parallel()
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	data := "--data=" + t.TempDir()
+	p := serve(t, env, data)
+	endpoint := p.endpoint("builtin/conformance")
+	job, err := p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)})
+	must.Succeed(t, err)
+	for kills := 0; ; {
+		got, err := p.client("k").Jobs.Status(t.Context(), endpoint, job.ID)
+		must.Succeed(t, err)
+		if got.Finished() {
+			if got.Status != "FAILED" || !strings.Contains(got.Error, "the jobrunner that ran it was killed") || kills != 2 {
+				t.Errorf("after %d kills: %+v", kills, got)
+			}
+			break
 		}
+		if got.Status != "IN_PROGRESS" {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if got.Retries != kills {
+			t.Errorf("%d retries after %d kills", got.Retries, kills)
+		}
+		if kills++; kills > 3 {
+			t.Fatal("the job is dispatched endlessly")
+		}
+		p.kill()
+		p = serve(t, env, data)
 	}
+	p.interrupt()
 }

@@ -355,6 +355,21 @@ func TestPodsThatEnd(t *testing.T) {
 	h.podLog(failed, "", "COLOR=red", nil)
 }
 
+// Pods and workers share a network volume.
+func TestPodsNetworkVolume(t *testing.T) {
+	t.Parallel()
+	h := newPods(t)
+	volume := h.createVolume()
+	id := h.pod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + volume + `","path":"/n"}]}}`)
+	file := filepath.Join(h.home, "data", "volumes", volume, "starts")
+	h.until("its start", func() bool { _, err := os.Stat(file); return err == nil })
+	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
+	h.until("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the deletion of the pod deleted the network volume: %v", err)
+	}
+}
+
 // A log can be read from its end, from a time, or from a reader's last line. It continues over stops
 // of the pod and of the jobrunner.
 func TestPodLogs(t *testing.T) {
@@ -405,9 +420,45 @@ func TestPodLogs(t *testing.T) {
 	if text := strings.Join(all, "\n"); !strings.Contains(text, `"one"`) || !strings.Contains(text, ids(events)[0]) {
 		t.Errorf("%s", text)
 	}
-	h.until("the change in version 1", func() bool {
+}
+
+// After a kill -9, running pods are restarted and say so, stopped ones stay stopped, waiting ones
+// wait.
+func TestPodsSurviveAKill(t *testing.T) {
+	t.Parallel()
+	h := newPods(t, "--simulate-gpus=l4x2")
+	volume := `"mounts":{"persistent":{"size":10,"path":"/w"}}`
+	runs := h.pod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	stopped := h.pod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	failed := h.pod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
+	waits := h.pod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
+	h.awaitPodStatus(runs, "RUNNING")
+	h.awaitPodStatus(stopped, "RUNNING")
+	h.act(stopped, "stop")
+	h.awaitPodStatus(failed, "ERROR")
+	h.awaitReason(waits, "nothing on this machine")
+	h.until("its start", func() bool { return len(h.recordedStarts(runs)) == 1 })
+	for i, end := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
+		pid := strings.Fields(h.recordedStarts(runs)[i])[0]
+		end()
+		h.start(t, "--simulate-gpus=l4x2")
+		h.awaitPodStatus(runs, "RUNNING")
+		h.until("its start", func() bool { return len(h.recordedStarts(runs)) == i+2 })
+		h.podLog(runs, "?source=system&tail=5000", "it is started again", nil)
 		var v1 struct{ LastStatusChange string }
-		h.call(http.MethodGet, "/v1/pods/"+id, "", &v1)
-		return strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew")
-	})
+		h.call(http.MethodGet, "/v1/pods/"+runs, "", &v1)
+		if !strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew") {
+			t.Errorf("%+v", v1)
+		}
+		if p := h.podNow(stopped); p.Status != "EXITED" || len(h.recordedStarts(stopped)) > 1 {
+			t.Errorf("%+v", p)
+		}
+		if p := h.podNow(failed); p.Status != "ERROR" || *p.Reason != "it ended with exit status 1" {
+			t.Errorf("%+v", p)
+		}
+		h.awaitReason(waits, "nothing on this machine")
+		if text, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(text), "pod.sh") {
+			t.Errorf("the pod's process %s survived its jobrunner", pid)
+		}
+	}
 }

@@ -6,14 +6,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
@@ -241,6 +247,126 @@ func (h *handlers) awaitResult(id string) (color string, pid, retries int) {
 	return output.Color, output.PID, job.Retries
 }
 
+// rollout is the progress of the newest version.
+type rollout struct {
+	EndpointVersion int64
+	Rollout         struct {
+		InProgress                                     bool
+		WorkersOnLatest, WorkersTotal, PercentOnLatest int
+	}
+	Releases []struct {
+		Version     int64
+		WorkerCount int
+	}
+}
+
+// After a change of a template's env, running jobs finish on old workers, and new workers with the new
+// env run later jobs, each once. Old processes end.
+func TestARollingReleaseOfProcesses(t *testing.T) {
+	acctest.LeaveToCI(t, "worker tests rolling updates in virtual time")
+	t.Parallel()
+	h := newHandlers(t)
+	template := h.create("/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`)
+	// The endpoint follows the template through version 1.
+	h.createEndpoint("/v1/endpoints", `{"name": "rolls", "templateId": "`+template+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
+	busy := h.run("busy", "go")
+	h.until("the job that goes on", func() bool { return len(h.lines("begins")) == 1 })
+
+	// Clients send jobs before, during and after the change.
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	colors, stop := map[string]string{}, make(chan struct{})
+	for client := range 2 {
+		clients.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				name := fmt.Sprintf("job-%d-%d", client, n)
+				var job struct {
+					Status string
+					Output struct{ Color string }
+				}
+				if err := h.try(http.MethodPost, "/v2/"+h.endpoint+"/runsync", `{"input": {"name": "`+name+`"}}`, &job); err != nil || job.Status != "COMPLETED" {
+					t.Errorf("%s is %s, %v", name, job.Status, err)
+					return
+				}
+				mu.Lock()
+				colors[name] = job.Output.Color
+				mu.Unlock()
+			}
+		})
+	}
+	done := func(color string) (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range colors {
+			if c == color {
+				n++
+			}
+		}
+		return n
+	}
+	h.until("jobs in the old version", func() bool { return done("red") >= 3 })
+	before := h.rollout()
+	h.call(http.MethodPatch, "/v1/templates/"+template, `{"env": {"COLOR": "blue"}}`, nil)
+	h.until("jobs in the new version", func() bool { return done("blue") >= 3 })
+	during := h.rollout()
+	if r := before.Rollout; r.InProgress || r.PercentOnLatest != 100 || r.WorkersTotal < 2 {
+		t.Errorf("before: %+v", before)
+	}
+	if r := during.Rollout; !r.InProgress || r.WorkersOnLatest < 1 || r.WorkersOnLatest >= r.WorkersTotal || during.EndpointVersion != before.EndpointVersion+1 || len(during.Releases) != len(before.Releases)+1 {
+		t.Errorf("during: %+v", during)
+	}
+	var list struct {
+		Workers []struct {
+			Status  string
+			IsStale bool
+		}
+	}
+	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
+	stale := 0
+	for _, w := range list.Workers {
+		if w.IsStale && w.Status == "RUNNING" {
+			stale++
+		}
+	}
+	if stale != 1 {
+		t.Errorf("the busy worker isn't stale and RUNNING: %+v", list)
+	}
+	close(stop)
+	clients.Wait()
+	h.release("go")
+	if color, _, retries := h.awaitResult(busy); color != "red" || retries != 0 {
+		t.Errorf("the running job finished with the color %s after %d retries", color, retries)
+	}
+	begins := h.countStarts()
+	for name := range colors {
+		if begins[name] != 1 {
+			t.Errorf("%s began %d times", name, begins[name])
+		}
+	}
+	h.until("the end of the release", func() bool {
+		after := h.rollout().Rollout
+		return !after.InProgress && after.WorkersTotal >= 2
+	})
+	for _, words := range h.lines("starts") {
+		if pid, _ := strconv.Atoi(words[0]); words[1] == "red" {
+			h.until("the end of an old worker", func() bool { return !runs(pid) })
+		}
+	}
+	h.expectCleanStop(h.interrupt)
+}
+
+// rollout returns the progress of the endpoint's newest version.
+func (h *handlers) rollout() (r rollout) {
+	h.t.Helper()
+	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/releases", "", &r)
+	return r
+}
+
 // countStarts counts the starts of each job.
 func (h *handlers) countStarts() map[string]int {
 	all := map[string]int{}
@@ -248,4 +374,73 @@ func (h *handlers) countStarts() map[string]int {
 		all[words[0]]++
 	}
 	return all
+}
+
+// expectCleanStop stops the deployment and expects that no worker is left.
+func (h *handlers) expectCleanStop(stop func()) {
+	h.t.Helper()
+	stop()
+	for _, words := range h.lines("starts") {
+		if pid, _ := strconv.Atoi(words[0]); runs(pid) {
+			h.t.Errorf("the worker %d survived its deployment", pid)
+		}
+	}
+}
+
+// After a stop or a kill -9 during jobs, each acknowledged job completes after the next start, results
+// are kept, and no process is left.
+func TestAStopAmongJobs(t *testing.T) {
+	acctest.LeaveToCI(t, "TestSurvivesKills and TestStopsWhileRequestsWait have its parts")
+	t.Parallel()
+	for name, stop := range map[string]func(h *handlers){
+		"SIGTERM": func(h *handlers) {
+			h.expectCleanStop(func() {
+				h.cmd.Process.Signal(syscall.SIGTERM)
+				if err := h.cmd.Wait(); err != nil {
+					h.t.Errorf("the jobrunner ended with %s: %s", err, &h.stderr)
+				}
+			})
+		},
+		"SIGKILL": func(h *handlers) { h.kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
+			done := h.run("done", "")
+			h.awaitResult(done)
+			running := []string{h.run("first", "go"), h.run("second", "go")}
+			h.until("two jobs", func() bool { return len(h.lines("begins")) == 3 })
+			var queued []string
+			for n := range 10 {
+				queued = append(queued, h.run(fmt.Sprint("queued-", n), ""))
+			}
+			before := h.lines("starts")
+			stop(h)
+			h.start(t)
+			h.until("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
+			for _, words := range before {
+				if pid, _ := strconv.Atoi(words[0]); runs(pid) {
+					t.Errorf("the worker %d of the first deployment still runs", pid)
+				}
+			}
+			h.release("go")
+			for _, id := range slices.Concat([]string{done}, running, queued) {
+				want := 0
+				if name == "SIGKILL" && slices.Contains(running, id) {
+					want = 1
+				}
+				if _, _, retries := h.awaitResult(id); retries != want {
+					t.Errorf("the job has %d retries, want %d", retries, want)
+				}
+			}
+			want := map[string]int{"done": 1, "first": 2, "second": 2}
+			for n := range 10 {
+				want[fmt.Sprint("queued-", n)] = 1
+			}
+			if begins := h.countStarts(); !maps.Equal(begins, want) {
+				t.Errorf("starts of jobs: %v", begins)
+			}
+			h.expectCleanStop(h.interrupt)
+		})
+	}
 }
