@@ -106,8 +106,8 @@ var podSchema = schema.Schema{
 	},
 }
 
-// podOnly lists the attributes of one API version. podFixed handles those that only a create
-// sets.
+// podOnly lists the attributes that only one API version has. podFixed checks the attributes
+// that only a create sends.
 var podOnly = slices.Concat(
 	ruled(api.V1, nil, "support_public_ip", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
 	ruled(api.V1, []string{"false"}, "interruptible"), ruled(api.V1, []string{"[]"}, "country_codes"),

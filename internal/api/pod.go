@@ -22,7 +22,7 @@ type Pod struct {
 	Mounts PodMounts `json:"mounts,omitzero"` // the kind is fixed at create; updates can't clear it
 
 	Cloud         string   `json:"cloud,omitempty"`         // SECURE or COMMUNITY; fixed at create
-	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // only in a create; nil: the scheduler chooses
+	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // Only a create sends it. If it is nil, the scheduler chooses.
 	// GlobalNetworking is sent in every update that sets it: it takes effect at the next start,
 	// and an answer shows the current state. v1 doesn't return it.
 	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`

@@ -25,7 +25,6 @@ CREATE TABLE jobs (
 	retries   BIGINT NOT NULL DEFAULT 0, -- takes that ended with the worker's death, since the last submission or retry
 	started   BIGINT NOT NULL DEFAULT 0, -- of the last take
 	deadline  BIGINT NOT NULL DEFAULT 0, -- end of the execution time-out
-	lease     BIGINT NOT NULL DEFAULT 0, -- unused
 	finished  BIGINT NOT NULL DEFAULT 0,
 
 	streamed  BIGINT NOT NULL DEFAULT 0, -- chunks so far, of all takes
@@ -35,7 +34,6 @@ CREATE TABLE jobs (
 CREATE UNIQUE INDEX jobs_id ON jobs (endpoint, id);
 CREATE INDEX jobs_queue ON jobs (endpoint, turn, k) WHERE state = 'IN_QUEUE';
 CREATE INDEX jobs_deadline ON jobs (deadline) WHERE state = 'IN_PROGRESS';
-CREATE INDEX jobs_lease ON jobs (lease) WHERE state = 'IN_PROGRESS' AND lease > 0;
 CREATE INDEX jobs_gone ON jobs (gone);
 
 CREATE TABLE inputs (

@@ -115,7 +115,7 @@ type gpuV2 struct {
 	ExcludedTypes       []string `json:"excludedTypes"`
 	Count               int64    `json:"count"`
 	AllowedCUDAVersions []string `json:"allowedCudaVersions"`
-	MinCUDAVersion      *string  `json:"minCudaVersion"` // null if there is no minimum
+	MinCUDAVersion      *string  `json:"minCudaVersion"` // An endpoint without a minimum has null.
 }
 
 type cpuV2 struct {
