@@ -209,7 +209,10 @@ func (j *Jobrunner) openState(ctx context.Context, c Config) (err error) {
 	if secretKey == "" && c.DataDir != "" {
 		secretKey = filepath.Join(c.DataDir, store.SecretKeyFile)
 	}
-	j.store.SecretKey(secretKey)
+	// A damaged key in the data folder shows at the first use of a secret. Secrets can be deleted then.
+	if err := j.store.SecretKey(secretKey); err != nil && c.SecretKey != "" {
+		return err
+	}
 	meter, err := billing.Open(ctx, billing.Config{DB: j.db, Clock: j.clock, Logger: c.Logger})
 	if err != nil {
 		return err

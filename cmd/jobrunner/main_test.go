@@ -348,6 +348,8 @@ func TestRefusals(t *testing.T) {
 		"--engine and --engine-file exclude":          {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db", "--engine-file=x"},
 		"reading --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(home, "none")},
 		"invalid --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(emptyKey(t), "api-key")},
+		"has no key: expected 32 bytes in base64":     {"--listen=127.0.0.1:0", "--ephemeral", "--secrets-key-file=" + filepath.Join(emptyKey(t), "api-key")},
+		"writing to the data folder":                  {"--listen=127.0.0.1:0", "--data=/proc"},
 		"invalid --engine-connections":                {"--listen=127.0.0.1:0", "--engine-connections=2"},
 		"--ephemeral and --fsync=normal exclude":      {"--listen=127.0.0.1:0", "--ephemeral", "--fsync=normal"},
 		"--fsync must be one of":                      {"--fsync=off"},

@@ -69,10 +69,15 @@ func TestEachClauseAlone(t *testing.T) {
 			judged[clause] = true
 		}
 	}
-	for i, clause := range slices.Sorted(maps.Keys(judged)) {
-		if testing.Short() && i%16 != 0 {
-			continue
-		}
+	step := 1
+	switch {
+	case acctest.IsSample():
+		step = 64
+	case testing.Short():
+		step = 16
+	}
+	for clauses := range slices.Chunk(slices.Sorted(maps.Keys(judged)), step) {
+		clause := clauses[0]
 		t.Run(clause, func(t *testing.T) {
 			t.Parallel()
 			r := judge(t, conformance.Options{Target: startDeployment(t, nil), Select: []string{clause}})
@@ -85,14 +90,14 @@ func TestEachClauseAlone(t *testing.T) {
 }
 
 // The jobrunner also conforms in this process, where the race detector sees both sides.
-// Cases that load the deployment are left out. `make test` judges a third of the clauses that
+// Cases that load the deployment are left out. `make test` judges a fifth of the clauses that
 // TestLocal of cmd/conformance doesn't judge there.
 func TestJobrunnerConformsInProcess(t *testing.T) {
 	elsewhere := strings.Split(acctest.SampledAreas, ",")
 	var selected []string
 	for i, c := range conformance.Cases() {
 		area, _, _ := strings.Cut(c.ID, "-")
-		sampled := !acctest.IsSample() || i%3 == 0 && !slices.Contains(elsewhere, area)
+		sampled := !acctest.IsSample() || i%5 == 0 && !slices.Contains(elsewhere, area)
 		if c.Allow&suite.Load == 0 && sampled {
 			selected = append(selected, c.AllClauses()...)
 		}

@@ -73,7 +73,7 @@ func TestStubServers(t *testing.T) {
 				}
 				began := time.Now()
 				r := judge(t, conformance.Options{Target: target})
-				if took := time.Since(began); took > time.Minute {
+				if took := time.Since(began); took > 5*time.Minute {
 					t.Errorf("the run takes %s", took)
 				}
 				var output strings.Builder

@@ -246,7 +246,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	defer cancel()
 	done := make(chan *wire.Exchange, 1)
 	go func() { done <- c.exchange(ctx, index, r) }()
-	began := time.Now()
+	began := c.env.Clock.Now()
 	for wait, held := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, held = time.Second, min(2*held, time.Minute) {
 		select {
 		case x := <-done:
@@ -257,7 +257,7 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 			return x, false
 		case <-time.After(wait):
 		}
-		if time.Since(began) > requestTimeout(r) {
+		if c.env.Clock.Now().Sub(began) > requestTimeout(r) {
 			cancel()
 			return <-done, true
 		}
@@ -265,8 +265,8 @@ func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	}
 }
 
-// requestTimeout is how long, in real time, an answer may take. A target that holds every
-// request doesn't block the run. /runsync waits for five minutes at most.
+// requestTimeout is how long, in the target's time, an answer may take. In real time, each
+// advance may have to wait until other cases sleep. /runsync waits for five minutes at most.
 func requestTimeout(r Request) time.Duration {
 	path, _, _ := strings.Cut(r.URL, "?")
 	if strings.HasSuffix(path, "/runsync") {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -22,8 +24,14 @@ func (s *Secret) kind() kind { return secrets }
 
 // SecretKey sets the file of the key that encrypts the values of secrets. The first secret
 // creates the file. If the path is empty, the key is in memory. SecretKey must precede the
-// first write.
-func (s *Store) SecretKey(path string) { s.key.path = path }
+// first write. The error says why an existing file has no key.
+func (s *Store) SecretKey(path string) error {
+	s.key.path = path
+	if _, err := s.key.read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the key of account secrets: %w", err)
+	}
+	return nil
+}
 
 // CreateSecret stores a secret. The error is a Conflict if the name is taken.
 func (s *Store) CreateSecret(ctx context.Context, secret Secret, value string) (Secret, error) {

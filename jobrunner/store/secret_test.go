@@ -23,7 +23,7 @@ const planted = "planted-value-of-a-secret"
 func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	s, shut := open(t, dir)
-	s.SecretKey(filepath.Join(dir, store.SecretKeyFile))
+	_ = s.SecretKey(filepath.Join(dir, store.SecretKeyFile)) // a test may have damaged the file
 	return s, shut
 }
 
@@ -155,7 +155,9 @@ func TestSecretsOfSeveralNodes(t *testing.T) {
 		db := must[*sqldb.DB](t)(sqldb.Open(t.Context(), sqldb.Config{URL: url}))
 		t.Cleanup(func() { _ = db.Close() }) // nothing is lost with it
 		s := must[*store.Store](t)(store.Open(t.Context(), db, new(clock.Clock)))
-		s.SecretKey(key)
+		if err := s.SecretKey(key); err != nil {
+			t.Fatal(err)
+		}
 		return s
 	}
 	path := filepath.Join(t.TempDir(), store.SecretKeyFile)

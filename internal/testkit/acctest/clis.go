@@ -48,7 +48,7 @@ func IsSample() bool { return testing.Short() && os.Getenv("CI") == "" }
 
 // SampledAreas are the areas of clauses that make test judges with the conformance program. They
 // cover each API, webhooks, waits, and cases for test deployments.
-const SampledAreas = "JOB,OPS,WEB,AUT,V,R,VER"
+const SampledAreas = "OPS,WEB,AUT,V,VER"
 
 // LeaveToCI skips a slow test in `make test`. others names the tests there that check the same.
 // .ci/run and make test-all run it.

@@ -43,7 +43,7 @@ func OpenRegister(dir string) (*Register, error) {
 		return r, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the register of processes: %w", err)
+		return nil, fmt.Errorf("writing to the data folder: %w", err)
 	}
 	// It gets its name once it is locked. Otherwise another run would believe that this
 	// run was killed.
@@ -60,7 +60,7 @@ func OpenRegister(dir string) (*Register, error) {
 	}
 	if err != nil {
 		_ = os.Remove(fresh)
-		return nil, errors.Join(fmt.Errorf("the register of processes in %s: %w", dir, err), r.Close())
+		return nil, errors.Join(fmt.Errorf("writing to the data folder: %w", err), r.Close())
 	}
 	return r, nil
 }
