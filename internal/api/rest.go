@@ -291,7 +291,7 @@ func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error)
 }
 
 func (r *restCollection[T]) invalidID(id string) error {
-	return fmt.Errorf("%s can't be the id of a %s: an id has at most 128 letters, digits, - and _", quoteID(id), r.kind)
+	return fmt.Errorf("%s can't be the id of any %s: an id has at most 128 letters, digits, - and _", quoteID(id), r.kind)
 }
 
 // sendForObject sends a call whose answer is one object: the one with the id, or a new one if

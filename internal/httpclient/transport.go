@@ -1,10 +1,15 @@
 package httpclient
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +24,28 @@ func Pooled() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConnsPerHost = 16
-	return t
+	t.TLSHandshakeTimeout = connectTimeout
+	t.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+		if resp.StatusCode == http.StatusOK {
+			return nil
+		}
+		return &net.OpError{Op: "proxyconnect", Net: "tcp", Err: fmt.Errorf("the proxy %s answered %s", proxy.Host, resp.Status)}
+	}
+	return dialing{t}
+}
+
+// dialing turns every failure before there is a connection into a failed dial. Otherwise the
+// TLS handshake's failures look as if the request may have been sent.
+type dialing struct{ http.RoundTripper }
+
+func (d dialing) RoundTrip(r *http.Request) (*http.Response, error) {
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	resp, err := d.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if err != nil && !connected.Load() && !neverSent(err) {
+		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	return resp, err
 }
 
 var errTooLarge = errors.New("the answer is larger than this client accepts")
