@@ -23,7 +23,7 @@ running() {
 
 # greeted also ends the wait for a process that has ended. ps shows the jobrunner only some
 # milliseconds after the fork, so running can't tell this.
-greeted() { grep -q '^Next:' "$state/greeting" || ! kill -0 "$(cat "$state/pid")" 2>/dev/null; }
+greeted() { grep -qs '^Next:' "$state/greeting" || ! kill -0 "$(cat "$state/pid")" 2>/dev/null; }
 
 stopped() { ! running; }
 

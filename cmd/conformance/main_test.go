@@ -271,6 +271,16 @@ func TestDefer(t *testing.T) {
 	if n := endpoints(t, url); n != 1 {
 		t.Errorf("%d endpoints remain for the deferred case", n)
 	}
+	// Another run doesn't overwrite the file, and without deferred cases it leaves none.
+	again := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=later.json")
+	again.Dir = cmd.Dir
+	if output := runExpecting(t, again, 2); !strings.Contains(output, "later.json of --defer exists already") {
+		t.Errorf("output %s", output)
+	}
+	none := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=none.json")
+	if output := runExpecting(t, none, 0); !strings.Contains(output, "0 cases deferred") {
+		t.Errorf("output %s", output)
+	}
 	// It is too early, so the case is deferred again.
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir

@@ -62,10 +62,14 @@ func (d *deferred) write(path string) error {
 	return nil
 }
 
-// checkDeferred rejects a file that can't be written, before the run starts.
+// checkDeferred rejects a file that can't be written, or that has the cases of another run,
+// whose objects would be forgotten.
 func checkDeferred(path string) error {
 	if path == "" {
 		return nil
+	}
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("the file %s of --defer exists already: resume its run or remove it first", path)
 	}
 	if err := checkWritable(path + "-"); err != nil { // write renames a new file
 		return fmt.Errorf("the file %s of --defer can't be written: %w", path, err)
@@ -75,7 +79,11 @@ func checkDeferred(path string) error {
 
 // store writes the deferred cases to a file, and prints when to resume.
 func (d *deferred) store(path string) error {
+	if path == "" {
+		return nil
+	}
 	if len(d.State.Journals) == 0 {
+		fmt.Fprintln(d.Run.terminal(), "0 cases deferred: there is nothing to resume")
 		return nil
 	}
 	if err := d.write(path); err != nil {
