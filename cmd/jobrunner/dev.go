@@ -68,7 +68,7 @@ func (d *dev) run() (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
-	handler, python, err := d.handler(ctx)
+	handler, python, err := d.handler(ctx, env)
 	if err != nil {
 		return &exitError{exitNotStarted, err.Error()}
 	}
@@ -163,8 +163,8 @@ func (d *dev) settings() (env map[string]string, err error) {
 	return env, nil
 }
 
-// handler finds the program that runs the file, and checks it.
-func (d *dev) handler(ctx context.Context) (h host.Handler, python *interpreter, err error) {
+// handler finds the program that runs the file, and checks it in the workers' environment.
+func (d *dev) handler(ctx context.Context, env map[string]string) (h host.Handler, python *interpreter, err error) {
 	if filepath.Ext(d.File) != ".py" {
 		h, err = host.NewHandler(devImage, d.File)
 		return h, nil, err
@@ -174,7 +174,12 @@ func (d *dev) handler(ctx context.Context) (h host.Handler, python *interpreter,
 		return h, nil, err
 	}
 	folder := filepath.Dir(file)
-	foundPython := findPython(ctx, folder)
+	foundPython := findPython(folder)
+	if foundPython.creates {
+		if err := foundPython.prepare(ctx, folder); err != nil {
+			return h, nil, err
+		}
+	}
 	if h, err = host.NewHandler(devImage, d.File, foundPython.command...); err != nil {
 		return h, nil, err
 	}
@@ -182,7 +187,7 @@ func (d *dev) handler(ctx context.Context) (h host.Handler, python *interpreter,
 	if h.PerJob {
 		program = h.File
 	}
-	return h, &foundPython, foundPython.check(ctx, folder, program, !h.PerJob)
+	return h, &foundPython, foundPython.check(ctx, h.Environment(env), folder, program, !h.PerJob)
 }
 
 func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, code, gpus string) {

@@ -79,7 +79,7 @@ func (s *transcript) interrupt() {
 func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"dev", "--listen=127.0.0.1:0", file}, args...)...)
-	cmd.Env = environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	cmd.Env = environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "UV_PROJECT_ENVIRONMENT=elsewhere")
 	if path != "" {
 		cmd.Env = append(cmd.Env, "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
@@ -304,7 +304,14 @@ func TestDevPython(t *testing.T) {
 				script(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
 			}
 			if c.tool != "" { // run … python ARGUMENTS
-				script(filepath.Join(path, c.tool), `[ "$1" = run ] || exit 1
+				chosen := filepath.Join(path, "python-of-tool")
+				script(chosen, "export CHOSEN="+c.tool+"\nexec "+program+` "$@"`)
+				tool := ""
+				if c.tool != "conda" { // it needs the user's variables, which a worker doesn't get
+					tool = `[ "$UV_PROJECT_ENVIRONMENT" ] && echo ` + chosen + "\nexit"
+				}
+				script(filepath.Join(path, c.tool), tool+`
+[ "$1" = run ] || exit 1
 while [ "$1" != python ]; do shift; done
 shift
 export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
@@ -323,5 +330,42 @@ export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
 				t.Errorf("without the SDK: %v\n%s", err, text)
 			}
 		})
+	}
+}
+
+// The handler's Python is checked with the variables of the workers.
+func TestDevChecksTheWorkersEnvironment(t *testing.T) {
+	t.Parallel()
+	modules, file := sdk(t), filepath.Join(t.TempDir(), "handler.py")
+	put(t, file, "import runpod\nrunpod.serverless.start({'handler': lambda job: 1})\n")
+	if stdout, stderr, status := devOnce(t, file, "--env=PYTHONPATH="+modules); status != 0 || stdout != "1\n" {
+		t.Errorf("with a variable of the workers, it ended with %d: %s%s", status, stdout, stderr)
+	}
+	env := environment(t.TempDir(), "PYTHONPATH="+modules)
+	if _, stderr, status := execute(t, env, "", "dev", file, "--once"); status != 2 || !strings.Contains(stderr, "which is missing in its Python") {
+		t.Errorf("with a variable of the shell, it ended with %d: %s", status, stderr)
+	}
+}
+
+// A project tool that fails to create its environment shows why, and doctor doesn't run it.
+func TestProjectToolCreatesTheEnvironment(t *testing.T) {
+	t.Parallel()
+	dir, path := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(dir, "uv.lock"), "")
+	put(t, filepath.Join(dir, "handler.py"), "import runpod\n")
+	put(t, filepath.Join(path, "uv"), "#!/bin/sh\ntouch "+path+"/ran\necho no such index >&2\nexit 2\n")
+	must.Succeed(t, os.Chmod(filepath.Join(path, "uv"), 0o700))
+	start := func(args ...string) string {
+		cmd := exec.Command(binary, args...)
+		cmd.Dir, cmd.Env = dir, environment(t.TempDir(), "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, _ := cmd.CombinedOutput() // doctor may warn
+		return string(out)
+	}
+	out := start("doctor", "--listen=127.0.0.1:0")
+	if _, err := os.Stat(filepath.Join(path, "ran")); err == nil || !strings.Contains(out, "from uv, which prepares it when a handler starts") {
+		t.Errorf("it ran the tool, or says\n%s", out)
+	}
+	if out := start("dev", "handler.py", "--once"); !strings.HasPrefix(out, "no such index\njobrunner: preparing the Python from uv failed: ") || !strings.HasSuffix(out, "exit status 2\n") {
+		t.Errorf("dev says\n%s", out)
 	}
 }

@@ -17,6 +17,7 @@ import (
 // interpreter is the Python that runs a handler.
 type interpreter struct {
 	command []string // program and arguments before the handler's file
+	creates bool     // the command creates an environment if there is none
 	from    string   // origin, for messages
 	install string   // command that installs the SDK
 	version string   // such as 3.12.1
@@ -24,7 +25,7 @@ type interpreter struct {
 
 // findPython finds the Python of a folder: in its virtual environment, through its project tool
 // (uv, poetry, conda), or on PATH.
-func findPython(ctx context.Context, folder string) interpreter {
+func findPython(folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{".venv", "venv", "env"} {
 		if python := venvPython(inFolder(name)); python != "" {
@@ -35,15 +36,11 @@ func findPython(ctx context.Context, folder string) interpreter {
 	switch {
 	case exists(inFolder("uv.lock")) || strings.Contains(string(project), "[tool.uv"):
 		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, from: "uv", install: installWith("uv", "add")}
+			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, creates: true, from: "uv", install: installWith("uv", "add")}
 		}
 	case exists(inFolder("poetry.lock")) || strings.Contains(string(project), "[tool.poetry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
-			found := interpreter{command: []string{poetry, "run", "python"}, from: "poetry", install: installWith("poetry", "add")}
-			if path := commandOutput(ctx, folder, poetry, "env", "info", "--executable"); exists(path) {
-				found.command = []string{path} // runs Python directly
-			}
-			return found
+			return interpreter{command: []string{poetry, "run", "python"}, creates: true, from: "poetry", install: installWith("poetry", "add")}
 		}
 	}
 	for _, name := range []string{"environment.yml", "environment.yaml"} {
@@ -65,6 +62,22 @@ func findPython(ctx context.Context, folder string) interpreter {
 		found.install = installWith("python3", "-m", "pip", "install")
 	}
 	return found
+}
+
+// prepare lets the project tool create its environment and install what is missing, and finds the path of
+// Python in it. The tool runs only here, with all variables of the user, such as UV_PROJECT_ENVIRONMENT
+// and UV_INDEX, which workers don't get. It may take minutes, and reports its progress on stderr.
+func (p *interpreter) prepare(ctx context.Context, folder string) error {
+	c := exec.CommandContext(ctx, p.command[0], append(p.command[1:len(p.command):len(p.command)], "-c", "import sys; print(sys.executable)")...)
+	c.Dir, c.Stderr = folder, stderr
+	path, err := c.Output()
+	if err != nil {
+		return fmt.Errorf("preparing the Python from %s failed: %s: %w", p.from, commandLine(p.command...), err)
+	}
+	if python := strings.TrimSpace(string(path)); exists(python) {
+		p.command = []string{python}
+	}
+	return nil
 }
 
 // installWith returns a command line that installs the SDK.
@@ -110,12 +123,13 @@ func exists(path string) bool {
 // commandTimeout limits the duration of commandOutput.
 const commandTimeout = 20 * time.Second
 
-// commandOutput runs a command in a folder and returns its stdout, "" if it fails.
-func commandOutput(ctx context.Context, folder string, command ...string) string {
+// commandOutput runs a command in a folder and returns its stdout, "" if it fails. With a nil env it has
+// the environment of this program.
+func commandOutput(ctx context.Context, folder string, env []string, command ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
-	c.Dir = folder
+	c.Dir, c.Env = folder, env
 	text, err := c.Output()
 	if err != nil {
 		return ""
@@ -150,10 +164,10 @@ except (OSError, SyntaxError, ValueError, RecursionError):
     pass  # running the handler shows the error
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
-// check sets the version. With sdk, the SDK must be installed. A program that runs per job must
-// use the handler that it defines; program may be "".
-func (p *interpreter) check(ctx context.Context, folder, program string, sdk bool) error {
-	words := strings.Fields(commandOutput(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
+// check sets the version. env is the environment of the workers. With sdk, the SDK must be installed. A
+// program that runs per job must use the handler that it defines; program may be "".
+func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
+	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
 		return fmt.Errorf("running the Python from %s failed: %s", p.from, strings.Join(p.command, " "))
 	}

@@ -87,11 +87,25 @@ func (w *watch) scan() (stamps map[string]string, err error) {
 		}
 	}
 	siblings := map[string]string{}
-	if walkErr := walk(filepath.Dir(w.file), filepath.Ext(w.file), siblings); walkErr != nil {
-		return stamps, errors.Join(err, fmt.Errorf("next to %s: %w; only the file itself and those of --watch are watched", filepath.Base(w.file), walkErr))
+	for _, folder := range foldersOf(w.file) {
+		if walkErr := walk(folder, filepath.Ext(w.file), siblings); walkErr != nil {
+			return stamps, errors.Join(err, fmt.Errorf("next to %s: %w; only the file itself and those of --watch are watched", filepath.Base(w.file), walkErr))
+		}
 	}
 	maps.Copy(stamps, siblings)
 	return stamps, err
+}
+
+// foldersOf returns the folder of a handler. If the handler is a symbolic link, it also returns the folder
+// of its target, where Python finds its modules.
+func foldersOf(handler string) []string {
+	folder := filepath.Dir(handler)
+	target, err := filepath.EvalSymlinks(handler)
+	resolved, folderErr := filepath.EvalSymlinks(folder)
+	if err == nil && folderErr == nil && filepath.Dir(target) != resolved {
+		return []string{folder, filepath.Dir(target)}
+	}
+	return []string{folder}
 }
 
 // matches returns the files and folders that have a name or match a pattern.
@@ -116,6 +130,7 @@ func checkWatch(patterns []string) error {
 // walk records the files below a folder that have a suffix. "" means all files.
 func walk(folder, suffix string, stamps map[string]string) error {
 	n := 0
+	folder += string(filepath.Separator) // otherwise WalkDir doesn't enter a symbolic link
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil: // the file was removed, or can't be read

@@ -82,6 +82,24 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// Modules beside the target of a link are watched. A link in the folder's path doesn't list a file twice.
+func TestWatchLink(t *testing.T) {
+	dir, links := t.TempDir(), t.TempDir()
+	file, module, link := filepath.Join(dir, "handler.py"), filepath.Join(dir, "module.py"), filepath.Join(links, "handler.py")
+	write(t, file, "1")
+	write(t, module, "1")
+	must.Succeed(t, os.Symlink(file, link))
+	must.Succeed(t, os.Symlink(dir, filepath.Join(links, "folder")))
+	for _, handler := range []string{link, filepath.Join(links, "folder", "handler.py")} {
+		w, err := newWatch(handler, nil)
+		must.Succeed(t, err)
+		write(t, module, handler)
+		if got := w.changed(); len(got) != 1 || filepath.Base(got[0]) != "module.py" {
+			t.Errorf("of %s, %v changed", handler, got)
+		}
+	}
+}
+
 // The name of a file isn't a pattern, and an invalid pattern is rejected.
 func TestWatchNames(t *testing.T) {
 	dir := t.TempDir()

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
 
 // goodDescriptors is enough for serve's default number of connections, workers and the state.
@@ -72,11 +73,15 @@ func (d *doctor) python(ctx context.Context) finding {
 	if err != nil {
 		return warn("", "%s", err)
 	}
-	found := findPython(ctx, folder)
-	if err := found.check(ctx, folder, "", false); err != nil {
+	found := findPython(folder)
+	if found.creates { // doctor changes nothing
+		return ok("from %s, which prepares it when a handler starts", found.from)
+	}
+	env := host.Handler{}.Environment(nil)
+	if err := found.check(ctx, env, folder, "", false); err != nil {
 		return warn("only handlers in Python need it: install Python 3", "%s", err)
 	}
-	if err := found.check(ctx, folder, "", true); err != nil {
+	if err := found.check(ctx, env, folder, "", true); err != nil {
 		return warn("only handlers in Python need it: "+found.install, "%s, without %s", &found, sdkPackage)
 	}
 	return ok("%s, with %s", &found, sdkPackage)
@@ -91,7 +96,7 @@ func (d *doctor) terraform(ctx context.Context) finding {
 		var about struct {
 			Version string `json:"terraform_version"`
 		}
-		if json.Unmarshal([]byte(commandOutput(ctx, "", path, "version", "-json")), &about) != nil || about.Version == "" {
+		if json.Unmarshal([]byte(commandOutput(ctx, "", nil, path, "version", "-json")), &about) != nil || about.Version == "" {
 			return warn("only the provider needs it: reinstall it", "%s doesn't print its version", path)
 		}
 		return ok("%s %s (%s)", name, about.Version, path)

@@ -23,6 +23,13 @@ func (l Line) Printed() bool { return l.Level == "" }
 // Debug reports whether the line is of level DEBUG.
 func (l Line) Debug() bool { return l.Level == "DEBUG" }
 
+// Visible returns what a terminal shows of a line: the text after its last carriage return. Progress bars
+// overwrite their line with each update.
+func Visible(line string) string {
+	line = strings.TrimRight(line, "\r")
+	return line[strings.LastIndexByte(line, '\r')+1:]
+}
+
 // Parse parses a line.
 func Parse(raw string) Line {
 	if strings.HasPrefix(raw, "{") {

@@ -140,10 +140,11 @@ func (l *Log) longestSecret() int {
 
 // endLine adds the partial line. It is called with mu held.
 func (l *Log) endLine() {
-	text := strings.ToValidUTF8(strings.TrimSuffix(string(l.partial), "\r"), "\uFFFD")
+	text := strings.ToValidUTF8(string(l.partial), "\uFFFD")
 	for _, secret := range l.secrets {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
+	text = logline.Visible(text)
 	if excess := len(text) - maxLine; excess > 0 || l.cut > 0 {
 		text = cutLine(text, l.cut+max(0, excess))
 	}

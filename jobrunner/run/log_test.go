@@ -19,10 +19,11 @@ func TestLongLines(t *testing.T) {
 	must.Succeed(t, err)
 	_, _ = log.Write(append(line, '\n'))
 	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
+	_, _ = log.Write([]byte("loading\r  0%|    |\r100%|█planted-secret█|\r\r\n"))
 	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))
 	log.Note("it ended")
 	lines, _ := log.Lines(0)
-	if len(lines) != 4 {
+	if len(lines) != 5 {
 		t.Fatalf("there are %d lines", len(lines))
 	}
 	if text := lines[0].Text; !strings.HasPrefix(text, "ERROR | Traceback:\n") || !strings.HasSuffix(text, "\nKeyError: 'the cause'") || len(text) > maxLine+20 || strings.Contains(text, "planted") {
@@ -31,8 +32,11 @@ func TestLongLines(t *testing.T) {
 	if text := lines[1].Text; !strings.HasSuffix(text, "x… (188416 bytes more)") {
 		t.Errorf("the other one ends in %s", text[len(text)-100:])
 	}
-	if lines[2].Text != "half a line: (secret) (secret)" || lines[2].System || lines[3].Text != "it ended" || !lines[3].System {
-		t.Errorf("the last lines are %+v", lines[2:])
+	if lines[2].Text != "100%|█(secret)█|" {
+		t.Errorf("the progress bar is %q", lines[2].Text)
+	}
+	if lines[3].Text != "half a line: (secret) (secret)" || lines[3].System || lines[4].Text != "it ended" || !lines[4].System {
+		t.Errorf("the last lines are %+v", lines[3:])
 	}
 	if tail := log.Tail(1000); !strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") || strings.Contains(tail, "it ended") || len(tail) > 1000 {
 		t.Errorf("the end is %s", tail)

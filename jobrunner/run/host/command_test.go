@@ -141,6 +141,7 @@ func TestCommandFailure(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, c := range map[string]struct{ script, starts, ends string }{
 		"with words":      {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
+		"a progress bar":  {`printf ' 50%%|\r100%%|\r\nno memory\n' >&2; exit 3`, "100%|\nno memory\n", "(exit status 3)"},
 		"without":         {"exit 3", "the command ended with exit status 3", "nothing to stderr"},
 		"by a signal":     {"echo oops >&2; kill -SEGV $$", "oops\n", "(killed by SIGSEGV)"},
 		"the end of many": {"i=0; while [ $i -lt 100 ]; do echo $i " + long + " >&2; i=$((i+1)); done; exit 1", "61 " + long, "99 " + long + "\n(exit status 1)"},

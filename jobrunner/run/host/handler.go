@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Handler is a file that runs jobs without a rule.
@@ -58,6 +61,12 @@ func NewHandler(image, file string, python ...string) (h Handler, err error) {
 		return h, fmt.Errorf("%s can't be started: make it executable (chmod +x) with #! and its interpreter in the first line, or give it the suffix .py or .sh", h.File)
 	}
 	return h, nil
+}
+
+// Environment returns the variables of the handler's workers without those of the worker protocol. env is
+// the template's.
+func (Handler) Environment(env map[string]string) []string {
+	return new(localSettings).environment(run.Spec{Container: store.Container{Env: env}})
 }
 
 // rule returns a rule that runs the handler in its folder.

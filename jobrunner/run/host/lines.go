@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
 // newInput returns a job's input as a line.
@@ -102,5 +104,9 @@ func (t *tail) String() string {
 			end = end[i+1:]
 		}
 	}
-	return strings.TrimSpace(strings.ToValidUTF8(string(end), "\uFFFD"))
+	shown := strings.Split(strings.ToValidUTF8(string(end), "\uFFFD"), "\n")
+	for i, line := range shown {
+		shown[i] = logline.Visible(line)
+	}
+	return strings.TrimSpace(strings.Join(shown, "\n"))
 }

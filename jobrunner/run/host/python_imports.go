@@ -15,8 +15,11 @@ var pythonImport = regexp.MustCompile(`(?m)^(?:[^#'"\n]*[;:])?[ \t]*(?:from[ \t]
 const maxModules = 200
 
 // importsSDK reports whether a Python file imports the public SDK, directly or through files
-// in or below its folder.
+// in or below its folder. Python resolves a symbolic link to its program first.
 func importsSDK(file string, text []byte) bool {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
 	folder := filepath.Dir(file)
 	seen := map[string]bool{file: true}
 	for queue := []string{file}; len(queue) > 0; queue = queue[1:] {

@@ -8,6 +8,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
+// Modules of a symbolic link are beside its target.
+func TestLinkToAHandler(t *testing.T) {
+	dir, links := t.TempDir(), t.TempDir()
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "main.py"), []byte("import helper\n"), 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "helper.py"), []byte("import runpod\n"), 0o600))
+	must.Succeed(t, os.Symlink(filepath.Join(dir, "main.py"), filepath.Join(links, "main.py")))
+	if h, err := NewHandler("dev/handler", filepath.Join(links, "main.py")); err != nil || h.PerJob {
+		t.Errorf("a process for each job: %v, %v", h.PerJob, err)
+	}
+}
+
 // A handler is a worker if it imports the SDK through another file of its own.
 func TestHandlerOfSeveralFiles(t *testing.T) {
 	for name, c := range map[string]struct {
