@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
@@ -22,6 +23,17 @@ type fixedSetting struct {
 func (f fixedSetting) each(attributes ...string) (out []fixedSetting) {
 	for _, f.attribute = range attributes {
 		out = append(out, f)
+	}
+	return out
+}
+
+// fixed returns the attributes that no update sets. constraints are those of the machine.
+func (m members) fixed(constraints ...string) (out []fixedSetting) {
+	for _, s := range contract.Settings(string(m)) {
+		updatable := s.V1 != nil && s.V1.In(contract.Update) || s.V2 != nil && s.V2.In(contract.Update)
+		if name := attributeName(s.Path); !updatable && s.Field().Type != "object" {
+			out = append(out, fixedSetting{name, s.V2 != nil && s.V2.In(contract.Read), slices.Contains(constraints, name)})
+		}
 	}
 	return out
 }

@@ -46,8 +46,7 @@ func (m *pod) recordApplied(c *api.Client, got api.Pod) {
 func (m *pod) flatten(got api.Pod) {
 	imported := m.Name.IsNull()
 	m.Private.Imported = m.Private.Imported || imported
-	m.ID = types.StringValue(got.ID)
-	m.Name = types.StringValue(got.Name)
+	value.Flatten(got, m, "TemplateID", "GPU", "CPU", "Mounts", "Cloud", "DataCenterIDs", "GlobalNetworking")
 	for _, id := range []*string{got.TemplateID, got.Template} {
 		if imported && deref(id) != "" {
 			m.TemplateID = types.StringValue(*id)
@@ -67,9 +66,7 @@ func (m *pod) flatten(got api.Pod) {
 	if got.Cloud != "" {
 		m.Cloud = types.StringValue(got.Cloud)
 	}
-	if got.Locked != nil {
-		m.Locked = types.BoolValue(*got.Locked)
-	} else if m.Locked.IsNull() {
+	if m.Locked.IsNull() {
 		m.Locked = types.BoolValue(false)
 	}
 	if !m.DesiredState.IsNull() && got.Status != "" {

@@ -174,15 +174,11 @@ func checkPodTemplate[M any](ctx context.Context, p *planrule.Plan[M], of func(*
 	}
 }
 
-// podFixed are the attributes that only a create sets.
-var podFixed = slices.Concat(
-	fixedSetting{}.each("template_id"),
-	fixedSetting{readable: true}.each("gpu.id", "gpu.count", "cpu.id", "cpu.vcpu_count", "cloud"),
-	fixedSetting{}.each("start_ssh", "start_jupyter", "interruptible"),
-	fixedSetting{constraint: true}.each("data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu",
-		"support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
-		"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps"),
-)
+// podFixed are the attributes that only a create sets. This provider never updates template_id.
+var podFixed = append(fixedSetting{}.each("template_id"), ofPod.fixed(
+	"data_center_ids", "gpu.allowed_cuda_versions", "gpu.min_cuda_version", "gpu.min_ram_per_gpu", "gpu.min_vcpu_count_per_gpu",
+	"support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
+	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps")...)
 
 // planPodChange separates changes that replace the pod, changes that replace its container, and
 // values of an imported pod that are only recorded because no answer has them.

@@ -318,7 +318,13 @@ func createPodV2(want Pod) (patch, error) {
 		gpu.VCPUCount, gpu.Memory = 0, 0
 		want.GPU = &gpu
 	}
-	return podBodyV2(want)
+	body, err := members(want)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := containerV2(want.Container)
+	maps.Copy(body, settings)
+	return body, err
 }
 
 // CreateSize returns the size of the request that creates a pod on v2, and its largest member
@@ -338,16 +344,6 @@ func (p Pod) CreateSize() (size int, largest string, most int) {
 		return 0, "", 0
 	}
 	return len(text), largest, most
-}
-
-func podBodyV2(p Pod) (patch, error) {
-	body, err := members(p)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := containerV2(p.Container)
-	maps.Copy(body, settings)
-	return body, err
 }
 
 func (w podV2) neutral() Pod {

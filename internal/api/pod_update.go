@@ -1,8 +1,11 @@
 package api
 
 import (
+	"maps"
 	"net/url"
 	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
 // pods returns the part of the collection that both versions share.
@@ -49,15 +52,17 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	r.update = func(have, want Pod) (patch, error) {
 		want = alignedPod(have, want)
 		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
-		before, err := podBodyV2(have.shown())
+		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.shown()), want.mutable())
 		if err != nil {
 			return nil, err
 		}
-		after, err := podBodyV2(want.mutable())
+		before, err := containerV2(have.Container)
 		if err != nil {
 			return nil, err
 		}
-		return after.without(before), nil
+		after, err := containerV2(want.Container)
+		maps.Copy(changes, after.without(before))
+		return changes, err
 	}
 	return &Pods{r, r, func(action PodAction) (string, any) {
 		return "/action", map[string]PodAction{"action": action}
