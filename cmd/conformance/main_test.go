@@ -117,7 +117,7 @@ func replace(matches func(*http.Request) bool, answer http.HandlerFunc) func(htt
 func TestLocal(t *testing.T) {
 	r, minResults := runLocal(t), 295
 	if acctest.IsSample() {
-		minResults = 150
+		minResults = 120
 	}
 	if r.Schema != "gpucloud-conformance/1" || len(r.Results) < minResults || r.Counts[report.Pass] < 100 {
 		t.Errorf("%s with %d results, %v", r.Schema, len(r.Results), r.Counts)
