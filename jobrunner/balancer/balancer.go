@@ -146,6 +146,9 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.Host = p.In.Host
 	p.Out.Header.Del("Authorization")
 	p.SetXForwarded()
+	if httpanswer.UsesTLS(p.In) {
+		p.Out.Header.Set("X-Forwarded-Proto", "https")
+	}
 }
 
 func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error) {

@@ -90,6 +90,9 @@ func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
 			t.Errorf("%s: %d %q, want %q", path, resp.StatusCode, got, want)
 		}
 	}
+	if _, got := do(t, "GET", base, nil, "X-Forwarded-Proto", "https"); !strings.HasSuffix(got, "|https") {
+		t.Errorf("behind a proxy with TLS: %q", got)
+	}
 	pool.open.Wait()
 }
 

@@ -57,3 +57,8 @@ func encode(value any) []byte {
 	}
 	return text.Bytes()
 }
+
+// UsesTLS reports whether a request's client used TLS, which a proxy may end.
+func UsesTLS(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}

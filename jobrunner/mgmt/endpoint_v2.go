@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -29,13 +30,10 @@ func (c *call) newEndpointV2(e store.Endpoint) endpointV2 {
 	return w
 }
 
-// queueURL returns the base URL of the job API, by default that of this call.
+// queueURL returns the base URL, before /v2, that the caller used.
 func (c *call) queueURL() string {
-	if c.QueueURL != "" {
-		return c.QueueURL
-	}
 	scheme := "http"
-	if c.http.TLS != nil {
+	if httpanswer.UsesTLS(c.http) {
 		scheme = "https"
 	}
 	return scheme + "://" + c.http.Host

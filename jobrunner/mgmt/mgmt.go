@@ -30,9 +30,6 @@ type Config struct {
 	Clock  *clock.Clock
 	Logger *slog.Logger // logs internal errors; may be nil
 
-	// QueueURL is the base URL, before /v2, that answers show for the job API. If it's empty, they
-	// show the base URL that the caller used.
-	QueueURL string
 	// Limits enforces the rate limits of version 2. Otherwise answers always show full quotas.
 	Limits bool
 	// Quotas counts the requests of all deployments on a shared database. If it's nil, only this
@@ -76,7 +73,6 @@ func New(c Config) http.Handler {
 	if c.Pods == nil {
 		c.Pods = noPods{}
 	}
-	c.QueueURL = strings.TrimRight(c.QueueURL, "/")
 	return &server{Config: c, store: c.Store, documents: sync.OnceValue(describeAPI)}
 }
 

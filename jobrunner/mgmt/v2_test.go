@@ -1,10 +1,10 @@
 package mgmt_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 )
 
 func TestTemplateV2(t *testing.T) {
@@ -129,17 +129,20 @@ func TestCPUEndpointV2(t *testing.T) {
 }
 
 func TestLoadBalancerV2(t *testing.T) {
-	d := deploy(t, func(c *mgmt.Config) { c.QueueURL = "https://queue.example/" })
+	d := deploy(t)
 	d.expectRefusal(422, "$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT", "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER"}`)
 	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER","scaling":{"type":"REQUEST_COUNT","requestCount":4},"workers":{"idleTimeout":5}}`)
 	id := answer.get("id").(string)
 	d.expectMembers(answer, map[string]string{
 		"type": `"LOAD_BALANCER"`, "workers.idleTimeout": `5`,
-		"requestUrls": `{"base":"https://queue.example/v2/` + id + `","health":"https://queue.example/v2/` + id + `/ping"}`,
+		"requestUrls": `{"base":"` + d.url + `/v2/` + id + `","health":"` + d.url + `/v2/` + id + `/ping"}`,
 	})
 	d.expectRefusal(422, "scales on REQUEST_COUNT", "PATCH", "/v2/serverless/"+id, `{"scaling":{"type":"QUEUE_DELAY","queueDelay":4}}`)
 	d.expectRefusal(422, "additional properties 'type' not allowed", "PATCH", "/v2/serverless/"+id, `{"type":"QUEUE"}`)
-	d.expectMembers(d.mustSend(200, "PATCH", "/v2/serverless/"+id, `{"env":{"HEALTH_CHECK_PATH":"/up"}}`), map[string]string{"requestUrls.health": `"https://queue.example/v2/` + id + `/up"`})
+	d.expectMembers(d.mustSend(200, "PATCH", "/v2/serverless/"+id, `{"env":{"HEALTH_CHECK_PATH":"/up"}}`), map[string]string{"requestUrls.health": `"` + d.url + `/v2/` + id + `/up"`})
+	// Behind a proxy with TLS, a client that used http would send its key in clear text.
+	proxied := d.sendWith("GET", "/v2/serverless/"+id, "", http.Header{"Authorization": {"Bearer " + testKey}, "X-Forwarded-Proto": {"https"}})
+	d.expectMembers(proxied, map[string]string{"requestUrls.base": `"https` + strings.TrimPrefix(d.url, "http") + `/v2/` + id + `"`})
 }
 
 func TestInvalidEndpointsV2(t *testing.T) {

@@ -133,6 +133,7 @@ func (n *Node) forwarder(timeout time.Duration, noRetry bool) *httputil.ReverseP
 			}
 			p.Out.URL.Scheme, p.Out.URL.Host = to.Scheme, to.Host
 			p.Out.Header.Set(forwardedHeader, n.Machine)
+			p.Out.Header["X-Forwarded-Proto"] = p.In.Header["X-Forwarded-Proto"]
 			p.Out.Host = p.In.Host
 		},
 		Transport: &http.Transport{

@@ -159,7 +159,7 @@ func SignedInAt(r *http.Request) string {
 
 func cookie(r *http.Request, token string) *http.Cookie {
 	c := &http.Cookie{
-		Name: cookieName(r), Value: token, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		Name: cookieName(r), Value: token, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: httpanswer.UsesTLS(r),
 		MaxAge: int(sessionTime.Seconds()),
 	}
 	if token == "" {

@@ -33,3 +33,15 @@ func TestSessionsEnd(t *testing.T) {
 		t.Error("a session lasts longer than a day")
 	}
 }
+
+// Behind a proxy with TLS, the browser sends the session's cookie only over TLS.
+func TestCookieIsSecureBehindTLS(t *testing.T) {
+	r := &http.Request{Host: "cloud.example", Header: http.Header{}}
+	if cookie(r, "token").Secure {
+		t.Error("without TLS the browser would drop the cookie")
+	}
+	r.Header.Set("X-Forwarded-Proto", "https")
+	if !cookie(r, "token").Secure {
+		t.Error("the browser sends the cookie without TLS")
+	}
+}
