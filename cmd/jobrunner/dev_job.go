@@ -116,7 +116,8 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 			shown = update
 		}
 		if once && job.Status == "IN_QUEUE" {
-			if reason, err := e.client.Jobs.StartFailure(ctx, e.id); err == nil && reason != "" {
+			// A large model may load for minutes.
+			if reason, starting, err := e.client.Jobs.StartFailure(ctx, e.id); err == nil && reason != "" && !starting {
 				return job, &exitError{exitNotStarted, "the handler does not start: " + reason}
 			}
 			if waits++; waits == patience {

@@ -142,6 +142,7 @@ runpod.serverless.start({"handler": handler})
 		"not an input": {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got an array"},
 		"nor this":     {[]string{"--input=5"}, 2, "", "got a number"},
 		"nor a file":   {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},
+		"not local":    {[]string{"--listen=:0"}, 2, "", "allow this with jobrunner serve --allow-remote"},
 		"no object":    {[]string{"--input=" + file}, 2, "", "expected a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {

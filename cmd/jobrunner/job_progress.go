@@ -37,7 +37,7 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 	if now.Status != "IN_QUEUE" {
 		return ""
 	}
-	reason, err := c.Jobs.StartFailure(ctx, endpointID)
+	reason, _, err := c.Jobs.StartFailure(ctx, endpointID)
 	if err != nil || reason == "" {
 		return ""
 	}

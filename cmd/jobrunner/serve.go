@@ -237,7 +237,7 @@ func (s *serve) checkListen() error {
 		return nil
 	}
 	return fmt.Errorf("other machines can reach --listen %s over plain HTTP, and anyone with the key can run code on this machine: "+
-		"listen on 127.0.0.1, or add --allow-remote to allow this", s.Listen)
+		"listen on 127.0.0.1, or allow this with jobrunner serve --allow-remote", s.Listen)
 }
 
 func logger(w io.Writer, format string) *slog.Logger {

@@ -374,7 +374,7 @@ func TestRequestsHaveNoOtherHeaders(t *testing.T) {
 			_, _ = client.NetworkVolumes.Get(ctx, "a")
 			_, _ = client.Templates.Create(ctx, api.Template{})
 			_ = client.Endpoints.Delete(ctx, "a")
-			_, _ = client.Jobs.StartFailure(ctx, "a")
+			_, _, _ = client.Jobs.StartFailure(ctx, "a")
 			if n := len(d.requests()); n < 5 {
 				t.Errorf("%d requests", n)
 			}

@@ -169,14 +169,16 @@ func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
 	return health, err
 }
 
-// StartFailure returns the reason why no worker of the endpoint can start. Only a jobrunner
-// returns it, in a member of the health that the contract doesn't have.
-func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (string, error) {
+// StartFailure returns the reason why no worker of the endpoint works, and whether one is still starting,
+// which may succeed. Only a jobrunner returns the reason, in a member of the health that the contract
+// doesn't have.
+func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (reason string, starting bool, err error) {
 	var health struct {
+		Health
 		Reason string `json:"reason"`
 	}
-	err := j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
-	return health.Reason, err
+	err = j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
+	return health.Reason, health.Workers.Initializing > 0, err
 }
 
 func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) error {

@@ -90,11 +90,15 @@ func (j *Jobrunner) waitsUntil() time.Time {
 	return end
 }
 
-// startFailure returns why no worker of an endpoint can start.
-func (j *Jobrunner) startFailure(endpoint string) string {
-	var health struct{ Reason string }
+// startFailure returns why no worker of an endpoint works, and whether one is still starting, which may
+// succeed.
+func (j *Jobrunner) startFailure(endpoint string) (reason string, starting bool) {
+	var health struct {
+		Reason  string
+		Workers struct{ Initializing int }
+	}
 	j.do(http.MethodGet, "/v2/"+endpoint+"/health", nil, &health)
-	return health.Reason
+	return health.Reason, health.Workers.Initializing > 0
 }
 
 func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result) {
@@ -105,14 +109,14 @@ func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result
 		if done(r) {
 			return r
 		}
-		now := ""
+		now, starting := "", false
 		if r.Status == "IN_QUEUE" {
-			now = j.startFailure(endpoint)
+			now, starting = j.startFailure(endpoint)
 		}
 		switch {
 		case now != reason:
 			reason, since = now, time.Now()
-		case reason != "" && time.Since(since) > startPatience:
+		case reason != "" && !starting && time.Since(since) > startPatience:
 			j.t.Fatalf("job %s waits, and no worker can start: %s", id, reason)
 		case time.Now().After(end):
 			j.t.Fatalf("job %s is still %s", id, r.Status)

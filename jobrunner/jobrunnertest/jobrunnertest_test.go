@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -222,6 +223,8 @@ func (f *failing) Fatalf(format string, args ...any) {
 // reason.
 func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
+	loads := filepath.Join(t.TempDir(), "loads.py")
+	write(t, loads, "import runpod\n")
 	for want, run := range map[string]func(j *jobrunnertest.Jobrunner){
 		"no worker can start: ": func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/misspelt:1"), nil) },
 		"is still IN_PROGRESS":  func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/hangs:1"), nil) },
@@ -229,6 +232,20 @@ func TestWaitsAreBounded(t *testing.T) {
 			id := j.Endpoint("team/hangs:1")
 			j.WaitRunning(id, j.Submit(id, nil))
 			j.WaitRunning(id, j.Submit(id, nil))
+		},
+		"-q1 is still IN_QUEUE": func(j *jobrunnertest.Jobrunner) { // a worker that loads for minutes may still start
+			id := j.Endpoint("team/loads:1")
+			job := j.Submit(id, nil)
+			for health := ""; !strings.Contains(health, "it still loads"); {
+				j.Advance(time.Second)
+				response, err := j.Client().Get(j.URL + "/v2/" + id + "/health")
+				must.Succeed(t, err)
+				body, err := io.ReadAll(response.Body)
+				must.Succeed(t, err)
+				response.Body.Close()
+				health = string(body)
+			}
+			j.WaitRunning(id, job)
 		},
 	} {
 		f := &failing{TB: t, limit: time.Now().Add(9 * time.Second)} // a wait ends 5 s before the limit
@@ -238,7 +255,7 @@ func TestWaitsAreBounded(t *testing.T) {
 			run(jobrunnertest.Start(f, jobrunnertest.Handle("team/hangs", func(ctx context.Context, _ jobrunnertest.Job) (any, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
-			})))
+			}), jobrunnertest.HandleFile("team/loads", loads, "sh", "-c", "exec sleep 1000")))
 		}()
 		if <-done; !strings.Contains(f.text, want) {
 			t.Errorf("expected %q, got %q", want, f.text)
