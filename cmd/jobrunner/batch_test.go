@@ -15,14 +15,15 @@ import (
 )
 
 // A batch survives kills of the jobrunner as a draft, right after finalize, and while its requests
-// run. Each request completes.
+// run. Each request completes. None runs at the second kill, because a job that loses two workers
+// fails.
 func TestBatchSurvivesKill(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
 	p := serve(t, env)
 	c := p.client("k")
-	endpoint := queue(t, c, "batched", "builtin/conformance", 2)
+	endpoint := queue(t, c, "batched", "builtin/conformance", 0)
 	const n = 40
 	var inputs []json.RawMessage
 	for i := range n {
@@ -46,6 +47,12 @@ func TestBatchSurvivesKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	again()
+	idle, err := c.Endpoints.Get(t.Context(), endpoint)
+	must.Succeed(t, err)
+	busy := idle
+	busy.Workers.Max = 2
+	_, err = c.Endpoints.Update(t.Context(), idle, busy)
+	must.Succeed(t, err)
 	awaitBatch(t, c, endpoint, b.ID, func(b api.Batch) bool { return b.Completed > 0 })
 	again()
 	if b = awaitBatch(t, c, endpoint, b.ID, api.Batch.Done); b.Completed != n || b.Status != "FINALIZED" {
