@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -105,8 +107,15 @@ func (t *Target) HasV2() bool { return t.V2() != "" && !t.NoV2 }
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			Proxy:       http.ProxyFromEnvironment,
+			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			// Otherwise the error of a proxy reads like the target's answer: "Forbidden".
+			OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+				if resp.StatusCode == http.StatusOK {
+					return nil
+				}
+				return fmt.Errorf("the proxy %s answered %s", proxy.Host, resp.Status)
+			},
 			TLSHandshakeTimeout: 10 * time.Second,
 			MaxIdleConnsPerHost: 512,
 			IdleConnTimeout:     time.Minute,

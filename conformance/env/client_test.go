@@ -1,0 +1,29 @@
+package env
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// The error of a proxy that refuses a connection names the proxy, not its password.
+func TestProxyThatRefuses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer server.Close()
+	proxy, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.User = url.UserPassword("user", "secret")
+	client := newClient()
+	client.Transport.(*http.Transport).Proxy = http.ProxyURL(proxy)
+	resp, err := client.Get("https://deployment.example/v2/templates")
+	if err == nil {
+		resp.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "the proxy "+proxy.Host+" answered 403 Forbidden") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
