@@ -105,7 +105,7 @@ func (p *chunks) print(c api.Chunk) error {
 	switch {
 	case p.asJSON:
 		return printJSON(c)
-	case json.Unmarshal(c.Output, &text) == nil:
+	case string(c.Output) != "null" && json.Unmarshal(c.Output, &text) == nil:
 		p.inLine = p.inLine && text == "" || text != "" && !strings.HasSuffix(text, "\n")
 		_, err := fmt.Fprint(stdout, text)
 		return err

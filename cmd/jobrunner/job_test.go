@@ -83,7 +83,7 @@ line ends
 			"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT: it ran for 5\\S*s, until its execution time-out", code: 3},
 			"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
 			"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
-			"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":4,"outputs":["a","b",{"c":1},"d"]}`}, out: "^ab\n{\"c\":1}\nd\n$"},
+			"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":6,"outputs":["a","b",{"c":1},null,"d",null]}`}, out: "^ab\n{\"c\":1}\nnull\nd\nnull\n$"},
 			"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
 			"a stream that is not read": {args: []string{"run", "any", "--input", `{"op":"stream","n":2}`}, out: "^$",
 				err: `Its handler streamed 2 chunks, which are not in the output .*: jobrunner job tail any \S+ prints them, and so does job run --tail`},
