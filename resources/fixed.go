@@ -27,7 +27,7 @@ func (f fixedSetting) each(attributes ...string) (out []fixedSetting) {
 	return out
 }
 
-// fixed returns the attributes that no update sets. constraints are those of the machine.
+// fixed returns the attributes that no update sets. constraints names the requirements on the machine.
 func (m members) fixed(constraints ...string) (out []fixedSetting) {
 	for _, s := range contract.Settings(string(m)) {
 		updatable := s.V1 != nil && s.V1.In(contract.Update) || s.V2 != nil && s.V2.In(contract.Update)

@@ -1,6 +1,9 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // Container holds the settings of an endpoint's container, its own or copied from its template.
 // Creates and updates omit nil fields. An empty field overrides the template's.
@@ -28,6 +31,28 @@ func containerV2(c *Container) (patch, error) {
 		p["registry"] = json.RawMessage("null")
 	}
 	return p, err
+}
+
+// withContainer returns the body of a create: the members of a wire struct and of its container.
+func withContainer(wire any, c *Container) (patch, error) {
+	body, err := members(wire)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := containerV2(c)
+	maps.Copy(body, settings)
+	return body, err
+}
+
+// changedContainer returns the container's part of an update.
+func changedContainer(have, want *Container) (patch, error) {
+	have, want = withChangedCommand(have, want)
+	before, err := containerV2(have)
+	if err != nil {
+		return nil, err
+	}
+	after, err := containerV2(want)
+	return after.without(before), err
 }
 
 // completed fills in the container of an answer: absent and null members are empty. A member

@@ -45,13 +45,7 @@ func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
 	r.create = func(want Endpoint) (any, error) {
 		w := newEndpointV2(want)
 		w.Type, w.TemplateID = want.Type, want.TemplateID
-		body, err := members(w)
-		if err != nil {
-			return nil, err
-		}
-		settings, err := containerV2(want.Container)
-		maps.Copy(body, settings)
-		return body, err
+		return withContainer(w, want.Container)
 	}
 	r.update = endpointPatchV2
 	return r
@@ -174,16 +168,11 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 			return nil, err
 		}
 	case want.TemplateID == nil:
-		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
-		before, err := containerV2(have.Container)
+		settings, err := changedContainer(have.Container, want.Container)
 		if err != nil {
 			return nil, err
 		}
-		after, err := containerV2(want.Container)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(p, after.without(before))
+		maps.Copy(p, settings)
 	}
 	return p, patchGPUV2(p, have.GPU, want.GPU, apply && setsCUDA)
 }

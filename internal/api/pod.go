@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"maps"
 )
 
 // Pod is one container on a GPU or CPU machine.
@@ -318,13 +317,7 @@ func createPodV2(want Pod) (patch, error) {
 		gpu.VCPUCount, gpu.Memory = 0, 0
 		want.GPU = &gpu
 	}
-	body, err := members(want)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := containerV2(want.Container)
-	maps.Copy(body, settings)
-	return body, err
+	return withContainer(want, want.Container)
 }
 
 // CreateSize returns the size of the request that creates a pod on v2, and its largest member

@@ -51,17 +51,12 @@ func podsV2(d *deployment, cache *listCache) *Pods {
 	r.create = func(want Pod) (any, error) { return createPodV2(want) }
 	r.update = func(have, want Pod) (patch, error) {
 		want = alignedPod(have, want)
-		have.Container, want.Container = withChangedCommand(have.Container, want.Container)
 		changes, err := changedMembers(clearingValues(contract.V2, "pod"), new(have.shown()), want.mutable())
 		if err != nil {
 			return nil, err
 		}
-		before, err := containerV2(have.Container)
-		if err != nil {
-			return nil, err
-		}
-		after, err := containerV2(want.Container)
-		maps.Copy(changes, after.without(before))
+		settings, err := changedContainer(have.Container, want.Container)
+		maps.Copy(changes, settings)
 		return changes, err
 	}
 	return &Pods{r, r, func(action PodAction) (string, any) {

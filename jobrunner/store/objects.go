@@ -68,7 +68,7 @@ func load(q sqldb.Querier, r record, id string) error {
 
 func decode(doc []byte, r record) error {
 	if err := json.Unmarshal(doc, r); err != nil {
-		return fmt.Errorf("a stored %s in the database can't be read: %w", r.kind().label, err)
+		return fmt.Errorf("a stored %s can't be read: %w", r.kind().label, err)
 	}
 	return nil
 }
