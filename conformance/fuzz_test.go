@@ -8,6 +8,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An accepted list of known deviations has an entry with a clause, a day and a reason for
@@ -27,9 +28,7 @@ func FuzzKnown(f *testing.F) {
 				lines++
 			}
 		}
-		if len(known) != lines {
-			t.Errorf("%q: %d entries of %d lines", text, len(known), lines)
-		}
+		must.Equal(t, len(known), lines, text, "entries of", "lines")
 		for id, d := range known {
 			if _, ok := clauses.Find(id); !ok || d.Reason == "" || d.Until.Equal(time.Time{}) {
 				t.Errorf("%q: the entry %s is %+v", text, id, d)

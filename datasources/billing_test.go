@@ -130,9 +130,7 @@ func TestBillingHasNoRecordsOfZeros(t *testing.T) {
 				t.Errorf("%s: record %d has zeros only: %v", v, i, got.Get("records").([]any)[i])
 			}
 		}
-		if total := digits(t, got, "totals", "total_amount"); total != "0" {
-			t.Errorf("%s: the total is %s", v, total)
-		}
+		must.Equal(t, digits(t, got, "totals", "total_amount"), "0", v, "the total")
 	}
 }
 
@@ -190,9 +188,7 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 		"null":                                 {"records", 0, "cpu_amount"},
 		"98765432109876543210.000000000000001": {"totals", "total_amount"},
 	} {
-		if d := digits(t, got, path...); d != want {
-			t.Errorf("%v: %s, expected %s", path, d, want)
-		}
+		must.Equal(t, digits(t, got, path...), want, path)
 	}
 	if records := got.Get("records").([]any); len(records) != 1 {
 		t.Errorf("expected the record with amounts only, got %v", records)
@@ -202,9 +198,7 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 		"123456789012345.97890123456789": {"totals", "total_amount"},
 		"9007199254740993":               {"records", 0, "time_billed_ms"},
 	} {
-		if d := digits(t, old, path...); d != want {
-			t.Errorf("v1 %v: %s, expected %s", path, d, want)
-		}
+		must.Equal(t, digits(t, old, path...), want, "v1", path)
 	}
 	if member(old.Get("records"), 1, "gpu_type_id") != "NVIDIA L4" || member(old.Get("records"), 0, "pod_id") != "p" || member(old.Get("records"), 0, "start_time") != "2026-06-01T00:00:00Z" || member(old.Get("records"), 0, "end_time") != nil {
 		t.Errorf("v1: %v", old.Get("records"))
@@ -240,8 +234,7 @@ func TestBillingQueries(t *testing.T) {
 		f.asked = nil
 		p := f.drive(t, c.version)
 		read(t, p, "gpucloud_"+c.name, c.config)
-		asked, err := url.Parse(f.asked[len(f.asked)-1])
-		must.Succeed(t, err)
+		asked := must.Do(url.Parse(f.asked[len(f.asked)-1]))(t)
 		got := asked.Query()
 		for _, list := range got {
 			slices.Sort(list)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -46,9 +47,7 @@ func TestGPUTypes(t *testing.T) {
 		"price": map[string]any{"secure": 1.1, "community": 0.123456789, "serverless": 2.000000001}, "max_count": map[string]any{"secure": 4.0, "community": 0.0},
 		"availability": nil, "data_centers": nil, "cuda_versions": nil,
 	}
-	if got := all.([]any)[1]; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v\nwant %v", got, want)
-	}
+	must.Equal[any](t, all.([]any)[1], want)
 	if got := all.([]any)[0].(map[string]any); got["pool"] != nil || got["price"].(map[string]any)["serverless"] != nil || got["manufacturer"] != "AMD" {
 		t.Errorf("a type in no pool: %v", got)
 	}
@@ -68,14 +67,10 @@ func TestGPUTypes(t *testing.T) {
 		{with(pods, map[string]any{"min_availability": "LOW", "gpu_count": 5}), []any{"NVIDIA Twin"}},
 		{with(pods, map[string]any{"min_availability": "LOW", "with_cuda_versions": []any{"12.4"}}), []any{"NVIDIA Big"}},
 	} {
-		if got := column(read(t, p, "gpucloud_gpu_types", c.config).Get("gpu_types"), "id"); !slices.Equal(got, c.ids) {
-			t.Errorf("%v: %v, expected %v", c.config, got, c.ids)
-		}
+		must.Equal(t, column(read(t, p, "gpucloud_gpu_types", c.config).Get("gpu_types"), "id"), c.ids, c.config)
 	}
 	serverless := read(t, p, "gpucloud_gpu_type", map[string]any{"name": "Big", "product": []any{"SERVERLESS", "POD"}})
-	if got := serverless.Get("availability"); got != "LOW" {
-		t.Errorf("the scarcest: %v", got)
-	}
+	must.Equal(t, serverless.Get("availability"), "LOW", "the scarcest")
 	one := read(t, p, "gpucloud_gpu_type", map[string]any{"id": "NVIDIA Big", "product": []any{"POD"}})
 	if got := one.Get("data_centers"); !reflect.DeepEqual(column(got, "availability"), []any{"MEDIUM", "LOW"}) || !reflect.DeepEqual(column(one.Get("cuda_versions"), "version"), []any{"12.8", "12.4"}) {
 		t.Errorf("data centers %v, CUDA %v", got, one.Get("cuda_versions"))
@@ -138,9 +133,7 @@ func TestCPUTypes(t *testing.T) {
 		{map[string]any{"product": []any{"POD"}, "min_availability": "LOW"}, []any{"cpuX"}},
 		{map[string]any{"product": []any{"SERVERLESS"}, "vcpu_count": 128, "min_availability": "LOW"}, nil},
 	} {
-		if got := column(read(t, p, "gpucloud_cpu_types", c.config).Get("cpu_types"), "id"); !slices.Equal(got, c.ids) {
-			t.Errorf("%v: %v, expected %v", c.config, got, c.ids)
-		}
+		must.Equal(t, column(read(t, p, "gpucloud_cpu_types", c.config).Get("cpu_types"), "id"), c.ids, c.config)
 	}
 	one := read(t, p, "gpucloud_cpu_type", map[string]any{"name": "Fast", "product": []any{"POD"}})
 	if one.Get("id") != "cpuX" || one.Get("availability") != "HIGH" || !slices.Equal(column(one.Get("data_centers"), "id"), []any{"LAB-2", "LAB-1"}) {
@@ -166,17 +159,13 @@ func TestDataCenters(t *testing.T) {
 		{map[string]any{"global_network": false}, []any{"LAB-2"}},
 		{map[string]any{"global_network": true, "regions": []any{"ASIA"}}, nil},
 	} {
-		if got := column(read(t, p, "gpucloud_data_centers", c.config).Get("data_centers"), "id"); !slices.Equal(got, c.ids) {
-			t.Errorf("%v: %v, expected %v", c.config, got, c.ids)
-		}
+		must.Equal(t, column(read(t, p, "gpucloud_data_centers", c.config).Get("data_centers"), "id"), c.ids, c.config)
 	}
 	one := read(t, p, "gpucloud_data_center", map[string]any{"name": "Lab one", "include": []any{"GPU_AVAILABILITY"}})
 	for attribute, want := range map[string]any{
 		"id": "LAB-1", "region": "EUROPE", "global_network": true, "network_volume_types": []any{"HIGH_PERFORMANCE"}, "compliance": []any{"GDPR"}, "cpu_availability": nil,
 	} {
-		if got := one.Get(attribute); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v", attribute, got)
-		}
+		must.Equal(t, one.Get(attribute), want, attribute)
 	}
 	if got := member(one.Get("gpu_availability"), 2, "availability"); got != "HIGH" {
 		t.Errorf("GPUs: %v", one.Get("gpu_availability"))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -36,12 +37,8 @@ output "endpoint" {
 `
 		w.Write("main.tf", lookups)
 		writes := d.Writes()
-		if out := w.MustRun("plan"); !strings.Contains(out, endpoint) {
-			t.Errorf("the endpoint is not in the plan:\n%s", out)
-		}
-		if d.Writes() != writes {
-			t.Error("a plan sent a write")
-		}
+		must.Contain(t, w.MustRun("plan"), endpoint)
+		must.Equal(t, d.Writes(), writes, "a plan sent a write")
 		w.Write("main.tf", lookups+`
 resource "gpucloud_network_volume" "v" {
   name        = "v"
@@ -52,13 +49,9 @@ data "gpucloud_network_volume" "v" {
   id = gpucloud_network_volume.v.id
 }
 `)
-		if out := w.MustRun("plan"); !strings.Contains(out, "known after apply") || !strings.Contains(out, `data.gpucloud_network_volume.v will be read during apply`) {
-			t.Errorf("the volume is looked up too early:\n%s", out)
-		}
+		must.Contain(t, w.MustRun("plan"), "known after apply", `data.gpucloud_network_volume.v will be read during apply`)
 		w.MustRun("apply", "-auto-approve")
-		if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
-			t.Errorf("the next plan is not empty:\n%s", out)
-		}
+		must.Contain(t, w.MustRun("plan"), "No changes.")
 		w.Write("main.tf", lookups+"data \"gpucloud_network_volume\" \"w\" {\n  name = \"w\"\n}\n")
 		out, err := w.Run("plan")
 		if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, `no network volume is named "w"; these are similar: "v" (`) {

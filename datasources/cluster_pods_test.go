@@ -1,7 +1,6 @@
 package datasources_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,25 +13,19 @@ import (
 func TestClusterPods(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	made, err := d.Client(t, api.V2).Clusters.Create(t.Context(), api.Cluster{
+	made := must.Do(d.Client(t, api.V2).Clusters.Create(t.Context(), api.Cluster{
 		Name: "c", Type: "RAY", Image: "builtin/echo", Env: map[string]string{"TOKEN": "a-planted-secret"},
 		Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 3},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	of := map[string]any{"cluster_id": made.ID}
 	writes := d.Writes()
 	got := read(t, p, "gpucloud_cluster_pods", of)
-	if ranks := column(got.Get("pods"), "rank"); !slices.Equal(ranks, []any{0.0, 1.0, 2.0}) {
-		t.Errorf("ranks: %v", ranks)
-	}
-	members, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), made.ID)
-	must.Succeed(t, err)
+	must.Equal(t, column(got.Get("pods"), "rank"), []any{0.0, 1.0, 2.0}, "ranks")
+	members := must.Do(d.Client(t, api.V2).Clusters.Pods(t.Context(), made.ID))(t)
 	for _, m := range members {
 		i := int(*m.Cluster.Rank)
 		for attribute, want := range map[string]any{"id": m.ID, "name": m.Name, "role": m.Cluster.Role, "gpu_type_id": "NVIDIA L4", "gpu_count": 1.0, "created_at": m.CreatedAt} {
-			if is := member(got.Get("pods"), i, attribute); is != want {
-				t.Errorf("%s of rank %d is %v, expected %v", attribute, i, is, want)
-			}
+			must.Equal(t, member(got.Get("pods"), i, attribute), want, attribute, "of rank", i)
 		}
 		if status := member(got.Get("pods"), i, "status"); status != "PROVISIONING" { // there is no GPU
 			t.Errorf("rank %d is %v", i, status)

@@ -11,8 +11,7 @@ import (
 
 // The values of an environment are digests, wherever it is in a release's changes.
 func TestChangedValueMasksEnvironments(t *testing.T) {
-	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "k"})
-	must.Succeed(t, err)
+	c := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "k"}))(t)
 	digest := `"` + c.DigestVariable("TOKEN", "secret") + `"`
 	for _, test := range []struct{ field, raw, want string }{
 		{"env", `{"TOKEN":"secret"}`, `{"TOKEN":` + digest + `}`},
@@ -31,9 +30,7 @@ func TestChangedValueMasksEnvironments(t *testing.T) {
 		if got == nil {
 			got = new("")
 		}
-		if *got != test.want {
-			t.Errorf("%s %s: got %s, expected %s", test.field, test.raw, *got, test.want)
-		}
+		must.Equal(t, *got, test.want, test.field, test.raw)
 	}
 	for _, odd := range []string{`["secret"]`, `"secret"`, `{"a":{"b":"secret"}}`, `7`} {
 		if got := changedValue(c, "env", json.RawMessage(odd)); got == nil || strings.Contains(*got, "secret") || *got == "7" {

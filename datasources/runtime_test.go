@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -80,9 +79,7 @@ func TestJobAndHealth(t *testing.T) {
 		}
 		health := read(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": endpoint})
 		want := map[string]any{"completed": 1.0, "failed": 1.0, "in_progress": 1.0, "in_queue": 1.0, "retried": 0.0}
-		if got := health.Get("jobs"); !reflect.DeepEqual(got, want) {
-			t.Errorf("jobs: %v", got)
-		}
+		must.Equal[any](t, health.Get("jobs"), want, "jobs")
 		if got := health.Get("workers.running"); got != 1.0 {
 			t.Errorf("workers: %v", health.Get("workers"))
 		}
@@ -94,9 +91,7 @@ func TestJobAndHealth(t *testing.T) {
 		if _, diags := p.Data("gpucloud_job", map[string]any{"endpoint_id": tfdrive.Unknown, "id": tfdrive.Unknown}); diags.Err() != nil {
 			t.Errorf("unknown values: %s", diags)
 		}
-		if d.Writes() != writes {
-			t.Error("a data source wrote")
-		}
+		must.Equal(t, d.Writes(), writes, "a data source wrote")
 	})
 }
 
@@ -107,9 +102,7 @@ func TestWorkersAndReleases(t *testing.T) {
 	workers := until(t, p, "gpucloud_endpoint_workers", of, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
 	first := workers.Get("workers").([]any)[0].(map[string]any)
 	for attribute, want := range map[string]any{"status": "IDLE", "is_stale": false, "version": 0.0, "gpu_count": 0.0, "image": "builtin/conformance", "gpu_type_id": nil} {
-		if first[attribute] != want {
-			t.Errorf("%s of the worker is %v", attribute, first[attribute])
-		}
+		must.Equal(t, first[attribute], want, attribute, "of the worker")
 	}
 	if workers.Get("summary.total") != 1.0 || workers.Get("endpoint_version") != 0.0 || first["started_at"] == nil || first["id"] == "" {
 		t.Errorf("workers: %v", workers.Value)
@@ -163,9 +156,7 @@ func TestBuilds(t *testing.T) {
 			}
 		}
 	}
-	if got := len(builds.([]any)); got != 2 {
-		t.Errorf("%d builds", got)
-	}
+	must.Equal(t, len(builds.([]any)), 2, "builds")
 	expectErrors(t, p, "gpucloud_endpoint_build", of("nonesuch"), "GET", "/v2/serverless/"+endpoint+"/builds/nonesuch: 404", "request id")
 	expectErrors(t, p, "gpucloud_endpoint_build", of("a/b"), "id: Invalid value of id", `got "a/b"`)
 	expectErrors(t, drive(t, d, api.V1), "gpucloud_endpoint_build", of("b1"), "gpucloud_endpoint_build exists in management API v2 only")
@@ -186,13 +177,9 @@ func TestLogs(t *testing.T) {
 		t.Errorf("got %v", all.Value)
 	}
 	last := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 2}))
-	if got := last.Get("lines"); !reflect.DeepEqual(got, []any{"line-18", "line-19"}) {
-		t.Errorf("the last lines: %v", got)
-	}
+	must.Equal[any](t, last.Get("lines"), []any{"line-18", "line-19"}, "the last lines")
 	since := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 3, "since": "2001-01-01T00:00:00Z"}))
-	if got := since.Get("lines"); !reflect.DeepEqual(got, []any{"line-0", "line-1", "line-2"}) {
-		t.Errorf("the first lines since a time: %v", got)
-	}
+	must.Equal[any](t, since.Get("lines"), []any{"line-0", "line-1", "line-2"}, "the first lines since a time")
 	begin := time.Now()
 	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines").([]any); len(got) != 0 || time.Since(begin) > 3*time.Minute { // the read ends, although the API keeps the log open
 		t.Errorf("%d lines after %s", len(got), time.Since(begin))

@@ -209,9 +209,7 @@ func TestAReleaseKeepsOpenRequests(t *testing.T) {
 	}
 	awaitIdleWorker(d, id) // until then the other one may have the next request too
 	_, _, body = d.do("GET", "/v2/serverless/"+id+"/releases", "")
-	if !strings.Contains(body, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`) {
-		t.Errorf("releases: %s", body)
-	}
+	must.Contain(t, body, `"rollout":{"inProgress":true,"workersOnLatest":1,"workersTotal":2,"percentOnLatest":50}`)
 	if _, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", ""); strings.Count(body, `"isStale":true`) != 1 || strings.Count(body, `"isStale":false`) != 1 {
 		t.Errorf("workers: %s", body)
 	}
@@ -242,11 +240,9 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", d.url+"/v2/serverless/"+id+"/workers/"+w.ID+"/logs", nil)
-	must.Succeed(t, err)
+	r := must.Do(http.NewRequestWithContext(ctx, "GET", d.url+"/v2/serverless/"+id+"/workers/"+w.ID+"/logs", nil))(t)
 	r.Header.Set("Authorization", "Bearer planted-key")
-	resp, err := http.DefaultClient.Do(r)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Scan()
@@ -254,9 +250,7 @@ func TestWorkersAndTheirLogs(t *testing.T) {
 		t.Errorf("%s: %s", resp.Header.Get("Content-Type"), event)
 	}
 	lines.Scan()
-	if data := lines.Text(); !strings.Contains(data, `"line":"listening, as one"`) || !strings.Contains(data, `"source":"container"`) {
-		t.Error(data)
-	}
+	must.Contain(t, lines.Text(), `"line":"listening, as one"`, `"source":"container"`)
 	for path, want := range map[string]int{
 		"/v2/serverless/" + id + "/workers/nobody/logs":               http.StatusNotFound,
 		"/v2/serverless/nothing/workers/" + w.ID + "/logs":            http.StatusNotFound,

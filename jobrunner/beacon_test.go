@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -44,9 +45,7 @@ func TestBeacon(t *testing.T) {
 	}
 	before := calls.Load()
 	order(moved.URL, `, "output": "done"`, `"output":"done"`)
-	if calls.Load() != before {
-		t.Error("the handler went where an answer pointed")
-	}
+	must.Equal(t, calls.Load(), before, "the handler went where an answer pointed")
 	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
 		order(url, "", `"error":"invalid url: expected an `)
 	}
@@ -66,7 +65,5 @@ func TestBeaconKeepsTime(t *testing.T) {
 	d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "beacon", "url": "`+receiver.URL+`", "ms": 10000, "every": 1000}}`)
 	<-calls
 	d.do("POST", "/clock", `{"advance": 60000}`)
-	if n := len(calls); n != 10 {
-		t.Errorf("%d calls after the first one, want 10", n)
-	}
+	must.Equal(t, len(calls), 10, "calls after the first one")
 }

@@ -103,8 +103,7 @@ func (d *deployment) advance(by time.Duration) {
 func (d *deployment) stopClock() time.Time {
 	d.t.Helper()
 	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).at("now").(string)
-	now, err := time.Parse(time.RFC3339, text)
-	must.Succeed(d.t, err)
+	now := must.Do(time.Parse(time.RFC3339, text))(d.t)
 	return now
 }
 
@@ -232,8 +231,7 @@ func TestBilling(t *testing.T) {
 func TestBillingOfOlderFolders(t *testing.T) {
 	dir, file := t.TempDir(), catalogFile(t, prices)
 	open := func() (*jobrunner.Jobrunner, *deployment) {
-		j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file})
-		must.Succeed(t, err)
+		j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file}))(t)
 		server := httptest.NewServer(j.Handler())
 		t.Cleanup(server.Close)
 		return j, &deployment{t: t, url: server.URL, log: new(logBuffer)}

@@ -32,8 +32,7 @@ func TestClockRoute(t *testing.T) {
 	}
 	c := d.client(api.V2)
 	id := d.create(withoutWorkers("e"))
-	job, err := c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}})
-	must.Succeed(t, err)
+	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}}))(t)
 	before := now()
 	advance(`{"advance": 604740000}`, 200) // a minute less than seven days
 	if moved := now().Sub(before); moved < 604740*time.Second || moved > 604760*time.Second {

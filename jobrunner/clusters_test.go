@@ -16,8 +16,7 @@ import (
 func TestBillingOfClusters(t *testing.T) {
 	machine := filepath.Join(t.TempDir(), "gpus.yaml")
 	must.Succeed(t, os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600))
-	inventory, err := gpu.Simulate(machine, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	inventory := must.Do(gpu.Simulate(machine, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{AdminClock: true, GPUs: inventory, Catalog: catalogFile(t, `
 gpus: [{id: NVIDIA L4, price: {secure: 0.5}}]

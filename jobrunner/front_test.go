@@ -44,9 +44,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 		`gpucloud_http_request_duration_seconds_count{code="404",route="none"} 2`,
 		`gpucloud_http_requests_open 1`,
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %s", want)
-		}
+		must.Contain(t, text, want)
 	}
 	if status != 200 || strings.Contains(text, "made-up") || strings.Contains(text, "MADEUP") || strings.Contains(text, "none-such") {
 		t.Errorf("%d; a client's word is a label", status)
@@ -67,8 +65,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 // profiles are disabled.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
-	some, err := apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
-	must.Succeed(t, err)
+	some := must.Do(apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
 	for key, want := range map[string]int{"": 401, "wrong": 401, some: 403, "planted-key": 200} {
 		if status, text := d.get("/metrics", key); status != want {

@@ -60,9 +60,7 @@ func TestResultsOnAFullDisk(t *testing.T) {
 				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
 			}
 		})
-		if status := <-answered; status != http.StatusOK {
-			t.Errorf("the worker was answered %d", status)
-		}
+		must.Equal(t, <-answered, http.StatusOK, "the worker was answered")
 	})
 }
 
@@ -139,7 +137,5 @@ func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
 	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
 		must.Succeed(t, conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM webhooks").Scan(&n))
 	}
-	if n := calls.Load(); n != 1 {
-		t.Errorf("the receiver was called %d times", n)
-	}
+	must.Equal(t, calls.Load(), 1, "the receiver was called", "times")
 }

@@ -23,8 +23,7 @@ func public(path string) bool {
 // A request without a key changes nothing on any route. It is rejected unless the path is
 // public, and the response has no secret.
 func FuzzWithoutKey(f *testing.F) {
-	j, err := jobrunner.New(f.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler), AdminClock: true, Profile: true})
-	must.Succeed(f, err)
+	j := must.Do(jobrunner.New(f.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler), AdminClock: true, Profile: true}))(f)
 	f.Cleanup(func() { _ = j.Close() })
 	state := func(t testing.TB) string {
 		var all strings.Builder

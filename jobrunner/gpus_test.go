@@ -14,8 +14,7 @@ import (
 // The catalog's API shows the machine's GPUs as available, even a type that the catalog
 // lacks, and all other types as unavailable.
 func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
-	inventory, err := gpu.Simulate("mixed", slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	inventory := must.Do(gpu.Simulate("mixed", slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	d := deployWith(t, jobrunner.Config{GPUs: inventory})
 	type answer struct {
@@ -41,9 +40,7 @@ func TestTheMachinesGPUsAreInTheCatalog(t *testing.T) {
 		available[g.ID] = g.Availability
 	}
 	for id, want := range map[string]string{"NVIDIA L40S": "HIGH", "NVIDIA H100 80GB HBM3": "HIGH", "NVIDIA TITAN RTX": "HIGH", "NVIDIA H200": "NONE"} {
-		if available[id] != want {
-			t.Errorf("%s: %q, want %s", id, available[id], want)
-		}
+		must.Equal(t, available[id], want, id)
 	}
 	var titan answer
 	get("/NVIDIA%20TITAN%20RTX", &titan)

@@ -16,8 +16,7 @@ import (
 // Probes need no key. A stopping jobrunner, or one whose database is unavailable, is alive
 // but not ready, and its response doesn't name the database.
 func TestHealth(t *testing.T) {
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: t.TempDir(), APIKey: "planted-key"})
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{DataDir: t.TempDir(), APIKey: "planted-key"}))(t)
 	server := httptest.NewServer(j.Handler())
 	t.Cleanup(func() {
 		server.Close()

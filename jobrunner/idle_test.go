@@ -27,8 +27,7 @@ func TestIdleEndpointsCostNothing(t *testing.T) {
 			t.Fatalf("%d %s", status, body)
 		}
 	}
-	db, err := sql.Open("pgx", url)
-	must.Succeed(t, err)
+	db := must.Do(sql.Open("pgx", url))(t)
 	defer db.Close()
 	transactions := func() (n int) {
 		must.Succeed(t, db.QueryRow("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n))

@@ -89,8 +89,7 @@ func (d *deployment) awaitLog(text string, n int) string {
 
 func (d *deployment) client(v api.Version) *api.Client {
 	d.t.Helper()
-	c, err := api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: v})
-	must.Succeed(d.t, err)
+	c := must.Do(api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: v}))(d.t)
 	return c
 }
 
@@ -114,14 +113,11 @@ func (d *deployment) send(key, method, path, body string) (int, http.Header, str
 // exchange sends a request without a key after edit has changed it, and reads the response.
 func (d *deployment) exchange(method, path, body string, edit func(r *http.Request)) (resp *http.Response, text string) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	must.Succeed(d.t, err)
+	req := must.Do(http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body)))(d.t)
 	edit(req)
-	resp, err = http.DefaultClient.Do(req)
-	must.Succeed(d.t, err)
+	resp = must.Do(http.DefaultClient.Do(req))(d.t)
 	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	must.Succeed(d.t, err)
+	all := must.Do(io.ReadAll(resp.Body))(d.t)
 	return resp, string(all)
 }
 
@@ -135,8 +131,7 @@ func echo(name string) api.Endpoint {
 // create creates an endpoint.
 func (d *deployment) create(e api.Endpoint) (id string) {
 	d.t.Helper()
-	made, err := d.client(api.V2).Endpoints.Create(d.t.Context(), e)
-	must.Succeed(d.t, err)
+	made := must.Do(d.client(api.V2).Endpoints.Create(d.t.Context(), e))(d.t)
 	return made.ID
 }
 
@@ -180,25 +175,19 @@ func TestTemplateChangesReachEndpoints(t *testing.T) { onEach(t, testTemplateCha
 func testTemplateChangesReachEndpoints(t *testing.T, c jobrunner.Config) {
 	d := deployWith(t, c)
 	v1, v2 := d.client(api.V1), d.client(api.V2)
-	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "unknown/image", Disk: 5, Category: "CPU", Serverless: true})
-	must.Succeed(t, err)
+	template := must.Do(v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "unknown/image", Disk: 5, Category: "CPU", Serverless: true}))(t)
 	e := echo("linked")
 	e.Container, e.TemplateID = nil, &template.ID
-	e, err = v1.Endpoints.Create(t.Context(), e)
-	must.Succeed(t, err)
-	job, err := v1.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)})
-	must.Succeed(t, err)
+	e = must.Do(v1.Endpoints.Create(t.Context(), e))(t)
+	job := must.Do(v1.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)}))(t)
 	if h, err := v1.Jobs.Health(t.Context(), e.ID); err != nil || h.Jobs.InQueue != 1 {
 		t.Fatalf("health is %+v, %v", h, err)
 	}
 	changed := template
 	changed.Image = "builtin/echo"
-	if _, err := v1.Templates.Update(t.Context(), template, changed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(v1.Templates.Update(t.Context(), template, changed))(t)
 	for {
-		got, err := v2.Jobs.Status(t.Context(), e.ID, job.ID)
-		must.Succeed(t, err)
+		got := must.Do(v2.Jobs.Status(t.Context(), e.ID, job.ID))(t)
 		if got.Status == "COMPLETED" {
 			break
 		}
@@ -214,23 +203,18 @@ func testReopen(t *testing.T, c jobrunner.Config) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
 		endpoint = d.create(withoutWorkers("e"))
-		j, err := client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)})
-		must.Succeed(t, err)
+		j := must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":1}`)}))(t)
 		job = j.ID
 	})
 	t.Run("after", func(t *testing.T) {
 		d := deployWith(t, c)
 		client := d.client(api.V2)
-		have, err := client.Endpoints.Get(t.Context(), endpoint)
-		must.Succeed(t, err)
+		have := must.Do(client.Endpoints.Get(t.Context(), endpoint))(t)
 		want := have
 		want.Workers.Max = 1
-		if _, err := client.Endpoints.Update(t.Context(), have, want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(client.Endpoints.Update(t.Context(), have, want))(t)
 		for {
-			got, err := client.Jobs.Status(t.Context(), endpoint, job)
-			must.Succeed(t, err)
+			got := must.Do(client.Jobs.Status(t.Context(), endpoint, job))(t)
 			if got.Status == "COMPLETED" {
 				break
 			}

@@ -148,9 +148,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 				refused++
 			}
 		}
-		if refused != c.refused {
-			t.Errorf("%+v: of 52 jobs %d were refused", c.config, refused)
-		}
+		must.Equal(t, refused, c.refused, c.config, "of 52 jobs", "were refused")
 		for range 70 {
 			if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); status != 200 {
 				t.Fatalf("%+v: the management API answers %d", c.config, status)
@@ -158,8 +156,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
-	must.Succeed(t, err)
+	other := must.Do(apikey.At(dir).Add(apikey.Key{Name: "other"}))(t)
 	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
 		if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); (status == 429) != (n == 60) {

@@ -25,8 +25,7 @@ import (
 func BenchmarkManyEndpoints(b *testing.B) {
 	b.Cleanup(func() { debug.SetGCPercent(100) })
 	debug.SetGCPercent(400) // as the program has it
-	j, err := jobrunner.New(b.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler)})
-	must.Succeed(b, err)
+	j := must.Do(jobrunner.New(b.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler)}))(b)
 	b.Cleanup(func() { _ = j.Close() })
 	do := func(method, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(b.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))

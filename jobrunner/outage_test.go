@@ -49,12 +49,10 @@ func startOutage(t *testing.T) *outage {
 func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	t.Helper()
 	o := &outage{deployment: &deployment{t: t, log: new(logBuffer)}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	o.url = "http://" + listener.Addr().String()
 	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.log, nil))
-	j, err := jobrunner.New(t.Context(), c)
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(t.Context(), c))(t)
 	server := &http.Server{Handler: j.Handler()}
 	go server.Serve(listener)
 	t.Cleanup(func() {
@@ -129,11 +127,10 @@ func (o *outage) judge(what string, resp *http.Response, text string) {
 // endpoint creates an endpoint whose workers run an image.
 func (o *outage) endpoint(image string, workers int64) string {
 	o.t.Helper()
-	e, err := o.client(api.V2).Endpoints.Create(o.t.Context(), api.Endpoint{
+	e := must.Do(o.client(api.V2).Endpoints.Create(o.t.Context(), api.Endpoint{
 		Name: "e", Type: "QUEUE", Container: &api.Container{Image: &image},
 		Workers: api.Workers{Max: workers, Min: workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	must.Succeed(o.t, err)
+	}))(o.t)
 	return e.ID
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
@@ -78,9 +79,7 @@ func TestPageAtEachNode(t *testing.T) {
 		if len(s.Workers) != 1 || s.Workers[0].Node != nodes[0].url || s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] != 1 {
 			t.Fatalf("node %d: %+v", i, s)
 		}
-		if s.Releases.List[0].Workers != 1 {
-			t.Errorf("node %d: releases %+v", i, s.Releases)
-		}
+		must.Equal(t, s.Releases.List[0].Workers, 1, "node", i, "releases", s.Releases)
 		executions := 0
 		for _, p50 := range s.Past.Execution.P50 {
 			if p50 != nil {
@@ -141,19 +140,13 @@ func TestBrowserAtEachNode(t *testing.T) {
 			t.Fatalf("signing in at node %d: %d", i, status)
 		}
 		for k, asked := range nodes {
-			if status := send(asked, "GET", "/ui/snapshot", ""); status != http.StatusOK {
-				t.Errorf("signed in at node %d, asking node %d: %d", i, k, status)
-			}
+			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusOK, "signed in at node", i, "asking node", k)
 		}
 		before := *cookie
-		if status := send(nodes[1-i], "DELETE", "/ui/session", ""); status != http.StatusNoContent {
-			t.Errorf("signing out: %d", status)
-		}
+		must.Equal(t, send(nodes[1-i], "DELETE", "/ui/session", ""), http.StatusNoContent, "signing out")
 		cookie = &before
 		for _, asked := range nodes {
-			if status := send(asked, "GET", "/ui/snapshot", ""); status != http.StatusUnauthorized {
-				t.Errorf("after signing out: %d", status)
-			}
+			must.Equal(t, send(asked, "GET", "/ui/snapshot", ""), http.StatusUnauthorized, "after signing out")
 		}
 		cookie = nil
 	}

@@ -70,9 +70,7 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
 		for host, want := range map[string]bool{"evil.example": false, "evil.example:8420": false, "127.0.0.1.evil.example": false, "": true} {
 			resp, _ := d.exchange("GET", path, "", func(r *http.Request) { r.Host = host }) // "" is the address
-			if (resp.StatusCode != http.StatusMisdirectedRequest) != want {
-				t.Errorf("%s at %q is answered %d", path, host, resp.StatusCode)
-			}
+			must.Equal(t, resp.StatusCode != http.StatusMisdirectedRequest, want, path, host, "is answered", resp.StatusCode)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz"} { // a proxy probes under its own name
@@ -98,8 +96,7 @@ func TestAccountSecrets(t *testing.T) {
 		pod := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/conformance",`+onCPU+`,"entrypoint":["env","A"],"cmd":["env","B","env","C","print","done"],`+secretEnv+`}`).at("id").(string)
 		env := func() string {
 			got := d.must(200, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"env","names":["A","B","C"]}}`)
-			text, err := json.Marshal(got.at("output"))
-			must.Succeed(t, err)
+			text := must.Do(json.Marshal(got.at("output")))(t)
 			return string(text)
 		}
 		restart := func() {
@@ -111,22 +108,14 @@ func TestAccountSecrets(t *testing.T) {
 			}
 		}
 		first := `{"A":"planted-first","B":"b=planted-first","C":""}`
-		if got := env(); got != first {
-			t.Errorf("a worker has %s", got)
-		}
+		must.Equal(t, env(), first, "a worker")
 		d.must(200, "PATCH", secret, `{"value":"planted-second"}`)
-		if got := env(); got != first {
-			t.Errorf("after the change a running worker has %s", got)
-		}
+		must.Equal(t, env(), first, "after the change a running worker")
 		restart()
-		if got := env(); got != strings.ReplaceAll(first, "first", "second") {
-			t.Errorf("after the change a new worker has %s", got)
-		}
+		must.Equal(t, env(), strings.ReplaceAll(first, "first", "second"), "after the change a new worker")
 		d.must(204, "DELETE", secret, "")
 		restart()
-		if got := env(); got != `{"A":"","B":"b=","C":""}` {
-			t.Errorf("without the secret a new worker has %s", got)
-		}
+		must.Equal(t, env(), `{"A":"","B":"b=","C":""}`, "without the secret a new worker")
 		d.awaitPod(pod, "RUNNING")
 		shown := d.log.String()
 		for _, path := range []string{"/v2/pods", "/v2/pods/" + pod, "/v2/templates/" + template, "/v2/serverless/" + endpoint, "/v1/pods", "/v1/endpoints?includeWorkers=true", "/metrics", "/ui/snapshot"} {
@@ -137,9 +126,7 @@ func TestAccountSecrets(t *testing.T) {
 		if shown += log; strings.Contains(shown, "planted-first") || strings.Contains(shown, "planted-second") || !strings.Contains(shown, "{{ RUNPOD_SECRET_token }}") {
 			t.Errorf("shown: %s", shown)
 		}
-		if !strings.Contains(log, "A=(secret)") || !strings.Contains(log, "B=b=(secret)") || !strings.Contains(log, "C=") {
-			t.Errorf("the pod's log is %s", log)
-		}
+		must.Contain(t, log, "A=(secret)", "B=b=(secret)", "C=")
 	})
 }
 
@@ -155,11 +142,9 @@ func (d *deployment) worker(endpoint string) string {
 // podLog reads a pod's log until a line contains a text.
 func (d *deployment) podLog(id, end string) string {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/v2/pods/"+id+"/logs", nil)
-	must.Succeed(d.t, err)
+	req := must.Do(http.NewRequestWithContext(d.t.Context(), "GET", d.url+"/v2/pods/"+id+"/logs", nil))(d.t)
 	req.Header.Set("Authorization", "Bearer planted-key")
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(d.t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(d.t)
 	defer resp.Body.Close()
 	var text strings.Builder
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {

@@ -45,11 +45,9 @@ func TestTwoOnOneDatabase(t *testing.T) {
 	})
 	// The deployment that created the endpoint is gone.
 	client := b.client(api.V2)
-	submitted, err := client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)})
-	must.Succeed(t, err)
+	submitted := must.Do(client.Jobs.Run(t.Context(), endpoint, api.Submission{Input: json.RawMessage(`{"n":2}`)}))(t)
 	for job = submitted.ID; ; {
-		got, err := client.Jobs.Status(t.Context(), endpoint, job)
-		must.Succeed(t, err)
+		got := must.Do(client.Jobs.Status(t.Context(), endpoint, job))(t)
 		if got.Status == "COMPLETED" {
 			break
 		}
@@ -65,16 +63,12 @@ func TestMetricsOfTwoNodes(t *testing.T) {
 	a, b := deployWith(t, c), deployWith(t, c)
 	id := a.create(withoutWorkers("queue"))
 	for _, d := range []*deployment{a, b, b} {
-		if _, err := d.client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(d.client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)}))(t)
 	}
 	for _, d := range []*deployment{a, b} {
 		_, _, text := d.do("GET", "/metrics", "")
 		for _, want := range []string{`gpucloud_jobs{endpoint="` + id + `",state="IN_QUEUE"} 3`, `gpucloud_queue_oldest_age_seconds{endpoint="` + id + `"} `} {
-			if !strings.Contains(text, want) {
-				t.Errorf("the metrics lack %s:\n%s", want, text)
-			}
+			must.Contain(t, text, want)
 		}
 	}
 }
@@ -86,8 +80,7 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	e := echo("waits")
 	e.Container.Image = new("unknown/image")
 	id := nodes[0].create(e)
-	job, err := nodes[1].client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)})
-	must.Succeed(t, err)
+	job := must.Do(nodes[1].client(api.V2).Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{}`)}))(t)
 	until := func(says func(reason string) bool) {
 		t.Helper()
 		for i, d := range nodes {
@@ -142,8 +135,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 func silentNode(t *testing.T, c jobrunner.Config, url string) {
 	t.Helper()
 	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
-	other, err := jobrunner.New(t.Context(), c)
-	must.Succeed(t, err)
+	other := must.Do(jobrunner.New(t.Context(), c))(t)
 	t.Cleanup(func() {
 		if err := other.Close(); err != nil {
 			t.Error(err)

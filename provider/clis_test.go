@@ -205,9 +205,7 @@ action "gpucloud_job_run" "smoke" {
 		if err != nil || len(left) != 1 {
 			t.Fatalf("%d volumes are left: %v", len(left), err)
 		}
-		if managed := w.MustRun("show"); !strings.Contains(managed, "The state file is empty") {
-			t.Errorf("still in the state: %s", managed)
-		}
+		must.Contain(t, w.MustRun("show"), "The state file is empty")
 		return yes
 	}},
 	{"`test` command, with `run` blocks that apply", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
@@ -228,9 +226,7 @@ action "gpucloud_job_run" "smoke" {
 		w.Write("main.tf", volume)
 		w.Write("volume.tftest.hcl", "mock_provider \"gpucloud\" {}\nrun \"create\" {\n  assert {\n    condition     = gpucloud_network_volume.v.id != null\n    error_message = \"no id\"\n  }\n}\n")
 		out := w.MustRun("test")
-		if d.Writes() != 0 {
-			t.Errorf("%d requests were sent", d.Writes())
-		}
+		must.Equal(t, d.Writes(), 0, "requests were sent")
 		return expect(t, out, "1 passed, 0 failed")
 	}},
 	{"a failed assertion of a `check` block is a warning", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
@@ -342,9 +338,7 @@ func TestCommandLines(t *testing.T) {
 				}
 				t.Parallel()
 				d := acctest.Deploy(t)
-				if got := f.try(t, d, d.Workspace(t, cli, api.V2)); got != cells[column] {
-					t.Errorf("%s says %q; with %s it is %q", cliGuide, cells[column], cli, got)
-				}
+				must.Equal(t, f.try(t, d, d.Workspace(t, cli, api.V2)), cells[column], cliGuide, "says", cli, "it")
 			})
 		})
 	}
@@ -392,18 +386,16 @@ func readGuide(t *testing.T) (text string, columns map[string]int, rows map[stri
 
 func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
-	made, err := d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"})
-	must.Succeed(t, err)
+	made := must.Do(d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"}))(t)
 	return made.ID
 }
 
 // makeEndpoint creates an endpoint whose handler performs the operation in a job's input.
 func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
 	t.Helper()
-	made, err := d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
+	made := must.Do(d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	return made.ID
 }
 
@@ -419,18 +411,14 @@ func unchanged(t *testing.T, w *acctest.Workspace) string {
 // expect expects output that every CLI prints.
 func expect(t *testing.T, output, want string) string {
 	t.Helper()
-	if !strings.Contains(output, want) {
-		t.Errorf("expected %q, got:\n%s", want, output)
-	}
+	must.Contain(t, output, want)
 	return yes
 }
 
 // refusal expects a failure for the reason, because the CLI lacks the feature.
 func refusal(t *testing.T, output, reason string) string {
 	t.Helper()
-	if !strings.Contains(output, reason) {
-		t.Errorf("failed for another reason than %q:\n%s", reason, output)
-	}
+	must.Contain(t, output, reason)
 	return no
 }
 
@@ -443,9 +431,7 @@ func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
 	if err == nil {
 		return no
 	}
-	if !strings.Contains(out, "required_version = \">= 99\"") {
-		t.Errorf("failed for another reason than the version:\n%s", out)
-	}
+	must.Contain(t, out, "required_version = \">= 99\"")
 	return yes
 }
 

@@ -54,9 +54,7 @@ func TestCostsGuide(t *testing.T) {
 			expect(t, plan, "1 to add")
 			expect(t, plan, "Warning: Above the cost ceiling")
 		}
-		if d.Writes() != writes {
-			t.Errorf("%s: a plan sent a write", file)
-		}
+		must.Equal(t, d.Writes(), writes, file, "a plan sent a write")
 	}
 }
 

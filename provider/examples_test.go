@@ -159,9 +159,7 @@ func TestActionExamples(t *testing.T) {
 				args = append(args, invoke)
 			}
 			w.Write("main.tf", example)
-			if out := w.MustRun(args...); !strings.Contains(out, "Action complete: ") || !strings.Contains(out, "complete!") {
-				t.Errorf("the action did not run:\n%s", out)
-			}
+			must.Contain(t, w.MustRun(args...), "Action complete: ", "complete!")
 		})
 	}
 }

@@ -48,8 +48,7 @@ func TestProviderLoads(t *testing.T) {
 	least := maps.Clone(leastConfigs)
 	onV2Alone := []string{"gpucloud_cluster", "gpucloud_global_volume", "gpucloud_secret", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
-	template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
-	must.Succeed(t, err)
+	template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
 	least["gpucloud_endpoint"] = map[string]any{"name": "e", "template_id": template.ID}
 	for _, v := range acctest.Versions {
 		p := start(t, d.Settings(v))
@@ -257,9 +256,7 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 			p := start(t, map[string]any{"base_url": server.URL, "api_key": "k"})
 			read, diags := p.Read(state)
 			gone := lists && status == 404
-			if absent := diags.Err() == nil && !read.Exists(); absent != gone {
-				t.Errorf("lists %v, %d: absent %v, said %s", lists, status, absent, diags)
-			}
+			must.Equal(t, diags.Err() == nil && !read.Exists(), gone, "lists", lists, status, "absent", "said", diags)
 			if !gone && !read.Value.Equal(state.Value) {
 				t.Errorf("lists %v, %d changed the state", lists, status)
 			}

@@ -35,10 +35,8 @@ type recordedSchema struct {
 // states of every version in testdata/schemas can be read.
 func TestSchemaVersions(t *testing.T) {
 	server := provider.Server("test")
-	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
-	must.Succeed(t, err)
-	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
-	must.Succeed(t, err)
+	schemas := must.Do(server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{}))(t)
+	identities := must.Do(server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{}))(t)
 	expected := map[string]bool{}
 	for name, schema := range schemas.ResourceSchemas {
 		for version := range schema.Version + 1 {
@@ -58,8 +56,7 @@ func TestSchemaVersions(t *testing.T) {
 			}
 		})
 	}
-	files, err := filepath.Glob("testdata/schemas/*.json")
-	must.Succeed(t, err)
+	files := must.Do(filepath.Glob("testdata/schemas/*.json"))(t)
 	for _, file := range files {
 		if !expected[file] {
 			t.Errorf("%s is of no resource type or of a later version: a removed resource type or a lowered version leaves states that nothing can read", file)
@@ -105,16 +102,14 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 	} {
 		state := sampleOf(recorded.Attributes, change).(map[string]any)
 		state["id"] = "the-id"
-		resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: name, Version: version, RawState: rawState(t, state)})
-		must.Succeed(t, err)
+		resp := must.Do(server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: name, Version: version, RawState: rawState(t, state)}))(t)
 		for _, d := range resp.Diagnostics {
 			t.Errorf("a state of version %d, %s, is not read: %s: %s", version, what, d.Summary, d.Detail)
 		}
 		if resp.UpgradedState == nil {
 			continue
 		}
-		upgraded, err := resp.UpgradedState.Unmarshal(schema.ValueType())
-		must.Succeed(t, err)
+		upgraded := must.Do(resp.UpgradedState.Unmarshal(schema.ValueType()))(t)
 		if what == "bare" || version < schema.Version {
 			continue
 		}
@@ -125,10 +120,9 @@ func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, versio
 	if recorded.IdentityVersion == identity.Version { // Terraform asks for no upgrade
 		return
 	}
-	resp, err := server.UpgradeResourceIdentity(t.Context(), &tfprotov6.UpgradeResourceIdentityRequest{
+	resp := must.Do(server.UpgradeResourceIdentity(t.Context(), &tfprotov6.UpgradeResourceIdentityRequest{
 		TypeName: name, Version: recorded.IdentityVersion, RawIdentity: rawState(t, sampleOf(recorded.Identity, func(map[string]any) {})),
-	})
-	must.Succeed(t, err)
+	}))(t)
 	for _, d := range resp.Diagnostics {
 		t.Errorf("an identity of version %d is not read: %s: %s", recorded.IdentityVersion, d.Summary, d.Detail)
 	}
@@ -249,8 +243,7 @@ func sampleOf(of any, change func(object map[string]any)) any {
 
 func rawState(t *testing.T, of any) *tfprotov6.RawState {
 	t.Helper()
-	text, err := json.Marshal(of)
-	must.Succeed(t, err)
+	text := must.Do(json.Marshal(of))(t)
 	return &tfprotov6.RawState{JSON: text}
 }
 

@@ -194,8 +194,7 @@ func TestNoDiagnosticHasASecret(t *testing.T) {
 	noVariables(t)
 	for _, v := range acctest.Versions {
 		d := acctest.Deploy(t)
-		template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
-		must.Succeed(t, err)
+		template := must.Do(d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true}))(t)
 		connection, logged := new(wire), new(log)
 		p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(v)).LogTo(logged).Walk()
 		for _, typeName := range p.Types() {
@@ -351,10 +350,8 @@ func TestForeignTextIsRedacted(t *testing.T) {
 	d := acctest.Deploy(t)
 	c := d.Client(t, api.V2)
 	written := map[string]string{"KEY": strings.Join(key, "\n"), "SHORT": "hunter2", "T": planted + "-template", "W": planted + "-written", "LETTER": "a", "LEVEL": "info"}
-	template, err := c.Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true, Env: map[string]string{"T": planted + "-template"}})
-	must.Succeed(t, err)
-	endpoint, err := c.Endpoints.Create(t.Context(), api.Endpoint{Name: "e", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("i"), Env: written}})
-	must.Succeed(t, err)
+	template := must.Do(c.Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true, Env: map[string]string{"T": planted + "-template"}}))(t)
+	endpoint := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{Name: "e", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("i"), Env: written}}))(t)
 	podEnv, _ := json.Marshal(written)
 	pod := fmt.Sprintf(`{"id":"p1","name":"p","image":"i","args":"","disk":5,"env":%s,"ports":[],"mounts":{},"cloud":"SECURE","locked":false,"status":"EXITED","reason":%s}`, podEnv, text)
 	var events strings.Builder

@@ -114,9 +114,7 @@ func TestServiceAddresses(t *testing.T) {
 				t.Errorf("request_urls.run is %v, want %s", got, want)
 			}
 			stateOf(t, p)(p.Open("gpucloud_job", map[string]any{"endpoint_id": endpoint.Get("id"), "input": `{}`, "timeout": "1m"}))
-			if got := s.hosts(); got != c.hosts {
-				t.Errorf("called %s, want %s", got, c.hosts)
-			}
+			must.Equal(t, s.hosts(), c.hosts, "called")
 		})
 	}
 }

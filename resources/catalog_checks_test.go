@@ -107,9 +107,7 @@ func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	if f.says == "" && found != "" || !strings.HasPrefix(found, f.at+":") && f.says != "" || !strings.Contains(found, f.says) {
 		t.Errorf("%s %v: the plan says\n  %q\nexpected at %s: … %s", f.kind, f.config, found, f.at, f.says)
 	}
-	if d.Writes() != writes {
-		t.Errorf("%s %v: the plan sent a write", f.kind, f.config)
-	}
+	must.Equal(t, d.Writes(), writes, f.kind, f.config, "the plan sent a write")
 }
 
 // An id that the catalog lacks is an error at its attribute, or a warning if its list is open.
@@ -340,9 +338,7 @@ func TestPlanCost(t *testing.T) {
 	// If there are no prices, one warning covers all objects.
 	v1 := driveWith(t, d, api.V1, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"names": "off"}})
 	finding{podType, labPod(nil), "", "API v1 has no catalog, and with it no prices", true}.expect(t, d, v1)
-	if got := v1.Plan(podType, tfdrive.State{}, labPod(nil)).Diagnostics.Warnings(); got != "" {
-		t.Errorf("a second warning: %s", got)
-	}
+	must.Equal(t, v1.Plan(podType, tfdrive.State{}, labPod(nil)).Diagnostics.Warnings(), "", "a second warning")
 }
 
 // The environment variable sets the cost limit unless the provider block does.
@@ -496,9 +492,7 @@ func TestPlanReadsTheCatalogOnce(t *testing.T) {
 			t.Errorf("%d × %s", n, call)
 		}
 	}
-	if calls["GET /v2/catalog/gpus"] != 3 {
-		t.Errorf("calls: %v", calls)
-	}
+	must.Equal(t, calls["GET /v2/catalog/gpus"], 3, "calls", calls)
 }
 
 // If the catalog can't be read, the plan succeeds and one warning lists the omitted checks.
@@ -536,9 +530,7 @@ func TestPlanWithoutCatalog(t *testing.T) {
 		if len(said) != 1 || !strings.Contains(said[0], "The plan is not checked against the catalog") || !strings.Contains(said[0], "max_hourly_cost included") {
 			t.Errorf("%d: the plans say %q", status, said)
 		}
-		if asked.Load() != 1 {
-			t.Errorf("%d: the catalog was asked %d times", status, asked.Load())
-		}
+		must.Equal(t, asked.Load(), 1, status, "the catalog was asked", "times")
 	}
 }
 

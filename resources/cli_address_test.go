@@ -110,9 +110,7 @@ resource "gpucloud_network_volume" "v" {
 		w.MustRun("apply", "-auto-approve")
 		state := w.MustRun("state", "pull")
 		once([]string{"plan"}, []string{"destroy", "-auto-approve"}, []string{"apply", "-auto-approve", "-refresh=false", "-replace=gpucloud_template.t[0]"})
-		if now := w.MustRun("state", "pull"); now != state {
-			t.Errorf("the state was\n%s\nand is\n%s", state, now)
-		}
+		must.Equal(t, w.MustRun("state", "pull"), state, "the state was")
 		w.MustRun("destroy", "-auto-approve")
 	})
 }

@@ -81,8 +81,7 @@ func TestCLIDestroyDespiteRules(t *testing.T) {
 			t.Errorf("a volume that is not replaced shrinks: %v\n%s", err, out)
 		}
 
-		all, err := c.NetworkVolumes.List(t.Context())
-		must.Succeed(t, err)
+		all := must.Do(c.NetworkVolumes.List(t.Context()))(t)
 		for _, have := range all {
 			edit(t, c.NetworkVolumes, have.ID, func(volume *api.NetworkVolume) { volume.Size = 30 })
 		}

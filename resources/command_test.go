@@ -7,6 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -143,16 +144,12 @@ func TestPartialCommandWithTemplate(t *testing.T) {
 		} {
 			state = apply(t, p, typeName, state, with(config, step.own), "update")
 			expectState(t, state, map[string]any{"from_template.args": step.args})
-			if got := command(typeName, state.Get("id").(string)); !reflect.DeepEqual(got, []any{step.entrypoint, step.cmd, nil}) {
-				t.Errorf("%s with %v: %q", typeName, step.own, got)
-			}
+			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{step.entrypoint, step.cmd, nil}, typeName, step.own)
 		}
 		apply(t, p, "gpucloud_template", template, with(of, map[string]any{"entrypoint": []any{"new"}}), "update")
 		if typeName == endpointType {
 			state = applyRestore(t, p, state, with(config, map[string]any{"cmd": []any{"mine"}}))
-			if got := command(typeName, state.Get("id").(string)); !reflect.DeepEqual(got, []any{[]string{"new"}, []string{"mine"}, nil}) {
-				t.Errorf("after the template's change: %q", got)
-			}
+			must.Equal[any](t, command(typeName, state.Get("id").(string)), []any{[]string{"new"}, []string{"mine"}, nil}, "after the template's change")
 		}
 	}
 }

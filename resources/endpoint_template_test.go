@@ -17,8 +17,7 @@ import (
 // image returns the image of an endpoint's workers, read with API v2.
 func image(t *testing.T, d *acctest.Deployment, id string) string {
 	t.Helper()
-	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), id)
-	must.Succeed(t, err)
+	got := must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), id))(t)
 	return *got.Container.Image
 }
 
@@ -149,9 +148,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		}
 		endpoint, diags := applying.Apply(planned)
 		must.Succeed(t, diags.Err())
-		if got := image(t, d, endpoint.Get("id").(string)); got != "img:2" {
-			t.Errorf("workers run %s", got)
-		}
+		must.Equal(t, image(t, d, endpoint.Get("id").(string)), "img:2", "workers run")
 		expectEmptyPlan(t, drive(t, d, v), endpoint, config)
 
 		// If a run plans to revert the template to the applied settings, the endpoint
@@ -220,9 +217,7 @@ func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
 			if next.Action == "update" {
 				state = applyPlan(t, p, next)
 			}
-			if got := image(t, d, state.Get("id").(string)); got != want {
-				t.Errorf("%s: workers run %s", c.what, got)
-			}
+			must.Equal(t, image(t, d, state.Get("id").(string)), want, c.what, "workers run")
 			state = expectEmptyPlan(t, drive(t, d, v), state, config)
 		}
 	})
@@ -269,8 +264,7 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following(one), "create")
 	get := func() api.Endpoint {
 		t.Helper()
-		got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
-		must.Succeed(t, err)
+		got := must.Do(d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string)))(t)
 		return got
 	}
 	if got := get(); len(got.GPU.AllowedCUDAVersions) != 1 {
@@ -325,9 +319,7 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "template_id:") || !strings.Contains(err.Error(), "Set template_id to the id of one that exists") {
 			t.Errorf("got %v", err)
 		}
-		if d.Writes() != writes {
-			t.Error("something was created")
-		}
+		must.Equal(t, d.Writes(), writes, "something was created")
 	})
 }
 

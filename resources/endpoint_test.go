@@ -152,9 +152,7 @@ func TestEndpointOwnContainer(t *testing.T) {
 		}
 	}
 	balancer := with(least, map[string]any{"type": "LOAD_BALANCER"})
-	if got := p.Plan(state.Type, state, balancer).Diagnostics.Warnings(); !strings.Contains(got, "type: The endpoint will be replaced") || !strings.Contains(got, "with its queue, jobs and results") {
-		t.Errorf("the plan warns: %q", got)
-	}
+	must.Contain(t, p.Plan(state.Type, state, balancer).Diagnostics.Warnings(), "type: The endpoint will be replaced", "with its queue, jobs and results")
 	apply(t, p, state.Type, state, balancer, "replace")
 }
 
@@ -260,8 +258,7 @@ func TestEndpointRules(t *testing.T) {
 // A configuration that excludes every type of its pools is rejected.
 func TestEndpointExcludesAll(t *testing.T) {
 	d, p := deploy(t)
-	catalog, err := d.Client(t, api.V2).GPUTypes(t.Context())
-	must.Succeed(t, err)
+	catalog := must.Do(d.Client(t, api.V2).GPUTypes(t.Context()))(t)
 	var all []any
 	for _, gpu := range catalog {
 		if gpu.Pool == "ADA_24" {

@@ -15,8 +15,7 @@ import (
 // made them. Variables that were changed elsewhere aren't shown in env.
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
-		c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key})
-		must.Succeed(t, err)
+		c := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key}))(t)
 		return c
 	}
 	var d envDigests
@@ -36,9 +35,7 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 	server["S"] = "elsewhere"
 	for _, key := range []string{"new", "old"} {
 		d.compare(client(key), m, server)
-		if found := m.EnvWOKeys.IsNull(); found != (key == "old") {
-			t.Errorf("%s key: after a change of S, the unchanged variables are %s", key, m.EnvWOKeys)
-		}
+		must.Equal(t, m.EnvWOKeys.IsNull(), key == "old", key, "key: after a change of S, the unchanged variables are", m.EnvWOKeys)
 	}
 	delete(server, "S")
 	d.compare(client("newest"), m, server)

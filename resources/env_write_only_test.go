@@ -33,8 +33,7 @@ func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner
 		T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
 		least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
 		get: func(id string) map[string]string {
-			got, err := c.Templates.Get(t.Context(), id)
-			must.Succeed(t, err)
+			got := must.Do(c.Templates.Get(t.Context(), id))(t)
 			return got.Env
 		},
 		set: func(id string, env map[string]string) {
@@ -55,8 +54,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_pod",
 				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
 				get: func(id string) map[string]string {
-					got, err := c.Pods.GetFresh(t.Context(), id)
-					must.Succeed(t, err)
+					got := must.Do(c.Pods.GetFresh(t.Context(), id))(t)
 					return got.Container.Env
 				},
 				set: func(id string, env map[string]string) {
@@ -67,8 +65,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 		if v == api.V1 {
 			return
 		}
-		followed, err := c.Templates.Create(t.Context(), api.Template{Name: d.Name("followed"), Image: "i", Disk: 10, Category: "NVIDIA", Serverless: true})
-		must.Succeed(t, err)
+		followed := must.Do(c.Templates.Create(t.Context(), api.Template{Name: d.Name("followed"), Image: "i", Disk: 10, Category: "NVIDIA", Serverless: true}))(t)
 		if d.Remote {
 			t.Cleanup(func() { _ = c.Templates.Delete(t.Context(), followed.ID) })
 		}
@@ -80,8 +77,7 @@ func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 				test(t, &envOwner{
 					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", least: least,
 					get: func(id string) map[string]string {
-						got, err := c.Endpoints.Get(t.Context(), id)
-						must.Succeed(t, err)
+						got := must.Do(c.Endpoints.Get(t.Context(), id))(t)
 						return got.Container.Env
 					},
 					set: func(id string, env map[string]string) {
@@ -110,9 +106,7 @@ func (o *envOwner) apply(config map[string]any, action string, want map[string]s
 
 func (o *envOwner) expectEnv(want map[string]string) {
 	o.Helper()
-	if got := o.get(o.state.Get("id").(string)); !maps.Equal(got, want) {
-		o.Errorf("the server has %v, expected %v", got, want)
-	}
+	must.Equal(o, o.get(o.state.Get("id").(string)), want, "the server")
 	o.expectNoSecret(o.state)
 }
 
@@ -199,8 +193,7 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 func driveWithTwoKeys(t *testing.T) (d *acctest.Deployment, first, second *tfdrive.Provider) {
 	t.Helper()
 	dir := t.TempDir()
-	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
-	must.Succeed(t, err)
+	other := must.Do(apikey.At(dir).Add(apikey.Key{Name: "other"}))(t)
 	t.Setenv("GPUCLOUD_BASE_URL", "") // a remote deployment has only one key
 	d = acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
 	return d, drive(t, d, api.V2), driveWith(t, d, api.V2, map[string]any{"api_key": other})
@@ -224,9 +217,7 @@ func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
 			t.Errorf("planned to %s, expected %s: %s", planned.Action, action, planned.Diagnostics)
 		}
 		for _, text := range []string{incomparable, elsewhere} {
-			if strings.Contains(warnings, text) != slices.Contains(says, text) {
-				t.Errorf("the warnings are %q, expected %q", warnings, says)
-			}
+			must.Equal(t, strings.Contains(warnings, text), slices.Contains(says, text), "the warnings are", warnings, says)
 		}
 		return planned
 	}

@@ -88,9 +88,7 @@ func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tf
 
 func TestEveryKindIsInTheTable(t *testing.T) {
 	p := drive(t, acctest.Deploy(t), api.V2)
-	if got := slices.Sorted(maps.Keys(kindsOf)); !slices.Equal(got, p.Types()) {
-		t.Errorf("the table has %v, the provider %v", got, p.Types())
-	}
+	must.Equal(t, slices.Sorted(maps.Keys(kindsOf)), p.Types(), "the table", "the provider")
 }
 
 // An object's identity is its id. Imports by identity, by id and by name give the same state.
@@ -98,9 +96,7 @@ func TestIdentityAndImport(t *testing.T) {
 	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
 		state, config := k.make(t, p, typeName, d.Name("one"))
 		id := state.Get("id").(string)
-		if got := p.Identity(state, "id"); got != id {
-			t.Errorf("the identity is %v, the id %s", got, id)
-		}
+		must.Equal[any](t, p.Identity(state, "id"), id, "the identity", "the id")
 		byID := importState(t, p.Walk(), typeName, id)
 		planned := p.Plan(typeName, byID, config)
 		switch {

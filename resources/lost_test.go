@@ -63,9 +63,7 @@ func TestLostCreateEndsInTheState(t *testing.T) {
 				expected = 3 // POST, DELETE, POST
 			}
 			apply(t, p.Walk(), kind, tfdrive.State{}, config, "create")
-			if n := d.Writes() - writes; n != expected {
-				t.Errorf("%s: %d writes", kind, n)
-			}
+			must.Equal(t, d.Writes()-writes, expected, kind, "writes")
 		}
 		if auths, err := d.Client(t, v).RegistryAuths.List(t.Context()); err != nil || len(auths) != 1 {
 			t.Errorf("%d auths, %v", len(auths), err)

@@ -86,9 +86,7 @@ func expectEmptyPlan(t *testing.T, p *tfdrive.Provider, state tfdrive.State, con
 	t.Helper()
 	read := refresh(t, p, state)
 	again := p.Plan(state.Type, read, config)
-	if again.Action != "no-op" {
-		t.Errorf("the next plan is not empty: %s, %s\nstate: %s\nplan:  %s", again.Action, again.Diagnostics, read.Value, again.Value)
-	}
+	must.Equal(t, again.Action, "no-op", "the next plan is not empty", again.Diagnostics, "state", read.Value, "plan", again.Value)
 	return read
 }
 
@@ -103,8 +101,7 @@ func applyRestore(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config
 // may forward it.
 func intercept(t *testing.T, d *acctest.Deployment, handle func(w http.ResponseWriter, r *http.Request, body []byte, forward http.Handler)) {
 	t.Helper()
-	target, err := url.Parse(d.URL)
-	must.Succeed(t, err)
+	target := must.Do(url.Parse(d.URL))(t)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -122,23 +119,17 @@ func intercept(t *testing.T, d *acctest.Deployment, handle func(w http.ResponseW
 // edit changes an object without Terraform.
 func edit[T any](t *testing.T, objects api.Collection[T], id any, change func(*T)) {
 	t.Helper()
-	have, err := objects.GetFresh(t.Context(), id.(string))
-	must.Succeed(t, err)
-	want, err := objects.GetFresh(t.Context(), id.(string)) // a copy that shares no pointers
-	must.Succeed(t, err)
+	have := must.Do(objects.GetFresh(t.Context(), id.(string)))(t)
+	want := must.Do(objects.GetFresh(t.Context(), id.(string)))(t)
 	change(&want)
-	if _, err := objects.Update(t.Context(), have, want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(objects.Update(t.Context(), have, want))(t)
 }
 
 // expectState expects attributes of a state.
 func expectState(t *testing.T, state tfdrive.State, want map[string]any) {
 	t.Helper()
 	for attribute, value := range want {
-		if got := state.Get(attribute); got != value {
-			t.Errorf("%s is %v, expected %v", attribute, got, value)
-		}
+		must.Equal(t, state.Get(attribute), value, attribute)
 	}
 }
 
@@ -153,9 +144,7 @@ func expectRefusal(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, pri
 	case !strings.HasPrefix(err.Error(), at+":") || !strings.Contains(err.Error(), text):
 		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, at, text)
 	}
-	if d.Writes() != writes {
-		t.Errorf("the plan sent a write")
-	}
+	must.Equal(t, d.Writes(), writes, "the plan sent a write")
 }
 
 // with returns config with changed attributes. Nil removes an attribute.

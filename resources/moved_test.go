@@ -214,13 +214,9 @@ func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider
 	if moved.Holds(foreignSecret) {
 		t.Error("the state holds the password")
 	}
-	if got := p.Identity(moved, "id"); got != created.Get("id") {
-		t.Errorf("the identity has the id %v, expected %v", got, created.Get("id"))
-	}
+	must.Equal(t, p.Identity(moved, "id"), created.Get("id"), "the identity has the id")
 	if want == "update" {
-		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, "Settings are recorded, and not sent") {
-			t.Errorf("the plan does not say that it only records: %s", w)
-		}
+		must.Contain(t, planned.Diagnostics.Warnings(), "Settings are recorded, and not sent")
 		expectEmptyPlan(t, p, applyPlan(t, p, planned), config)
 	}
 	if d.Writes() != writes {
@@ -248,14 +244,12 @@ func applyPlan(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdri
 func makeReferenced(t *testing.T, d *acctest.Deployment) map[string]string {
 	t.Helper()
 	c, ctx := d.Client(t, api.V2), t.Context()
-	volume, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"})
-	must.Succeed(t, err)
+	volume := must.Do(c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"}))(t)
 	made := map[string]string{"volume": volume.ID}
 	for name, serverless := range map[string]bool{"template": true, "podTemplate": false} {
-		template, err := c.Templates.Create(ctx, api.Template{
+		template := must.Do(c.Templates.Create(ctx, api.Template{
 			Name: d.Name(name), Image: "builtin/echo", Disk: 20, Env: map[string]string{"MODE": "prod"}, Ports: []string{"8000/http"}, Serverless: serverless,
-		})
-		must.Succeed(t, err)
+		}))(t)
 		made[name] = template.ID
 	}
 	return made

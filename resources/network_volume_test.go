@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -139,9 +140,7 @@ func TestNetworkVolumeLossWarns(t *testing.T) {
 			t.Errorf("%s: the plan warns %q", attribute, w)
 		}
 	}
-	if w := p.Destroy(state).Warnings(); !strings.Contains(w, "The network volume will be deleted") || !strings.Contains(w, "with everything on it") {
-		t.Errorf("the deletion warns %q", w)
-	}
+	must.Contain(t, p.Destroy(state).Warnings(), "The network volume will be deleted", "with everything on it")
 }
 
 // Only v2 has the tier. On v1, the state keeps its value.
@@ -150,9 +149,7 @@ func TestNetworkVolumeTier(t *testing.T) {
 	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
 	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}
 	state := apply(t, v2, "gpucloud_network_volume", tfdrive.State{}, config, "create")
-	if state.Get("type") != "STANDARD" {
-		t.Errorf("type is %v", state.Get("type"))
-	}
+	must.Equal(t, state.Get("type"), "STANDARD", "type")
 	if read := expectEmptyPlan(t, v1, state, config); read.Get("type") != "STANDARD" {
 		t.Errorf("v1 lost the tier: %v", read.Get("type"))
 	}

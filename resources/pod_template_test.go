@@ -70,9 +70,7 @@ func TestPodDriftsFromItsTemplate(t *testing.T) {
 			t.Errorf("from_template is %v", state.Get("from_template"))
 		}
 		state = apply(t, p, podType, state, config, "update")
-		if state.Get("from_template.image") != "builtin/conformance" {
-			t.Errorf("after its own image was removed, from_template has the image %v", state.Get("from_template.image"))
-		}
+		must.Equal(t, state.Get("from_template.image"), "builtin/conformance", "after its own image was removed, from_template has the image")
 	})
 }
 
@@ -107,8 +105,7 @@ func TestPodTemplateExists(t *testing.T) {
 		for _, id := range []string{"nope", "gone0123456789"} {
 			expectRefusal(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
 		}
-		public, err := d.Client(t, v).CatalogTemplates(t.Context())
-		must.Succeed(t, err)
+		public := must.Do(d.Client(t, v).CatalogTemplates(t.Context()))(t)
 		for _, template := range public {
 			planned := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID}))
 			if err := planned.Diagnostics.Err(); (err != nil) != template.Serverless {

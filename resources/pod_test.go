@@ -28,8 +28,7 @@ func gpuPod(changes map[string]any) map[string]any {
 
 func podOf(t *testing.T, d *acctest.Deployment, state tfdrive.State) api.Pod {
 	t.Helper()
-	got, err := d.Client(t, api.V2).Pods.Get(t.Context(), state.Get("id").(string))
-	must.Succeed(t, err)
+	got := must.Do(d.Client(t, api.V2).Pods.Get(t.Context(), state.Get("id").(string)))(t)
 	return got
 }
 
@@ -56,9 +55,7 @@ func TestPod(t *testing.T) {
 		expectState(t, state, map[string]any{"id": made.Get("id"), "status": "EXITED"})
 		expectImport(t, p, state, stopped, true)
 		// A pod that was started elsewhere is stopped again.
-		if _, err := d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true))(t)
 		state = applyRestore(t, p, state, stopped)
 		expectState(t, state, map[string]any{"status": "EXITED"})
 		expectState(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
@@ -244,12 +241,8 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 	warns(state, map[string]any{"locked": true})
 
 	gpu := apply(t, p, podType, tfdrive.State{}, gpuPod(map[string]any{"name": "g", "mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/data"}}}), "create")
-	if got := p.Plan(podType, gpu, gpuPod(map[string]any{"name": "g"})).Diagnostics.Warnings(); !strings.Contains(got, "persistent mount (30 GB) at /data") {
-		t.Errorf("the plan warns: %q", got)
-	}
-	if got := p.Destroy(gpu).Warnings(); !strings.Contains(got, "The pod will be deleted") || !strings.Contains(got, "(30 GB) at /data") {
-		t.Errorf("the deletion warns: %q", got)
-	}
+	must.Contain(t, p.Plan(podType, gpu, gpuPod(map[string]any{"name": "g"})).Diagnostics.Warnings(), "persistent mount (30 GB) at /data")
+	must.Contain(t, p.Destroy(gpu).Warnings(), "The pod will be deleted", "(30 GB) at /data")
 
 	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
 	expectRefusal(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock rules out")
@@ -416,9 +409,7 @@ func TestPodImport(t *testing.T) {
 		writes := d.Writes()
 		state, diags := p.Walk().Apply(planned)
 		must.Succeed(t, diags.Err())
-		if d.Writes() != writes {
-			t.Error("a write was sent")
-		}
+		must.Equal(t, d.Writes(), writes, "a write was sent")
 		state = expectEmptyPlan(t, p, state, config)
 		// A later change of a recorded setting replaces the pod.
 		if planned := p.Plan(podType, state, with(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})); planned.Action != "replace" {
@@ -495,13 +486,9 @@ func expectProtection(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, 
 	if err := p.Destroy(state).Err(); err == nil || !strings.Contains(err.Error(), "would be deleted, and deletion_protection is true") {
 		t.Errorf("the deletion: %v", err)
 	}
-	if d.Writes() != writes {
-		t.Error("a write was sent")
-	}
+	must.Equal(t, d.Writes(), writes, "a write was sent")
 	state = apply(t, p, typeName, state, config, "update")
-	if d.Writes() != writes {
-		t.Error("only the state has the protection, but a write was sent")
-	}
+	must.Equal(t, d.Writes(), writes, "only the state has the protection, but a write was sent")
 	if planned := p.Plan(typeName, state, with(config, replacing)); planned.Action != "replace" {
 		t.Errorf("unprotected it is planned to %s: %s", planned.Action, planned.Diagnostics)
 	}
@@ -518,9 +505,7 @@ func TestPodUnknowns(t *testing.T) {
 		without := with(config, map[string]any{"disk": nil})
 		planned := p.Plan(podType, state, without)
 		for _, attribute := range []string{"status", "cost", "runtime", "ssh", "data_center_id"} {
-			if planned.Get(attribute) != tfdrive.Unknown {
-				t.Errorf("%s is planned to be %v", attribute, planned.Get(attribute))
-			}
+			must.Equal[any](t, planned.Get(attribute), tfdrive.Unknown, attribute, "is planned to be")
 		}
 		apply(t, p, podType, state, without, "update")
 	})

@@ -76,9 +76,7 @@ func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
 		expectRefusal(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
 		expectRefusal(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
 		recorded := apply(t, p, imported.Type, imported, map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}, "update")
-		if recorded.Get("id") != made.Get("id") {
-			t.Errorf("the auth was created again as %v", recorded.Get("id"))
-		}
+		must.Equal(t, recorded.Get("id"), made.Get("id"), "the auth was created again as")
 	})
 }
 
@@ -115,8 +113,7 @@ func TestRotationWhoseAnswersAreLost(t *testing.T) {
 		w.lose.Store(0)
 		listAuths := func() []api.RegistryAuth {
 			t.Helper()
-			auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
-			must.Succeed(t, err)
+			auths := must.Do(d.Client(t, v).RegistryAuths.List(t.Context()))(t)
 			return auths
 		}
 		if auths := listAuths(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("password_wo_version") != 1.0 {
@@ -186,18 +183,14 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 		expectRefusal(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
 		imported := importState(t, p, stored.Type, stored.Get("id").(string))
 		expectRefusal(t, d, p, imported, state.Type, plain, "username", "set password_wo and password_wo_version instead of password")
-		if warnings := p.Plan(state.Type, imported, plain).Diagnostics.Warnings(); warnings != "" {
-			t.Errorf("a refused plan warns: %s", warnings)
-		}
+		must.Equal(t, p.Plan(state.Type, imported, plain).Diagnostics.Warnings(), "", "a refused plan warns")
 		recorded := with(plain, map[string]any{"password": nil, "password_wo": "old-token", "password_wo_version": 1})
 		if planned := p.Plan(state.Type, imported, recorded); planned.Action != "update" || planned.Diagnostics.Err() != nil {
 			t.Errorf("recording the credentials is planned to %s: %s", planned.Action, planned.Diagnostics)
 		}
 		apply(t, p, podType, pod, cpuPod(nil), "update")
 		state = apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
-		if got := passwords()[state.Get("id").(string)]; got != "new-token" {
-			t.Errorf("the deployment was given the password %q", got)
-		}
+		must.Equal(t, passwords()[state.Get("id").(string)], "new-token", "the deployment was given the password")
 	})
 }
 

@@ -16,8 +16,7 @@ const secretType = "gpucloud_secret"
 // secretsOf returns the secrets of a deployment.
 func secretsOf(t *testing.T, d *acctest.Deployment) []api.Secret {
 	t.Helper()
-	all, err := d.Client(t, api.V2).Secrets.List(t.Context())
-	must.Succeed(t, err)
+	all := must.Do(d.Client(t, api.V2).Secrets.List(t.Context()))(t)
 	return all
 }
 
@@ -77,8 +76,7 @@ func TestSecretIsChecked(t *testing.T) {
 // After an import, the first version is only recorded.
 func TestSecretImport(t *testing.T) {
 	d, p := deploy(t)
-	made, err := d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"})
-	must.Succeed(t, err)
+	made := must.Do(d.Client(t, api.V2).Secrets.Create(t.Context(), api.Secret{Name: "token", Value: "planted-old"}))(t)
 	state, diags := p.Import(secretType, "token")
 	if diags.Err() != nil || state.Get("id") != made.ID {
 		t.Fatal(diags, state.Value)
@@ -90,9 +88,7 @@ func TestSecretImport(t *testing.T) {
 	must.Contain(t, planned.Diagnostics.Warnings(), "The value is not sent")
 	writes := d.Writes()
 	state = apply(t, p, secretType, state, config, "update")
-	if d.Writes() != writes {
-		t.Error("the import sent something")
-	}
+	must.Equal(t, d.Writes(), writes, "the import sent something")
 	state = apply(t, p, secretType, state, with(config, map[string]any{"value_wo_version": 8}), "update")
 	if state.Get("value_last_updated_at") == made.ValueLastUpdatedAt || d.Writes() != writes+1 {
 		t.Errorf("the value was not sent once: %v", state.Value)

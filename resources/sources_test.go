@@ -210,12 +210,8 @@ func TestSourceFilters(t *testing.T) {
 			}
 			return names
 		}
-		if got := listed(nil); !slices.Equal(got, want) {
-			t.Errorf("listed %v, expected %v", got, want)
-		}
-		if got := listed(map[string]any{"name": want[1]}); !slices.Equal(got, want[1:2]) {
-			t.Errorf("filtered by name: %v", got)
-		}
+		must.Equal(t, listed(nil), want, "listed")
+		must.Equal(t, listed(map[string]any{"name": want[1]}), want[1:2], "filtered by name")
 		if got := listed(map[string]any{"name": strings.ToUpper(want[1].(string))}); len(got) != 0 {
 			t.Errorf("filtered by a name in capitals: %v", got)
 		}
@@ -225,9 +221,7 @@ func TestSourceFilters(t *testing.T) {
 				expectError(t, diags, "type: API v1 can't express this", `api_version = "v2"`)
 				continue
 			}
-			if got := listed(map[string]any{filter: value, "name": want[0]}); !slices.Equal(got, want[:1]) {
-				t.Errorf("%s = %v and a name: %v", filter, value, got)
-			}
+			must.Equal(t, listed(map[string]any{filter: value, "name": want[0]}), want[:1], filter, value, "and a name")
 			if got := listed(map[string]any{filter: s.misses[filter], "name": want[0]}); len(got) != 0 {
 				t.Errorf("%s = %v: %v", filter, s.misses[filter], got)
 			}
@@ -310,9 +304,7 @@ func TestSourcesShareAList(t *testing.T) {
 				t.Run(string(v), func(t *testing.T) {
 					p, writes := drive(t, d, v), d.Writes()
 					calls := d.Calls(func() { readAll(t, p.Walk(), kind.name, kind.plural, ids) })
-					if calls["GET "+path] != 1 {
-						t.Errorf("%d data sources listed %d times: %v", n+1, calls["GET "+path], calls)
-					}
+					must.Equal(t, calls["GET "+path], 1, n+1, "data sources listed", "times", calls)
 					delete(calls, "GET "+path)
 					delete(calls, "GET /"+string(v)+"/templates") // Configure lists them, and endpoints read their template
 					if len(calls) > 0 || d.Writes() != writes {
@@ -398,11 +390,9 @@ func expectError(t *testing.T, diags tfdrive.Diagnostics, texts ...string) {
 // post creates an object without the client, because the client lists before it creates.
 func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+path, strings.NewReader(body))
-	must.Succeed(t, err)
+	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+d.Key)
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
 	var made struct{ ID string }
 	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
@@ -430,18 +420,14 @@ func TestCatalogTemplates(t *testing.T) {
 			if all := list(nil); len(official) < 1 || len(all) != len(official)+1 || !slices.Contains(all, shared.Get("name")) || slices.Contains(all, private.Get("name")) {
 				t.Errorf("official %v, all %v", official, all)
 			}
-			if got := list(map[string]any{"source": "community"}); !slices.Equal(got, []any{shared.Get("name")}) {
-				t.Errorf("of the community: %v", got)
-			}
+			must.Equal(t, list(map[string]any{"source": "community"}), []any{shared.Get("name")}, "of the community")
 			one := data(t, p, "gpucloud_catalog_template", map[string]any{"name": shared.Get("name")})
 			if one.Get("id") != shared.Get("id") || one.Get("source") != "community" || one.Get("image") != "i" || one.Get("env").(map[string]any)["A"] != "shown" {
 				t.Errorf("got %v", one.Value)
 			}
 		})
 		want := map[api.Version]map[string]int{api.V1: {"GET /v1/templates": 1}, api.V2: {"GET /v2/catalog/templates": 3}}[v]
-		if !maps.Equal(calls, want) {
-			t.Errorf("calls %v, expected %v", calls, want)
-		}
+		must.Equal(t, calls, want, "calls")
 		_, diags := p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})
 		expectError(t, diags, "is not public")
 		_, diags = p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})

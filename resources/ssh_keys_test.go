@@ -29,9 +29,7 @@ func keysAre(t *testing.T, d *acctest.Deployment, want ...string) {
 
 func addKey(t *testing.T, d *acctest.Deployment, key string) {
 	t.Helper()
-	if _, err := d.Client(t, api.V2).SSHKeys.Edit(t.Context(), func(keys []string) []string { return append(keys, key) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(d.Client(t, api.V2).SSHKeys.Edit(t.Context(), func(keys []string) []string { return append(keys, key) }))(t)
 }
 
 func TestSSHKeys(t *testing.T) {
@@ -69,9 +67,7 @@ func TestSSHKeysBesideOthers(t *testing.T) {
 	keysAre(t, d, othersKey, bensKey)
 	addKey(t, d, annesKey) // added by somebody else
 	expectEmptyPlan(t, p, state, beside(bensKey))
-	if _, err := d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}))(t)
 	if removed, diags := p.Walk().Read(state); diags.Err() != nil || len(removed.Get("keys").([]any)) != 0 {
 		t.Errorf("a key that somebody else removed: %v, %v", removed.Get("keys"), diags)
 	}
@@ -95,18 +91,14 @@ func TestSSHKeysPlan(t *testing.T) {
 	plan := func(config map[string]any) string {
 		return p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Warnings()
 	}
-	if warning := plan(map[string]any{"keys": []any{annesKey}}); !strings.Contains(warning, "removes them: ecdsa-sha2-nistp256 other@example.com") {
-		t.Errorf("the plan warns: %q", warning)
-	}
+	must.Contain(t, plan(map[string]any{"keys": []any{annesKey}}), "removes them: ecdsa-sha2-nistp256 other@example.com")
 	for name, config := range map[string]map[string]any{
 		"keeps them":  {"keys": []any{annesKey}, "keep_others": true},
 		"has them":    {"keys": []any{annesKey, othersKey}},
 		"may have it": {"keys": []any{annesKey, tfdrive.Unknown}},
 		"unknown":     {"keys": tfdrive.Unknown},
 	} {
-		if warning := plan(config); warning != "" {
-			t.Errorf("%s: the plan warns: %q", name, warning)
-		}
+		must.Equal(t, plan(config), "", name, "the plan warns")
 	}
 	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
 		expectRefusal(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")

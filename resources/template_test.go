@@ -130,8 +130,7 @@ func actionAfterImport(attribute string, v api.Version) string {
 // Other clients may repeat an element of what is a set here.
 func TestTemplateRepeatsElements(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		made, err := d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}})
-		must.Succeed(t, err)
+		made := must.Do(d.Client(t, v).Templates.Create(t.Context(), api.Template{Name: d.Name("repeats"), Image: "i", Disk: 10, Category: "NVIDIA", Ports: []string{"80/http", "80/http"}}))(t)
 		imported := importState(t, drive(t, d, v), "gpucloud_template", made.ID)
 		if got, _ := imported.Get("ports").([]any); len(got) != 1 {
 			t.Errorf("the ports are %v", got)

@@ -92,8 +92,7 @@ func TestImageReferences(t *testing.T) {
 // It doesn't warn if the attributes are set to null, as modules do on purpose.
 func TestMisspeltAttributesOfObjects(t *testing.T) {
 	d := acctest.Deploy(t)
-	cli, err := tfcli.Default(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := d.Workspace(t, cli, api.V2)
 	config := ""
 	for i, attribute := range []string{"workers = { maximum = 50 }", "scaling = { delay = 9 }", "wait_for = { wroker = true }", `timeouts = { creates = "1h" }`} {

@@ -74,8 +74,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	delay := map[string]any{"name": "e", "template_id": template.Get("id"), "workers": map[string]any{"idle_timeout": 5}}
 	stored := func(s tfdrive.State) int64 {
 		t.Helper()
-		got, err := d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string))
-		must.Succeed(t, err)
+		got := must.Do(d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string)))(t)
 		return *got.Workers.IdleTimeout
 	}
 	for _, c := range []struct {
@@ -104,9 +103,7 @@ func TestIdleTimeoutOfRequestCount(t *testing.T) {
 	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, requests, "create")
 	edit(t, d.Client(t, api.V1).Endpoints, state.Get("id"), func(e *api.Endpoint) { e.Workers.IdleTimeout = new(int64(60)) })
 	state = applyRestore(t, v1, state, requests)
-	if got := stored(state); got != 10 {
-		t.Errorf("after the repair the deployment has %d s", got)
-	}
+	must.Equal(t, stored(state), 10, "after the repair the deployment", "s")
 }
 
 // everywhere has all data centers. API v1 returns the same for an endpoint that selects none.

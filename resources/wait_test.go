@@ -149,15 +149,12 @@ func TestProtection(t *testing.T) {
 // A port is open when something accepts connections there.
 func TestPodWaitsForItsPort(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	d := deployPublishing(t, listener.Addr().(*net.TCPAddr).Port)
 	p := drive(t, d, api.V2)
 	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waits(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
-	if state.Get("status") != "RUNNING" {
-		t.Errorf("it is %v", state.Get("status"))
-	}
+	must.Equal(t, state.Get("status"), "RUNNING", "it")
 	listener.Close()
 	// The pod already runs, but its port is closed.
 	_, diags := p.Walk().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))
@@ -178,8 +175,7 @@ func deployPublishing(t *testing.T, port int) *acctest.Deployment {
 // rewriteAnswers puts a proxy in front of the deployment that rewrites JSON answers.
 func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
 	t.Helper()
-	target, err := url.Parse(d.URL)
-	must.Succeed(t, err)
+	target := must.Do(url.Parse(d.URL))(t)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(r *http.Response) error {
@@ -204,8 +200,7 @@ func rewriteAnswers(t *testing.T, d *acctest.Deployment, rewrite func(path, body
 // deployWithGPUs returns a deployment with simulated GPUs, on which the pods of clusters run.
 func deployWithGPUs(t *testing.T) *acctest.Deployment {
 	t.Helper()
-	inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	inventory := must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	return acctest.DeployWith(t, func(c *jobrunner.Config) { c.GPUs = inventory })
 }

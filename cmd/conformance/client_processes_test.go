@@ -30,8 +30,7 @@ func TestClientIsInterrupted(t *testing.T) {
 		must.Succeed(t, cmd.Start())
 		var held []net.Conn
 		for range 4 { // two clients, and a child of each
-			c, err := listener.Accept()
-			must.Succeed(t, err)
+			c := must.Do(listener.Accept())(t)
 			held = append(held, c)
 		}
 		must.Succeed(t, cmd.Process.Signal(signal))
@@ -101,8 +100,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 // leavesNothingRunning runs a client whose process, and that process's child, hold a connection.
 func leavesNothingRunning(t *testing.T, script, timeout string, exit int) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	cmd := client(t, fmt.Sprintf(script, listener.Addr()), "--select=works", "--timeout="+timeout, "--shared-dir")
 	fifo(t, filepath.Join(cmd.Dir, "ready"))
@@ -113,8 +111,7 @@ func leavesNothingRunning(t *testing.T, script, timeout string, exit int) {
 	}()
 	var held []net.Conn
 	for range 2 { // a process and its child
-		conn, err := listener.Accept()
-		must.Succeed(t, err)
+		conn := must.Do(listener.Accept())(t)
 		defer conn.Close()
 		held = append(held, conn)
 	}

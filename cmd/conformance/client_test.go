@@ -65,8 +65,7 @@ func roles(args []string) int {
 // "get PATH" and "hold ADDRESS".
 func client(t *testing.T, script string, options ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Do(os.Executable())(t)
 	script = "get() { " + self + " as get \"$1\"; }\nhold() { exec " + self + " as hold \"$1\"; }\n" + script
 	cmd := command(t, append(append([]string{"client"}, options...), "--", "sh", "-c", script)...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
@@ -86,8 +85,7 @@ func setting(cmd *exec.Cmd, name string) string {
 // fileNames returns the names in a directory.
 func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	must.Succeed(t, err)
+	list := must.Do(os.ReadDir(dir))(t)
 	for _, e := range list {
 		names = append(names, e.Name())
 	}
@@ -138,9 +136,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 			for _, line := range ran {
 				seen[strings.Fields(line)[i]] = true
 			}
-			if len(seen) != scenarioCount {
-				t.Errorf("%s: %d scenarios have a %s of their own: %s", parallel, len(seen), column, text)
-			}
+			must.Equal(t, len(seen), scenarioCount, parallel, "scenarios have a", column, "of their own", text)
 		}
 		if got := fileNames(t, setting(cmd, "TMPDIR")); len(got) > 0 {
 			t.Errorf("%s left %v", parallel, got)
@@ -148,9 +144,7 @@ func TestClientHasItsOwnDirectory(t *testing.T) {
 		if got := fileNames(t, setting(cmd, "HOME")); len(got) > 0 {
 			t.Errorf("%s left %v at home", parallel, got)
 		}
-		if got := fileNames(t, dir); !slices.Equal(got, []string{".git", "bin", "input.txt", "terraform.tfstate"}) {
-			t.Errorf("%s left %v", parallel, got)
-		}
+		must.Equal(t, fileNames(t, dir), []string{".git", "bin", "input.txt", "terraform.tfstate"}, parallel, "left")
 	}
 }
 
@@ -175,9 +169,7 @@ func TestClientKeepsTheDirectories(t *testing.T) {
 	if err != nil || len(roots) != 1 || !strings.Contains(output, "are in "+roots[0]) {
 		t.Fatalf("%v, %v: %s", roots, err, output)
 	}
-	if got := fileNames(t, roots[0]); !slices.Equal(got, []string{"retired", "works"}) {
-		t.Errorf("%v", got)
-	}
+	must.Equal(t, fileNames(t, roots[0]), []string{"retired", "works"})
 }
 
 // A client that fails, sends no request or gets no answer in the scenario without faults
@@ -206,9 +198,7 @@ func TestClientThatFailsWithoutFaults(t *testing.T) {
 		if !strings.Contains(output, c.want) || !strings.Contains(output, "repeat: conformance client --keep-dirs --select works -- ") {
 			t.Errorf("%s says\n%s\nand not %q", c.script, output, c.want)
 		}
-		if last := lastLine(output); last != "not conformant: the client fails without faults" {
-			t.Errorf("%s ends with %q", c.script, last)
-		}
+		must.Equal(t, lastLine(output), "not conformant: the client fails without faults", c.script, "ends with")
 		texts := readFiles(t, files)
 		texts["the terminal"] = output
 		for where, text := range texts {
@@ -331,14 +321,12 @@ func TestClientThatCannotStart(t *testing.T) {
 func TestClientIsTerraform(t *testing.T) {
 	t.Parallel()
 	acctest.LeaveToCI(t, "the other tests judge scripts")
-	cli, err := tfcli.Find(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Find(t.Context()))(t)
 	home := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), home, "../.."))
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", "gpucloud/gpucloud", home)
 	write(t, home, map[string]string{".terraformrc": rc, ".tofurc": rc})
-	quickstart, err := filepath.Abs("../../examples/quickstart")
-	must.Succeed(t, err)
+	quickstart := must.Do(filepath.Abs("../../examples/quickstart"))(t)
 	before := fileNames(t, quickstart)
 	runs := 2 // the second run finds nothing of the first
 	if testing.Short() {
@@ -363,7 +351,5 @@ func TestClientIsTerraform(t *testing.T) {
 	if output := runExpecting(t, cmd, 3); !strings.Contains(output, "No value for required variable") || strings.Contains(output, "x1b") || strings.Contains(output, "\x1b") {
 		t.Error(output)
 	}
-	if after := fileNames(t, quickstart); !slices.Equal(before, after) {
-		t.Errorf("the user's directory has %v, and had %v", after, before)
-	}
+	must.Equal(t, before, fileNames(t, quickstart), "the user's directory has", "and had")
 }

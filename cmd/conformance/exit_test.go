@@ -2,7 +2,6 @@ package main
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -15,14 +14,11 @@ func TestExitCodesAreDocumented(t *testing.T) {
 	text := must.ReadFile(t, "../../conformance/README.md")
 	var documented []int
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| `).FindAllSubmatch(text, -1) {
-		code, err := strconv.Atoi(string(row[1]))
-		must.Succeed(t, err)
+		code := must.Do(strconv.Atoi(string(row[1])))(t)
 		documented = append(documented, code)
 	}
 	all := []int{
 		conformance.ExitConformant, conformance.ExitFailed, conformance.ExitUsage, conformance.ExitInconclusive, conformance.ExitLeaked, conformance.ExitInterrupted,
 	}
-	if !slices.Equal(documented, all) {
-		t.Errorf("conformance/README.md documents %v, expected %v", documented, all)
-	}
+	must.Equal(t, documented, all, "conformance/README.md documents")
 }

@@ -85,8 +85,7 @@ func runExpecting(t *testing.T, cmd *exec.Cmd, codes ...int) string {
 // serve starts a deployment in this process, with its handler wrapped, and returns its address.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
-	j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: key})
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(context.Background(), jobrunner.Config{APIKey: key}))(t)
 	handler := j.Handler()
 	if wrap != nil {
 		handler = wrap(handler)
@@ -152,9 +151,7 @@ func TestUsage(t *testing.T) {
 	}
 	cmd := command(t, "run", "--base-url="+url)
 	cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY=")
-	if output := runExpecting(t, cmd, 2); !strings.Contains(output, "set GPUCLOUD_API_KEY") {
-		t.Errorf("without a key: %s", output)
-	}
+	must.Contain(t, runExpecting(t, cmd, 2), "set GPUCLOUD_API_KEY")
 }
 
 func file(t *testing.T, text string) string {
@@ -193,18 +190,12 @@ func TestFailsAndLeaks(t *testing.T) {
 	undeletable := serve(t, replace(func(r *http.Request) bool { return refusesDeletes.Load() && r.Method == http.MethodDelete },
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
 	run := command(t, "run", "--base-url="+undeletable, "--select=V-05", "--allow=create")
-	if output := runExpecting(t, run, 4); !strings.Contains(output, "NOT DELETED networkvolumes") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, runExpecting(t, run, 4), "NOT DELETED networkvolumes")
 	ledger := "--ledger=" + filepath.Join(run.Dir, "conformance-ledger.jsonl")
 	runExpecting(t, command(t, "sweep", ledger), 4)
 	refusesDeletes.Store(false)
-	if output := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(output, "1 of 1 objects deleted") {
-		t.Errorf("output %s", output)
-	}
-	if output := runExpecting(t, command(t, "sweep", ledger), 0); !strings.Contains(output, "0 of 0") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "1 of 1 objects deleted")
+	must.Contain(t, runExpecting(t, command(t, "sweep", ledger), 0), "0 of 0")
 }
 
 // An interrupted run deletes its objects. sweep deletes the objects of a killed run.
@@ -234,23 +225,17 @@ func TestInterruptedAndKilled(t *testing.T) {
 			if signal == os.Kill {
 				want = "1 of 1 objects"
 			}
-			if output := runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0); !strings.Contains(output, want) {
-				t.Errorf("the output of sweep is %s", output)
-			}
-			if n := endpoints(t, url); n != 0 {
-				t.Errorf("%d endpoints remain", n)
-			}
+			must.Contain(t, runExpecting(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0), want)
+			must.Equal(t, endpoints(t, url), 0, "endpoints remain")
 		})
 	}
 }
 
 func endpoints(t *testing.T, url string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/serverless", nil)
-	must.Succeed(t, err)
+	req := must.Do(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/serverless", nil))(t)
 	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
 	var list struct{ Endpoints []any }
 	must.Succeed(t, json.NewDecoder(resp.Body).Decode(&list))
@@ -261,32 +246,22 @@ func endpoints(t *testing.T, url string) int {
 func TestDefer(t *testing.T) {
 	url := serve(t, nil)
 	cmd := command(t, "run", "--base-url="+url, "--select=LIM-12", "--allow=create,queue", "--defer=later.json")
-	if output := runExpecting(t, cmd, 3); !strings.Contains(output, "1 cases deferred: conformance resume later.json") || !strings.Contains(output, "nothing was judged; 1 deferred") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, runExpecting(t, cmd, 3), "1 cases deferred: conformance resume later.json", "nothing was judged; 1 deferred")
 	text, err := os.ReadFile(filepath.Join(cmd.Dir, "later.json"))
 	if err != nil || strings.Contains(string(text), key) {
 		t.Errorf("the file is %s, %v", text, err)
 	}
-	if n := endpoints(t, url); n != 1 {
-		t.Errorf("%d endpoints remain for the deferred case", n)
-	}
+	must.Equal(t, endpoints(t, url), 1, "endpoints remain for the deferred case")
 	// Another run doesn't overwrite the file, and without deferred cases it leaves none.
 	again := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=later.json")
 	again.Dir = cmd.Dir
-	if output := runExpecting(t, again, 2); !strings.Contains(output, "later.json of --defer exists already") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, runExpecting(t, again, 2), "later.json of --defer exists already")
 	none := command(t, "run", "--base-url="+url, "--select=VER-38", "--defer=none.json")
-	if output := runExpecting(t, none, 0); !strings.Contains(output, "0 cases deferred") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, runExpecting(t, none, 0), "0 cases deferred")
 	// It is too early, so the case is deferred again.
 	resumed := command(t, "resume", "later.json")
 	resumed.Dir = cmd.Dir
-	if output := runExpecting(t, resumed, 3); !strings.Contains(output, "1 cases deferred") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, runExpecting(t, resumed, 3), "1 cases deferred")
 }
 
 // list --json prints each clause as JSON.

@@ -72,8 +72,7 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 				want[x.Clause] = x.Verdict
 			}
 			c.jobrunner.Binary = filepath.Join(filepath.Dir(binary), "jobrunner")
-			d, err := local.Start(t.Context(), c.jobrunner)
-			must.Succeed(t, err)
+			d := must.Do(local.Start(t.Context(), c.jobrunner))(t)
 			defer d.Stop()
 			run := func(selected string, codes ...int) (output string, got report.Report) {
 				cmd := command(t, slices.Concat([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json", "--select=" + selected}, c.flags)...)
@@ -131,7 +130,5 @@ func judgeAgain(got *report.Report, want map[string]report.Verdict, run func(sel
 func TestClockThatCannotBeAdvanced(t *testing.T) {
 	url := serve(t, nil)
 	output := runExpecting(t, command(t, "run", "--base-url="+url, "--select=SUB-27", "--allow=create,queue", "--advance"), 3)
-	if !strings.Contains(output, "clock can't be advanced") || !strings.Contains(output, "--clock=admin") {
-		t.Errorf("output %s", output)
-	}
+	must.Contain(t, output, "clock can't be advanced", "--clock=admin")
 }

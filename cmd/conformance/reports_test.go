@@ -47,8 +47,7 @@ func TestNoSecretInAnyReport(t *testing.T) {
 	for _, secret := range secrets {
 		all += " " + secret
 	}
-	quoted, err := json.Marshal(all)
-	must.Succeed(t, err)
+	quoted := must.Do(json.Marshal(all))(t)
 	url := serve(t, replace(func(r *http.Request) bool {
 		return r.Header.Get("Authorization") == "Bearer "+key && strings.HasPrefix(r.URL.Path, "/v2/catalog/")
 	}, func(w http.ResponseWriter, r *http.Request) {
@@ -111,12 +110,8 @@ func TestDiff(t *testing.T) {
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
 	broken.Store(true)
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--json="+bad), 1)
-	if output := runExpecting(t, command(t, "diff", good, bad), 1); !strings.Contains(output, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(output, "1 worse, 0 better") {
-		t.Error(output)
-	}
-	if output := runExpecting(t, command(t, "diff", bad, good), 0); !strings.Contains(output, "BETTER VER-38 MUST  FAIL → PASS") {
-		t.Error(output)
-	}
+	must.Contain(t, runExpecting(t, command(t, "diff", good, bad), 1), "WORSE VER-38 MUST  PASS → FAIL", "1 worse, 0 better")
+	must.Contain(t, runExpecting(t, command(t, "diff", bad, good), 0), "BETTER VER-38 MUST  FAIL → PASS")
 	lines := strings.Split(strings.TrimSpace(runExpecting(t, command(t, "diff", "--json", good, bad), 1)), "\n")
 	var change struct {
 		Clause, Direction string
@@ -132,12 +127,8 @@ func TestDiff(t *testing.T) {
 	if change.Clause != "VER-38" || change.Direction != "worse" || change.Before.Verdict != "PASS" || change.After.Verdict != "FAIL" || counts.Worse != 1 || !counts.GotWorse {
 		t.Errorf("got %q", lines)
 	}
-	if output := runExpecting(t, command(t, "diff", bad, bad), 0); !strings.Contains(output, "0 worse, 0 better, 0 otherwise changed") {
-		t.Error(output)
-	}
-	if output := runExpecting(t, command(t, "diff", good, file(t, "{}")), 2); !strings.Contains(output, "can't be compared") {
-		t.Error(output)
-	}
+	must.Contain(t, runExpecting(t, command(t, "diff", bad, bad), 0), "0 worse, 0 better, 0 otherwise changed")
+	must.Contain(t, runExpecting(t, command(t, "diff", good, file(t, "{}")), 2), "can't be compared")
 }
 
 // A report that can't be written is rejected before a request is sent.
@@ -198,9 +189,7 @@ func TestPublishedReport(t *testing.T) {
 		}
 	}
 	runExpecting(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
-	if output := runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0); !strings.Contains(output, "Our cloud 3.4") {
-		t.Errorf("verify says %s", output)
-	}
+	must.Contain(t, runExpecting(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0), "Our cloud 3.4")
 	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
 	if err != nil {
 		t.Errorf("openssl: %v: %s", err, out)

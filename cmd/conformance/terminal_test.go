@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
 )
 
@@ -48,12 +49,8 @@ func TestTerminal(t *testing.T) {
 				if !strings.Contains(output, "conformant") && !strings.Contains(output, "the client sent no request") {
 					t.Fatalf("%v: %q", args, output)
 				}
-				if got := strings.Contains(output, "\r\x1b[K"); got != c.progress {
-					t.Errorf("%v shows progress: %t, expected %t: %q", args, got, c.progress, output)
-				}
-				if got := coloured.MatchString(output); got != c.coloured {
-					t.Errorf("%v is coloured: %t, expected %t: %q", args, got, c.coloured, output)
-				}
+				must.Equal(t, strings.Contains(output, "\r\x1b[K"), c.progress, args, "shows progress", output)
+				must.Equal(t, coloured.MatchString(output), c.coloured, args, "is coloured", output)
 			}
 		})
 	}

@@ -43,9 +43,7 @@ func TestBatchSurvivesKill(t *testing.T) {
 	if b, err = c.Jobs.Batch(t.Context(), endpoint, b.ID); err != nil || b.Status != "DRAFT" || b.Total != n {
 		t.Fatalf("after the kill the draft is %+v, %v", b, err)
 	}
-	if _, err := c.Jobs.FinalizeBatch(t.Context(), endpoint, b.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.Jobs.FinalizeBatch(t.Context(), endpoint, b.ID))(t)
 	again()
 	idle, err := c.Endpoints.Get(t.Context(), endpoint)
 	must.Succeed(t, err)
@@ -159,9 +157,7 @@ func TestBatchAcrossNodes(t *testing.T) {
 	check(b, want)
 
 	_, other, b, want = begin(1, 200)
-	if _, err := c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.all[other].client("k").Jobs.CancelBatch(t.Context(), endpoint, b.ID))(t)
 	if b = end(other, b.ID); b.Status != "CANCELLED" || b.Completed == 0 || b.Completed == n {
 		t.Errorf("after the cancel the batch ended as %+v", b)
 	}

@@ -18,15 +18,12 @@ import (
 func TestAContainerOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
-	script, err := filepath.Abs("../../jobrunner/run/host/testdata/engine.sh")
-	must.Succeed(t, err)
+	script := must.Do(filepath.Abs("../../jobrunner/run/host/testdata/engine.sh"))(t)
 	must.Succeed(t, os.Symlink(script, filepath.Join(tools, "docker")))
 	put(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
 	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+known), "PATH="+tools+":/usr/bin:/bin")
 	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")
-	if text := strings.Join(p.greeted, "\n"); !strings.Contains(text, "docker 99.1 ("+filepath.Join(tools, "docker")+")") {
-		t.Errorf("greeted:\n%s", text)
-	}
+	must.Contain(t, strings.Join(p.greeted, "\n"), "docker 99.1 ("+filepath.Join(tools, "docker")+")")
 	login, volume := p.create("/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`), p.createVolume()
 	endpoint := p.create("/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login+`",
 		"env": {"TOKEN": "planted-token"}, "ports": ["8000/http"], "networkVolumes": ["`+volume+`"], "gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 1, "max": 1}}`)
@@ -61,16 +58,12 @@ func TestAContainerOfAnEndpoint(t *testing.T) {
 		"target=/runpod-volume", "source=" + filepath.Join(home, "data"), "--label gpucloud.endpoint=" + endpoint, "--label gpucloud.worker=" + worker.ID,
 		"registry.example/private/model serve two words",
 	} {
-		if !strings.Contains(args, want) {
-			t.Errorf("no %s in\n%s", want, args)
-		}
+		must.Contain(t, args, want)
 	}
 	if vars := read("env"); !strings.Contains(vars, "TOKEN=planted-token\n") || !strings.Contains(vars, "RUNPOD_AI_API_KEY=") || !strings.Contains(vars, "//host.docker.internal:") || read("env.mode") != "600\n" {
 		t.Errorf("the variables, mode %s:\n%s", read("env.mode"), vars)
 	}
-	if !strings.Contains(read("login"), `"registry.example"`) {
-		t.Errorf("login: %s", read("login"))
-	}
+	must.Contain(t, read("login"), `"registry.example"`)
 	p.interrupt()
 	if all, _ := os.ReadDir(filepath.Join(known, "containers")); len(all) != 0 {
 		t.Errorf("containers are left: %v", all)

@@ -89,8 +89,7 @@ func testFlood(t *testing.T, p *process) {
 	address := strings.TrimPrefix(p.url, "http://")
 	flood := func(text string, n int) (all []net.Conn) {
 		for range n {
-			conn, err := net.Dial("tcp", address)
-			must.Succeed(t, err)
+			conn := must.Do(net.Dial("tcp", address))(t)
 			io.WriteString(conn, text)
 			all = append(all, conn)
 		}

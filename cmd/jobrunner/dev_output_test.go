@@ -267,8 +267,7 @@ func TestDevPython(t *testing.T) {
 	acctest.LeaveToCI(t, "TestDevOnce runs a handler")
 	t.Parallel()
 	python.Need(t)
-	program, err := exec.LookPath("python3")
-	must.Succeed(t, err)
+	program := must.Do(exec.LookPath("python3"))(t)
 	script := func(file, text string) {
 		t.Helper()
 		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))

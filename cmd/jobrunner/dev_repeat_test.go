@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 )
 
@@ -47,9 +48,7 @@ func TestRepeatsInPieces(t *testing.T) {
 							r.release(func(_, text string) { show(text) })
 						}
 					}
-					if got := strings.Join(shown, "|"); got != c.want {
-						t.Errorf("got  %s\nwant %s", got, c.want)
-					}
+					must.Equal(t, strings.Join(shown, "|"), c.want)
 				})
 			})
 		}

@@ -100,8 +100,7 @@ func TestDevOnceListens(t *testing.T) {
 	if out, errs, code := execute(t, env, "", "dev", file, "--once"); out != "1\n" || code != 0 {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	if _, errs, code := execute(t, env, "", "dev", file, "--once", "--listen="+taken.Addr().String()); code != 4 || !strings.Contains(errs, "choose another address with --listen") {
 		t.Errorf("exit status %d, %q", code, errs)

@@ -51,22 +51,16 @@ func TestWatch(t *testing.T) {
 		t.Errorf("%v changed of a folder that was named", got)
 	}
 	write(t, in("new.py"), "1")
-	if got := w.changed(); !slices.Equal(got, []string{"new.py"}) {
-		t.Errorf("%v is new", got)
-	}
+	must.Equal(t, w.changed(), []string{"new.py"}, "is new")
 	for _, name := range []string{"new.py", "handler.py"} { // the handler exists again, as after an editor replaced it
 		must.Succeed(t, os.Remove(in(name)))
 	}
-	if got := w.changed(); !slices.Equal(got, []string{"new.py"}) {
-		t.Errorf("%v is gone", got)
-	}
+	must.Equal(t, w.changed(), []string{"new.py"}, "is gone")
 	if got := w.changed(); got != nil {
 		t.Errorf("%v changed while the handler is away", got)
 	}
 	write(t, in("handler.py"), "333")
-	if got := w.changed(); !slices.Equal(got, []string{"handler.py"}) {
-		t.Errorf("%v is back", got)
-	}
+	must.Equal(t, w.changed(), []string{"handler.py"}, "is back")
 	for n := range maxWatchedFiles + 1 {
 		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
 	}
@@ -77,9 +71,7 @@ func TestWatch(t *testing.T) {
 	write(t, in("helper.py"), "4444")
 	write(t, in("handler.py"), "4444")
 	write(t, in("config/model.yaml"), "4444")
-	if got := w.changed(); !slices.Equal(got, []string{"config/model.yaml", "handler.py"}) {
-		t.Errorf("with too many files, got the changes %v", got)
-	}
+	must.Equal(t, w.changed(), []string{"config/model.yaml", "handler.py"}, "with too many files, got the changes")
 }
 
 // Modules beside the target of a link are watched. A link in the folder's path doesn't list a file twice.
@@ -91,8 +83,7 @@ func TestWatchLink(t *testing.T) {
 	must.Succeed(t, os.Symlink(file, link))
 	must.Succeed(t, os.Symlink(dir, filepath.Join(links, "folder")))
 	for _, handler := range []string{link, filepath.Join(links, "folder", "handler.py")} {
-		w, err := newWatch(handler, nil)
-		must.Succeed(t, err)
+		w := must.Do(newWatch(handler, nil))(t)
 		write(t, module, handler)
 		if got := w.changed(); len(got) != 1 || filepath.Base(got[0]) != "module.py" {
 			t.Errorf("of %s, %v changed", handler, got)

@@ -37,8 +37,7 @@ func examine(t *testing.T, env []string, args ...string) (found map[string]struc
 // Each check fails with the reason on a machine that lacks what it checks.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	taken := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
@@ -118,8 +117,7 @@ func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
 // folder is the working directory.
 func workingDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	must.Succeed(t, err)
+	dir := must.Do(os.Getwd())(t)
 	return dir
 }
 

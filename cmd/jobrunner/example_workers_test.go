@@ -17,8 +17,7 @@ import (
 func TestExampleWorkers(t *testing.T) {
 	t.Parallel()
 	python.Need(t)
-	rules, err := filepath.Abs("../../examples/jobrunner.yaml")
-	must.Succeed(t, err)
+	rules := must.Do(filepath.Abs("../../examples/jobrunner.yaml"))(t)
 	home := t.TempDir()
 	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+rules)
 	c := p.client("k")
@@ -26,8 +25,7 @@ func TestExampleWorkers(t *testing.T) {
 	for name, kind := range map[string]string{"protocol": "QUEUE", "web": "LOAD_BALANCER"} {
 		e := api.Endpoint{Name: name, Type: kind, Container: &api.Container{Image: new("example/" + name)}, Workers: api.Workers{Max: 1}}
 		e.Scaling = api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1}
-		made, err := c.Endpoints.Create(t.Context(), e)
-		must.Succeed(t, err)
+		made := must.Do(c.Endpoints.Create(t.Context(), e))(t)
 		ids[name] = made.ID
 	}
 	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}

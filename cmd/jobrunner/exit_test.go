@@ -5,18 +5,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // docs/reference/jobrunner.md lists all exit statuses. Other tests cause each.
 func TestExitStatusesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/jobrunner.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, section, _ := strings.Cut(string(text), "## Exit statuses\n")
-	if exitUsage != exitNotStarted {
-		t.Error("a usage error and a rejected job have different exit statuses")
-	}
+	must.Equal(t, exitUsage, exitNotStarted, "a usage error and a rejected job have different exit statuses")
 	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {
 		if !strings.Contains(section, fmt.Sprintf("\n| %d | ", status)) {
 			t.Errorf("docs/reference/jobrunner.md has no exit status %d", status)

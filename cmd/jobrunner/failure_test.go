@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // serveBroken serves an endpoint with a minimum of one worker, whose handler's file has a text.
@@ -39,9 +40,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	h := serveBroken(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
-	if got := h.reason("ModuleNotFoundError"); got != want {
-		t.Errorf("the reason is %q", got)
-	}
+	must.Equal(t, h.reason("ModuleNotFoundError"), want, "the reason")
 	id := h.run("x", "")
 	for path, method := range map[string]string{"/run": http.MethodPost, "/runsync?wait=1000": http.MethodPost, "/status/" + id: http.MethodGet} {
 		if resp, _ := h.request(method, "/v2/"+h.endpoint+path, `{"input": {}}`); resp.Header.Get("X-Queue-Reason") != want {
@@ -50,9 +49,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	}
 	var body string
 	h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &body)
-	if want := `{"id":"` + id + `","status":"IN_QUEUE"}`; body != want {
-		t.Errorf("the job is %s, want %s", body, want)
-	}
+	must.Equal(t, body, `{"id":"`+id+`","status":"IN_QUEUE"}`, "the job")
 	put(t, filepath.Join(h.dir, "handler.py"), trace)
 	h.awaitResult(id)
 	var health map[string]any
@@ -82,12 +79,8 @@ sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
 	h.reason("exit status 5")
 	h.interrupt()
 	log := h.stderr.String()
-	if n := strings.Count(log, "with exit status 4"); n != 1 {
-		t.Errorf("the log has the failure %d times:\n%s", n, log)
-	}
-	if n := strings.Count(log, "with exit status 5"); n != 1 {
-		t.Errorf("the log has the other failure %d times:\n%s", n, log)
-	}
+	must.Equal(t, strings.Count(log, "with exit status 4"), 1, "the log has the failure", "times", log)
+	must.Equal(t, strings.Count(log, "with exit status 5"), 1, "the log has the other failure", "times", log)
 }
 
 // The log of serve has requests and results, but no polls of workers.
@@ -103,7 +96,5 @@ func TestPollsAreNotLogged(t *testing.T) {
 			t.Errorf("the log has %s:\n%s", quiet, log)
 		}
 	}
-	if !strings.Contains(log, "/job-done/") || !strings.Contains(log, "/run") {
-		t.Errorf("the log lacks requests:\n%s", log)
-	}
+	must.Contain(t, log, "/job-done/", "/run")
 }

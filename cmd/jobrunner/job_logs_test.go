@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A line is "second text". A trailing + marks a line of the job "mine".
@@ -41,9 +41,7 @@ func TestLinesAbout(t *testing.T) {
 				lines = append(lines, line)
 			}
 			got, _ := linesAbout(api.Job{ID: "mine", Status: c.status, ExecutionTime: 3000}, lines, true)
-			if !slices.Equal(got, want) {
-				t.Errorf("got\n%+v, expected\n%+v", got, want)
-			}
+			must.Equal(t, got, want)
 		})
 	}
 }

@@ -169,9 +169,7 @@ line ends
 		must.Succeed(t, json.Unmarshal([]byte(out), &logged))
 		out, _, code = j.run("", "logs", "logs", logged.ID)
 		expect(out, "between", code, 0)
-		if !strings.Contains(out, "before") || !strings.Contains(out, "last") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
-			t.Errorf("the log of the job is %q", out)
-		}
+		must.Contain(t, out, "before", "last", "begins", "ends")
 		if !regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out) {
 			t.Errorf("the log hasn't the form of dev: %q", out)
 		}
@@ -179,9 +177,7 @@ line ends
 		expect(out, `"line":"{\"requestId\"`, code, 0)
 		out, errs, code = j.run("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
-		if errs != "" {
-			t.Errorf("the log is complete, but stderr is %q", errs)
-		}
+		must.Equal(t, errs, "", "the log is complete, but stderr")
 
 		// A job may be named anywhere in a line. While it runs, its log continues to the end.
 		lasting, _, _ := j.run("", "run", "lingers", "--detach")

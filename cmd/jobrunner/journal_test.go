@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // If the output goes to systemd's journal, serve prints the file of its new key, not the key.
@@ -18,9 +20,7 @@ func TestNoKeyInTheJournal(t *testing.T) {
 		}
 		p := serve(t, env, "--data="+dir)
 		key, err := os.ReadFile(filepath.Join(dir, "api-key"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		greeting := strings.Join(p.greeted, "\n")
 		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.exported("GPUCLOUD_API_KEY") != `"$(cat `+filepath.Join(dir, "api-key")+`)"` {
 			t.Errorf("%q: the greeting is\n%s", journal, greeting)

@@ -6,15 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // status returns the status of a request with a key.
 func (p *process) status(key, path string) int {
 	p.t.Helper()
 	resp, _, err := send(p.t.Context(), http.MethodGet, p.url+path, key, "")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	return resp.StatusCode
 }
 
@@ -30,16 +30,12 @@ func TestKeyOfNoDeployment(t *testing.T) {
 		}
 		return said
 	}
-	if said := add("before"); !strings.Contains(said, "No deployment has its state in") || !strings.Contains(said, "with --data") {
-		t.Errorf("before the first start: %s", said)
-	}
+	must.Contain(t, add("before"), "No deployment has its state in", "with --data")
 	serve(t, env)
 	if said := add("used"); strings.Contains(said, "No deployment") {
 		t.Errorf("while the deployment runs: %s", said)
 	}
-	if said := add("elsewhere", "--data", t.TempDir()); !strings.Contains(said, "No deployment has its state in") {
-		t.Errorf("in another folder: %s", said)
-	}
+	must.Contain(t, add("elsewhere", "--data", t.TempDir()), "No deployment has its state in")
 }
 
 // Keys can be added, used and removed while the deployment runs. Keys from before its start are
@@ -61,9 +57,7 @@ func TestFurtherKeys(t *testing.T) {
 		{added, "/v2/templates", 403}, {added, "/v1/templates", 403},
 		{"another", "/v2/" + mine + "/health", 401}, {"another", "/v2/templates", 401},
 	} {
-		if got := p.status(c.key, c.path); got != c.want {
-			t.Errorf("%s: %d, not %d", c.path, got, c.want)
-		}
+		must.Equal(t, p.status(c.key, c.path), c.want, c.path)
 	}
 
 	list := mustPrint(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
@@ -74,12 +68,8 @@ func TestFurtherKeys(t *testing.T) {
 	}
 
 	mustPrint(t, env, "keys", "remove", "ci")
-	if got := p.status(added, "/v2/"+mine+"/health"); got != 401 {
-		t.Errorf("a removed key: %d", got)
-	}
-	if got := p.status(before, "/v2/"+mine+"/health"); got != 200 {
-		t.Errorf("a key that stays: %d", got)
-	}
+	must.Equal(t, p.status(added, "/v2/"+mine+"/health"), 401, "a removed key")
+	must.Equal(t, p.status(before, "/v2/"+mine+"/health"), 200, "a key that stays")
 	p.interrupt()
 	for _, key := range []string{before, added} {
 		if strings.Contains(p.stderr.String(), key) {

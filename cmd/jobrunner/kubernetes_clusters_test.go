@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The members of a cluster are Pods that know the primary's address. They survive a kill -9 of the
@@ -33,9 +35,7 @@ func clusterOfPods(t *testing.T) {
 		primary = members[0].Cluster.IP
 		for rank, knows := range c.awaitGreetings(members, "red", nth) {
 			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
-			if !slices.Equal(knows, want) {
-				t.Errorf("the member %d knows %q, want %q", rank, knows, want)
-			}
+			must.Equal(t, knows, want, "the member", rank, "knows")
 		}
 		return primary
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -171,14 +170,11 @@ output "endpoint" {
 // template is a release, and a running job finishes on the previous one.
 func clusterLife(t *testing.T) {
 	c := newInCluster(t)
-	cli, err := tfcli.Default(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
 	c.terraform(w, "planted-token")
 	got := c.completes(c.submit(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
-	if !slices.Equal(got.Args, []string{"two words", "$(PATH)"}) {
-		t.Errorf("arguments: %q", got.Args)
-	}
+	must.Equal(t, got.Args, []string{"two words", "$(PATH)"}, "arguments")
 	if token := got.Env["TOKEN"]; token == nil || *token != "planted-token" || got.Env["CUDA_VISIBLE_DEVICES"] != nil {
 		t.Errorf("variables: %v", got.Env)
 	}
@@ -192,9 +188,7 @@ func clusterLife(t *testing.T) {
 			t.Errorf("a secret is in the Pod: %s", pod.Spec)
 		}
 	}
-	if log := c.logOf(got.Worker, "container"); !strings.Contains(log, "it starts, and") {
-		t.Errorf("the worker's log: %s", log)
-	}
+	must.Contain(t, c.logOf(got.Worker, "container"), "it starts, and")
 	// A dead worker's exit status is reported.
 	if job := c.awaitEnd(c.submit(`{"name": "dies", "exit": 3}`)); job.Status != "FAILED" || !strings.Contains(job.Error, "exit status 3") {
 		t.Errorf("%+v", job)
@@ -219,9 +213,7 @@ func clusterLife(t *testing.T) {
 	})
 	endpoint := c.endpoint
 	c.terraform(w, "another-token")
-	if c.endpoint != endpoint {
-		t.Errorf("the endpoint was %s and is %s", endpoint, c.endpoint)
-	}
+	must.Equal(t, c.endpoint, endpoint, "the endpoint was")
 	after := c.completes(c.submit(`{"name": "after", "env": ["TOKEN"]}`))
 	if token := after.Env["TOKEN"]; token == nil || *token != "another-token" {
 		t.Errorf("variables of the new release: %v", after.Env)
@@ -312,9 +304,7 @@ func clusterPods(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		return string(text) == "start\n"
 	})
-	if size := c.cluster.ClaimSize(t, "gpucloud-pod-"+id); size != "10G" {
-		t.Errorf("a claim of %q", size)
-	}
+	must.Equal(t, c.cluster.ClaimSize(t, "gpucloud-pod-"+id), "10G", "a claim of")
 	before := c.labelled("pod", id)
 	if len(before) != 1 || !strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`) {
 		t.Fatalf("Pods: %s", before)
@@ -373,9 +363,7 @@ func clusterVolumes(t *testing.T) {
 		}
 	}
 	claim := "gpucloud-volume-" + volume
-	if size := c.cluster.ClaimSize(t, claim); size != "10G" {
-		t.Errorf("a claim of %q", size)
-	}
+	must.Equal(t, c.cluster.ClaimSize(t, claim), "10G", "a claim of")
 	c.call(http.MethodPatch, "/v2/network-volumes/"+volume, `{"size": 20}`, nil)
 	c.until("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
 	c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)

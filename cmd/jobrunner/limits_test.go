@@ -26,12 +26,8 @@ func TestLimitFlags(t *testing.T) {
 	} {
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), append(c.args, "--ephemeral")...)
 		id := queue(t, p.client("k"), "e", "builtin/echo", 0)
-		if got := p.refused(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`); got != c.jobs {
-			t.Errorf("%v: the job API refuses for too many: %v", c.args, got)
-		}
-		if got := p.refused(61, http.MethodGet, "/v2/templates", ""); got != c.management {
-			t.Errorf("%v: the management API refuses for too many: %v", c.args, got)
-		}
+		must.Equal(t, p.refused(52, http.MethodPost, "/v2/"+id+"/run", `{"input":{}}`), c.jobs, c.args, "the job API refuses for too many")
+		must.Equal(t, p.refused(61, http.MethodGet, "/v2/templates", ""), c.management, c.args, "the management API refuses for too many")
 	}
 }
 

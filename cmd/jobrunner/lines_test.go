@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // slow is a writer that accepts one write per token.
@@ -31,15 +33,11 @@ func TestLines(t *testing.T) {
 		}
 		to.tokens <- struct{}{}
 		synctest.Wait()
-		if fmt.Sprint(to.writes) != "[0\n]" {
-			t.Errorf("%q, expected only the first line", to.writes)
-		}
+		must.Equal(t, fmt.Sprint(to.writes), "[0\n]", to.writes, "expected only the first line")
 		close(to.tokens)
 		l.Close()
 		fmt.Fprintln(l, 3)
-		if got := strings.Join(to.writes, "|"); got != "0\n|1\n2\n|3\n" {
-			t.Errorf("got writes %q, expected the lines that arrived during a write in one write, and a line after the end at once", got)
-		}
+		must.Equal(t, strings.Join(to.writes, "|"), "0\n|1\n2\n|3\n", "got writes", "expected the lines that arrived during a write in one write, and a line after the end at once")
 	})
 }
 
@@ -64,8 +62,6 @@ func TestLinesAreBounded(t *testing.T) {
 		close(to.tokens)
 		writers.Wait()
 		l.Close()
-		if got := len(strings.Join(to.writes, "")); got != 20*len(line) {
-			t.Errorf("%d bytes arrived, expected %d", got, 20*len(line))
-		}
+		must.Equal(t, len(strings.Join(to.writes, "")), 20*len(line), "bytes arrived")
 	})
 }

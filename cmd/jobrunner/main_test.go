@@ -82,8 +82,7 @@ func (p *process) start(env []string) *process {
 	t.Helper()
 	p.cmd.Env = env
 	p.cmd.Stderr = &p.stderr
-	out, err := p.cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Do(p.cmd.StdoutPipe())(t)
 	must.Succeed(t, p.cmd.Start())
 	t.Cleanup(func() {
 		p.cmd.Process.Kill()
@@ -130,8 +129,7 @@ func (p *process) interrupt() {
 
 func (p *process) client(key string) *api.Client {
 	p.t.Helper()
-	c, err := api.New(api.Settings{BaseURL: p.url, APIKey: key})
-	must.Succeed(p.t, err)
+	c := must.Do(api.New(api.Settings{BaseURL: p.url, APIKey: key}))(p.t)
 	return c
 }
 
@@ -144,11 +142,10 @@ func (p *process) endpoint(image string) (id string) {
 // queue creates a queue-based endpoint, which starts a worker per waiting job.
 func queue(t testing.TB, c *api.Client, name, image string, maxWorkers int64) (id string) {
 	t.Helper()
-	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+	e := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: new(image)},
 		Workers: api.Workers{Max: maxWorkers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	return e.ID
 }
 
@@ -268,9 +265,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	if strings.Contains(strings.Join(p.greeted, "\n"), key) {
 		t.Error("the second start prints the key")
 	}
-	if got := p.exported("GPUCLOUD_API_KEY"); !strings.Contains(got, filepath.Join(data, "api-key")) {
-		t.Errorf("the second start prints export %s", got)
-	}
+	must.Contain(t, p.exported("GPUCLOUD_API_KEY"), filepath.Join(data, "api-key"))
 	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
 		t.Errorf("the second start has another key: %s", err)
 	}
@@ -321,9 +316,7 @@ func TestKeyFromAFile(t *testing.T) {
 		if reason != "no such file" && reason != "invalid GPUCLOUD_API_KEY" {
 			args = append(args, "--api-key-file="+file)
 		}
-		if text := mustFail(t, env, args...); !strings.Contains(text, reason) {
-			t.Errorf("expected %q, got %s", reason, text)
-		}
+		must.Contain(t, mustFail(t, env, args...), reason)
 	}
 }
 
@@ -413,9 +406,7 @@ func TestServerThatMayLoseCommits(t *testing.T) {
 	t.Parallel()
 	engine := "--engine=" + pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
-	if said := mustFail(t, env, "serve", "--listen=127.0.0.1:0", engine); !strings.Contains(said, "synchronous_commit is off") || !strings.Contains(said, "--fsync=normal") {
-		t.Errorf("with --fsync=full: %s", said)
-	}
+	must.Contain(t, mustFail(t, env, "serve", "--listen=127.0.0.1:0", engine), "synchronous_commit is off", "--fsync=normal")
 	serve(t, env, engine, "--fsync=normal").interrupt()
 }
 
@@ -454,8 +445,7 @@ func survives(t *testing.T, kills int, env []string, args ...string) {
 // the jobrunner died.
 func expectVolumes(t *testing.T, c *api.Client, volumes map[string]int64) {
 	t.Helper()
-	got, err := c.NetworkVolumes.List(t.Context())
-	must.Succeed(t, err)
+	got := must.Do(c.NetworkVolumes.List(t.Context()))(t)
 	sizes := map[string]int64{}
 	for _, v := range got {
 		sizes[v.ID] = v.Size

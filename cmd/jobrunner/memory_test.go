@@ -27,11 +27,9 @@ import (
 // peak returns the peak memory of the process in MiB.
 func (p *process) peak() int {
 	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	must.Succeed(p.t, err)
+	text := must.Do(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)))(p.t)
 	_, after, _ := strings.Cut(string(text), "VmHWM:")
-	kilobytes, err := strconv.Atoi(strings.Fields(after)[0])
-	must.Succeed(p.t, err)
+	kilobytes := must.Do(strconv.Atoi(strings.Fields(after)[0]))(p.t)
 	return kilobytes >> 10
 }
 
@@ -50,8 +48,7 @@ func (p *process) checkPeak(bodies, state int) (peak, promised int) {
 // ask sends the beginning of a request on a new connection.
 func (p *process) ask(method, path string, length int, body []byte) net.Conn {
 	p.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	must.Succeed(p.t, err)
+	conn := must.Do(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(p.t)
 	p.t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n", method, path, length)
 	conn.Write(body) // fails if the request was rejected before
@@ -90,8 +87,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		go conn.Write(body[:length-1])
 		conns = append(conns, conn)
 		conn.SetReadDeadline(time.Now().Add(patience))
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must.Succeed(t, err)
+		resp := must.Do(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		text, _ := io.ReadAll(resp.Body)
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(text), want) {
 			if i%20 == 1 || i%20 == 2 { // the body fits, but not its decoded form
@@ -124,12 +120,10 @@ func TestOutputsShareMemory(t *testing.T) {
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=180")
 	c, id := p.client("k"), p.endpoint("builtin/conformance")
-	job, err := c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)})
-	must.Succeed(t, err)
+	job := must.Do(c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)}))(t)
 	size := 0
 	until(t, "the output", func() bool {
-		job, err := c.Jobs.Status(t.Context(), id, job.ID)
-		must.Succeed(t, err)
+		job := must.Do(c.Jobs.Status(t.Context(), id, job.ID))(t)
 		size = len(job.Output)
 		return size > 0
 	})

@@ -22,8 +22,7 @@ func TestKeysOfNodes(t *testing.T) {
 	c := startNodes(t, 1)
 	engine := strings.TrimPrefix(c.args[1], "--engine=")
 	dir := t.TempDir()
-	old, err := apikey.At(dir).Add(apikey.Key{Name: "old", Management: apikey.Read})
-	must.Succeed(t, err)
+	old := must.Do(apikey.At(dir).Add(apikey.Key{Name: "old", Management: apikey.Read}))(t)
 	added := strings.TrimSpace(mustPrint(t, c.env, "keys", "add", "ci", "--engine", engine))
 	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
 	c.start(1)
@@ -45,15 +44,9 @@ func TestKeysOfNodes(t *testing.T) {
 	}
 	expect(old, 200)
 	expect(added, 200)
-	if said := mustFail(t, c.env, "keys", "add", "lost", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
-		t.Errorf("a key for the folder: %s", said)
-	}
-	if said := mustFail(t, c.env, "keys", "add", "old", "--engine", engine); !strings.Contains(said, "exists already") {
-		t.Errorf("a name that is taken: %s", said)
-	}
-	if list := mustPrint(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"); !strings.Contains(list, "old ") || !strings.Contains(list, "ci ") {
-		t.Errorf("the list is\n%s", list)
-	}
+	must.Contain(t, mustFail(t, c.env, "keys", "add", "lost", "--data", dir), "are in the deployment's database")
+	must.Contain(t, mustFail(t, c.env, "keys", "add", "old", "--engine", engine), "exists already")
+	must.Contain(t, mustPrint(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"), "old ", "ci ")
 	mustPrint(t, c.env, "keys", "remove", "old", "--engine", engine)
 	expect(old, 401)
 	expect(added, 200)
@@ -61,16 +54,12 @@ func TestKeysOfNodes(t *testing.T) {
 	c.start(1) // its folder still has the key
 	expect(old, 401)
 	c.node(1).interrupt()
-	if said := mustFail(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
-		t.Errorf("the folder without its database: %s", said)
-	}
+	must.Contain(t, mustFail(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir), "are in the deployment's database")
 	var stored string
 	if err := c.query(&stored, "SELECT string_agg(content || sha256, '') FROM api_keys"); err != nil || strings.Contains(stored, added) || strings.Contains(stored, old) {
 		t.Errorf("the database has %s, %v", stored, err)
 	}
 	// If its owner removes keys.json.moved, the folder's keys are valid again.
 	must.Succeed(t, os.Remove(filepath.Join(dir, "keys.json.moved")))
-	if got := serve(t, c.env, "--data="+dir).status(old, "/v2/templates"); got != 200 {
-		t.Errorf("a request with the folder's key returns %d", got)
-	}
+	must.Equal(t, serve(t, c.env, "--data="+dir).status(old, "/v2/templates"), 200, "a request with the folder's key returns")
 }

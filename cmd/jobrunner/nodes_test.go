@@ -52,8 +52,7 @@ func (c *nodes) node(i int) *process {
 func startNodes(t *testing.T, n int) *nodes {
 	t.Helper()
 	c := &nodes{t: t, whole: t, server: pgtest.NewServer(t)}
-	u, err := url.Parse(c.server.URL)
-	must.Succeed(t, err)
+	u := must.Do(url.Parse(c.server.URL))(t)
 	home := t.TempDir()
 	password := filepath.Join(home, "pgpass")
 	put(t, password, u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n")
@@ -324,8 +323,7 @@ func TestEnginePassword(t *testing.T) {
 	engine := pgtest.Start(t)
 	file := filepath.Join(t.TempDir(), "engine")
 	put(t, file, engine+"\n")
-	u, err := url.Parse(engine)
-	must.Succeed(t, err)
+	u := must.Do(url.Parse(engine))(t)
 	u.User = url.User(u.User.Username())
 	for name, given := range map[string]struct {
 		env, args []string
@@ -347,9 +345,7 @@ func TestEnginePassword(t *testing.T) {
 			_, metrics := p.get("/metrics")
 			p.interrupt()
 			log := p.stderr.String()
-			if warned := strings.Contains(log, "list of processes"); warned != given.warns {
-				t.Errorf("the log has a warning: %t, want %t: %s", warned, given.warns, log)
-			}
+			must.Equal(t, strings.Contains(log, "list of processes"), given.warns, "the log has a warning", log)
 			if strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted") {
 				t.Error("the log has the password")
 			}

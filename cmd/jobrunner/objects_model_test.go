@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // objectKind is a kind of object that only the management API changes.
@@ -85,9 +87,7 @@ func (m *objectModels) step() {
 		m.note("%s: %s is changed to %s", k.path, id, body)
 		m.call(http.MethodPatch, k.path+"/"+id, body, nil)
 		changes := map[string]any{}
-		if err := json.Unmarshal([]byte(body), &changes); err != nil {
-			m.t.Fatal(err)
-		}
+		must.Succeed(m.t, json.Unmarshal([]byte(body), &changes))
 		maps.Copy(objects[id], changes)
 	default:
 		id := ids[m.random.IntN(len(ids))]

@@ -55,11 +55,9 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 	data := "--data=" + t.TempDir()
 	p := serve(t, env, data)
 	endpoint := p.endpoint("builtin/conformance")
-	job, err := p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)})
-	must.Succeed(t, err)
+	job := must.Do(p.client("k").Jobs.Run(t.Context(), endpoint, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)}))(t)
 	for kills := 0; ; {
-		got, err := p.client("k").Jobs.Status(t.Context(), endpoint, job.ID)
-		must.Succeed(t, err)
+		got := must.Do(p.client("k").Jobs.Status(t.Context(), endpoint, job.ID))(t)
 		if got.Finished() {
 			if got.Status != "FAILED" || !strings.Contains(got.Error, "the jobrunner that ran it was killed") || kills != 2 {
 				t.Errorf("after %d kills: %+v", kills, got)
@@ -70,9 +68,7 @@ func TestJobThatKillsItsJobrunner(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		if got.Retries != kills {
-			t.Errorf("%d retries after %d kills", got.Retries, kills)
-		}
+		must.Equal(t, got.Retries, kills, "retries after", "kills")
 		if kills++; kills > 3 {
 			t.Fatal("the job is dispatched endlessly")
 		}

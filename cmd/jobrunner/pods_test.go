@@ -149,14 +149,12 @@ func (h *handlers) podLog(id, query, until string, header http.Header) (events [
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/v2/pods/"+id+"/logs"+query, nil)
-	must.Succeed(h.t, err)
+	req := must.Do(http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/v2/pods/"+id+"/logs"+query, nil))(h.t)
 	if header != nil {
 		req.Header = header
 	}
 	req.Header.Set("Authorization", "Bearer k")
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(h.t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(h.t)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-cache" || resp.Header.Get("X-Accel-Buffering") != "no" {
 		h.t.Fatalf("%d %v", resp.StatusCode, resp.Header)
@@ -417,9 +415,7 @@ func TestPodLogs(t *testing.T) {
 	h.kill()
 	h.start(t)
 	all := h.podLog(id, "?tail=5000", "nothing of the pod ran any more, and it is started again", nil)
-	if text := strings.Join(all, "\n"); !strings.Contains(text, `"one"`) || !strings.Contains(text, ids(events)[0]) {
-		t.Errorf("%s", text)
-	}
+	must.Contain(t, strings.Join(all, "\n"), `"one"`, ids(events)[0])
 }
 
 // After a kill -9, running pods are restarted and say so, stopped ones stay stopped, waiting ones

@@ -54,8 +54,7 @@ func buildImage(t *testing.T, e builder, name, handler string, more map[string]s
 	for path, file := range map[string]string{
 		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/" + handler + ".py": "testdata/" + handler + ".py", "/worker/served.py": "testdata/served.py",
 	} {
-		text, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		text := must.Do(os.ReadFile(file))(t)
 		files[path] = string(text)
 	}
 	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
@@ -98,8 +97,7 @@ func (c *containerDeployment) createEndpointOf(image, more string) {
 // submit queues a job with an input.
 func (c *containerDeployment) submit(input string) (id string) {
 	c.t.Helper()
-	job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)})
-	must.Succeed(c.t, err)
+	job := must.Do(c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)}))(c.t)
 	return job.ID
 }
 
@@ -185,9 +183,7 @@ func arguments(words ...string) (seen func() []string) {
 // removed with the deployment. Its files on the network volume stay for the next deployment.
 func realContainer(t *testing.T, e *containers.Engine) {
 	c := newContainerDeployment(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
-	if text := strings.Join(c.greeted, "\n"); !strings.Contains(text, "containers: "+e.Name+" ") {
-		t.Errorf("greeted:\n%s", text)
-	}
+	must.Contain(t, strings.Join(c.greeted, "\n"), "containers: "+e.Name+" ")
 	env := map[string]string{
 		"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",
 		"LINES": "first\nplanted-second\n", "UMLAUT": "ü→🙂", "PATH": "/usr/bin:/bin:/theirs", "EQUALS": "a=b=c", "TAB": "\ttab",
@@ -196,25 +192,19 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	for name := range env {
 		names = append(names, name)
 	}
-	members, err := json.Marshal(env)
-	must.Succeed(t, err)
-	asked, err := json.Marshal(map[string]any{"name": "one", "env": names})
-	must.Succeed(t, err)
+	members := must.Do(json.Marshal(env))(t)
+	asked := must.Do(json.Marshal(map[string]any{"name": "one", "env": names}))(t)
 	seen := arguments("planted-token", "planted-second")
 	c.createEndpointOf(handlerImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
 	got := c.completes(c.submit(string(asked)))
 	again := c.completes(c.submit(`{"name": "two"}`))
-	if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {
-		t.Errorf("arguments: %q, expected %q", got.Args, want)
-	}
+	must.Equal(t, got.Args, []string{"serve", "two words", "$HOME", `"`, ""}, "arguments")
 	for name, want := range env {
 		if got.Env[name] == nil || *got.Env[name] != want {
 			t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
 		}
 	}
-	if again.Worker != got.Worker {
-		t.Errorf("the worker %s was replaced by %s", got.Worker, again.Worker)
-	}
+	must.Equal(t, again.Worker, got.Worker, "the worker", "was replaced by")
 	if found := seen(); len(found) > 0 {
 		t.Errorf("arguments of processes contain secrets: %q", found)
 	}
@@ -222,9 +212,7 @@ func realContainer(t *testing.T, e *containers.Engine) {
 	if len(all) != 1 {
 		t.Fatalf("containers: %v", all)
 	}
-	if got := e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]); got != fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host") {
-		t.Errorf("inspect: %s", got)
-	}
+	must.Equal(t, e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]), fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host"), "inspect")
 	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
 		t.Errorf("the command contains secrets: %s", got)
 	}

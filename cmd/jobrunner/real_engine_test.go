@@ -117,8 +117,7 @@ func realStartsThatFail(t *testing.T, e *containers.Engine) {
 		"python3 -c 'print(1)'":                "it ended with exit status 0 and never asked for a job",
 		"python3 -c 'raise SystemExit(\"x\")'": "with exit status 1",
 	} {
-		words, err := json.Marshal(args)
-		must.Succeed(t, err)
+		words := must.Do(json.Marshal(args))(t)
 		c.createEndpointOf(handlerImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
 		t.Logf("%s: %s", args, c.reason(reason))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)

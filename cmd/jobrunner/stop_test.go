@@ -39,8 +39,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	queued := ask("POST", "/v2/"+waits+"/runsync?wait=300000", `{"input": {}}`)
 	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
 	health := func(endpoint string) api.Health {
-		h, err := c.Jobs.Health(t.Context(), endpoint)
-		must.Succeed(t, err)
+		h := must.Do(c.Jobs.Health(t.Context(), endpoint))(t)
 		return h
 	}
 	p.until("both jobs", func() bool { return health(waits).Jobs.InQueue == 1 && health(runs).Jobs.InProgress == 1 })

@@ -25,20 +25,17 @@ func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
 	}
 	p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config)
 	c := p.client("k")
-	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+	e := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": evil}},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	for {
 		status, body := p.get("/v2/serverless/" + e.ID + "/workers")
 		if status != 200 {
 			t.Fatalf("%d %s", status, body)
 		}
 		if strings.Contains(body, `"status":"UNHEALTHY"`) {
-			if !strings.Contains(body, "has BASH_ENV, which can make a local command run other code") {
-				t.Errorf("the reason: %s", body)
-			}
+			must.Contain(t, body, "has BASH_ENV, which can make a local command run other code")
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const escapes = "\x1b]0;owned\x07\x1b[2J\u009b31m\u202egnp\r\x08\x7f"
@@ -35,9 +36,7 @@ rules:
 `)
 		p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config, "--logs", "--log-format="+format)
 		id := p.endpoint("a/b")
-		if _, err := p.client("k").Jobs.RunSync(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(p.client("k").Jobs.RunSync(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, 0))(t)
 		p.get("/v2/serverless/x%1B]0;owned%07%C2%9B31m%E2%80%AE")
 		p.get("/v2/x%1B[2J/status/%1B[2J%C2%9B")
 		if _, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{

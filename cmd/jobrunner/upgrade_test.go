@@ -29,18 +29,15 @@ func newerVersion(t *testing.T) (program string) {
 		"schema.go":  {"package engine\n", "package engine\n\nimport (\n\t\"os\"\n\t\"strings\"\n)\n\nfunc init() { schema = append(schema, strings.Split(os.Getenv(\"" + newerSteps + "\"), \"|\")...) }\n"},
 		"machine.go": {"`UPDATE jobs SET state = 'IN_PROGRESS', ", "`UPDATE jobs SET state = 'IN_PROGRESS', added = 'by the newer version', "},
 	} {
-		source, err := filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file))
-		must.Succeed(t, err)
-		text, err := os.ReadFile(source)
-		must.Succeed(t, err)
+		source := must.Do(filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file)))(t)
+		text := must.Do(os.ReadFile(source))(t)
 		if strings.Count(string(text), edit[0]) != 1 {
 			t.Fatalf("%s does not have %q once", file, edit[0])
 		}
 		edited[source] = filepath.Join(dir, file)
 		put(t, edited[source], strings.Replace(string(text), edit[0], edit[1], 1))
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": edited})
-	must.Succeed(t, err)
+	overlay := must.Do(json.Marshal(map[string]any{"Replace": edited}))(t)
 	path := filepath.Join(dir, "overlay.json")
 	put(t, path, string(overlay))
 	program = filepath.Join(dir, "jobrunner")
@@ -100,16 +97,12 @@ func TestRollingUpgrade(t *testing.T) {
 		c.startVersion(i, newer, adds)
 		progress()
 	}
-	if version() != before+1 {
-		t.Errorf("the schema has version %d after the upgrade, before %d", version(), before)
-	}
+	must.Equal(t, version(), before+1, "the schema has version", "after the upgrade, before", before)
 	back := c.leader(endpoint)
 	c.all[back].interrupt()
 	c.start(back)
 	progress()
-	if version() != before+1 {
-		t.Errorf("the older program changed the schema's version to %d", version())
-	}
+	must.Equal(t, version(), before+1, "the older program changed the schema's version to")
 	end()
 	t.Log(c.awaitAll(endpoint, wait()))
 	stop()

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,8 +28,7 @@ func sdk(t *testing.T) (dir string) {
 	t.Helper()
 	python.Need(t)
 	dir = t.TempDir()
-	standin, err := os.ReadFile("../../jobrunner/workerapi/testdata/standin.py")
-	must.Succeed(t, err)
+	standin := must.Do(os.ReadFile("../../jobrunner/workerapi/testdata/standin.py"))(t)
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "runpod"), 0o700))
 	put(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
 	put(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))
@@ -137,8 +135,7 @@ func (p *process) try(method, path, body string, into any) error {
 // run queues a job that waits for release of a name. With "" it doesn't wait.
 func (h *handlers) run(name, wait string) (id string) {
 	h.t.Helper()
-	job, err := h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)})
-	must.Succeed(h.t, err)
+	job := must.Do(h.client("k").Jobs.Run(h.t.Context(), h.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "wait": %q}`, name, wait)}))(h.t)
 	return job.ID
 }
 
@@ -333,9 +330,7 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 			stale++
 		}
 	}
-	if stale != 1 {
-		t.Errorf("the busy worker isn't stale and RUNNING: %+v", list)
-	}
+	must.Equal(t, stale, 1, "the busy worker isn't stale and RUNNING", list)
 	close(stop)
 	clients.Wait()
 	h.release("go")
@@ -344,9 +339,7 @@ func TestARollingReleaseOfProcesses(t *testing.T) {
 	}
 	begins := h.countStarts()
 	for name := range colors {
-		if begins[name] != 1 {
-			t.Errorf("%s began %d times", name, begins[name])
-		}
+		must.Equal(t, begins[name], 1, name, "began", "times")
 	}
 	h.until("the end of the release", func() bool {
 		after := h.rollout().Rollout
@@ -437,9 +430,7 @@ func TestAStopAmongJobs(t *testing.T) {
 			for n := range 10 {
 				want[fmt.Sprint("queued-", n)] = 1
 			}
-			if begins := h.countStarts(); !maps.Equal(begins, want) {
-				t.Errorf("starts of jobs: %v", begins)
-			}
+			must.Equal(t, h.countStarts(), want, "starts of jobs")
 			h.expectCleanStop(h.interrupt)
 		})
 	}

@@ -68,8 +68,7 @@ func judgeClient(t *testing.T, o Options) *report.Report {
 func judgeWithoutLeak(t *testing.T, command []string, selected ...string) *report.Report {
 	t.Helper()
 	r := judgeClient(t, Options{Command: command, Select: selected})
-	text, err := json.Marshal(r)
-	must.Succeed(t, err)
+	text := must.Do(json.Marshal(r))(t)
 	if regexp.MustCompile(`\b[A-Z2-7]{26}\b`).Match(text) {
 		t.Errorf("the report shows the key: %s", text)
 	}
@@ -106,9 +105,7 @@ func TestFaults(t *testing.T) {
 			if c.Level == suite.Must {
 				want = 1
 			}
-			if r.Exit != want {
-				t.Errorf("exit %d, want %d", r.Exit, want)
-			}
+			must.Equal(t, r.Exit, want, "exit")
 			for _, x := range r.Results {
 				if x.Clause == f.clause && (x.Failure == nil || x.Failure.Actual == "" || len(x.Failure.Accepted) == 0 || x.Case != f.scenario || len(x.Trace) == 0) {
 					t.Errorf("%+v lacks the actual request, the steps or what was accepted", x)
@@ -174,18 +171,14 @@ func TestUnusedClausesAreSkipped(t *testing.T) {
 	for _, x := range r.Results {
 		switch x.Clause {
 		case "CLI-01", "CLI-11":
-			if x.Verdict != report.Pass {
-				t.Errorf("%s: %s %s", x.Clause, x.Verdict, x.Reason)
-			}
+			must.Equal(t, x.Verdict, report.Pass, x.Clause, x.Reason)
 		default:
 			if x.Verdict != report.Skip || x.Reason == "" || x.Code != report.SkipFeature {
 				t.Errorf("%s: %s %q", x.Clause, x.Verdict, x.Reason)
 			}
 		}
 	}
-	if r.Exit != 0 {
-		t.Errorf("exit %d", r.Exit)
-	}
+	must.Equal(t, r.Exit, 0, "exit")
 }
 
 // A shrink that fails for another reason is inconclusive.

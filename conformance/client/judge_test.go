@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestJudgeWaits(t *testing.T) {
@@ -78,9 +79,7 @@ func TestSecretIsFoundInOutput(t *testing.T) {
 				t.Errorf("%s: %d %v", c.name, n, err)
 			}
 		}
-		if k.found != c.found {
-			t.Errorf("%s: found %t", c.name, k.found)
-		}
+		must.Equal(t, k.found, c.found, c.name, "found")
 		if len(k.text()) > 2*keptBytes+10 {
 			t.Errorf("%s: %d bytes are kept", c.name, len(k.text()))
 		}
@@ -174,8 +173,6 @@ func TestRepeatAfterDelete(t *testing.T) {
 		{"no repetition", []*exchange{list, deleted}, report.Pass},
 	} {
 		got := judgeRepeatedCreation(&scenarioRun{exchanges: append([]*exchange{post}, c.following...)})
-		if got.Verdict != c.want {
-			t.Errorf("%s: %s %s, want %s", c.name, got.Verdict, got.Reason, c.want)
-		}
+		must.Equal(t, got.Verdict, c.want, c.name, got.Reason)
 	}
 }

@@ -38,8 +38,7 @@ func makeFiles(t *testing.T, files map[string]string) string {
 // copyWorkspace returns the workspace of a scenario in dir.
 func copyWorkspace(t *testing.T, dir string) *workspace {
 	t.Helper()
-	w, err := newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir)
-	must.Succeed(t, err)
+	w := must.Do(newWorkspace(filepath.Join(t.TempDir(), "scenario"), dir))(t)
 	return w
 }
 
@@ -147,8 +146,7 @@ func TestWorkspaceIsLimited(t *testing.T) {
 
 // Files of other file systems are never read, since some files of /proc are endless.
 func TestOtherFileSystemsAreLinked(t *testing.T) {
-	root, err := os.Stat("/")
-	must.Succeed(t, err)
+	root := must.Do(os.Stat("/"))(t)
 	if proc, err := os.Stat("/proc"); err != nil || deviceOf(proc) == deviceOf(root) {
 		t.Skip("/proc is not another file system here")
 	}
@@ -243,8 +241,6 @@ func TestProgram(t *testing.T) {
 	for name, want := range map[string]string{
 		"terraform": "terraform", "/bin/sh": "/bin/sh", "./client.sh": "./client.sh", "../../elsewhere/client.sh": filepath.Join(user, "../../elsewhere/client.sh"),
 	} {
-		if got := w.programPath(name, user); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		must.Equal(t, w.programPath(name, user), want, name)
 	}
 }

@@ -46,7 +46,6 @@ var binaries string
 // as returns the command that runs this test binary as a client.
 func as(t *testing.T, role ...string) []string {
 	t.Helper()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Do(os.Executable())(t)
 	return append([]string{self, "as"}, role...)
 }

@@ -3,6 +3,8 @@ package client
 import (
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Escape sequences are removed, and the text remains.
@@ -18,9 +20,7 @@ func TestPlain(t *testing.T) {
 		"cut \x1b[31":                                            "cut 31",
 		"plain [31m":                                             "plain [31m",
 	} {
-		if got := plainText(output); got != want {
-			t.Errorf("%q: %q, want %q", output, got, want)
-		}
+		must.Equal(t, plainText(output), want, output)
 	}
 }
 
@@ -34,7 +34,5 @@ func TestLastLines(t *testing.T) {
 	if got := lastLines(strings.Repeat("é", 4000)); len(got) > maxLineBytes+10 || strings.ContainsRune(got, '\uFFFD') || !strings.HasPrefix(got, "…\n") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
-	if got := lastLines("\n one\ntwo\n\n"); got != " one\ntwo" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, lastLines("\n one\ntwo\n\n"), " one\ntwo")
 }

@@ -16,12 +16,9 @@ import (
 // provider.
 func terraform(t *testing.T) []string {
 	t.Helper()
-	cli, err := tfcli.Find(t.Context())
-	must.Succeed(t, err)
-	self, err := os.Executable()
-	must.Succeed(t, err)
-	script, err := filepath.Abs("testdata/provider/client.sh")
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Find(t.Context()))(t)
+	self := must.Do(os.Executable())(t)
+	script := must.Do(filepath.Abs("testdata/provider/client.sh"))(t)
 	dir := t.TempDir()
 	must.Succeed(t, os.Symlink(self, filepath.Join(dir, "terraform-provider-gpucloud")))
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n    %q = %q\n  }\n}\n",

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A deletion counts once no version shows the object, whatever the DELETE returned. If an object
@@ -106,18 +107,14 @@ func TestCleanUp(t *testing.T) {
 				{Kind: "templates", ID: template, URL: "http://h/v1/templates/template", Reads: []string{"http://h/v1/templates/template?includeEndpointBoundTemplates=true", "http://h/v2/templates/template"}},
 			} {
 				m.Method, m.Case = "DELETE", "X-01"
-				if _, err := e.Ledger.Add(m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(e.Ledger.Add(m))(t)
 			}
 			var left []string
 			for _, m := range e.CleanUp(t.Context(), func(env.Object) bool { return false }) {
 				left = append(left, m.ID)
 			}
 			slices.Sort(left)
-			if !slices.Equal(left, c.left) {
-				t.Errorf("%s: left %v, not %v", name, left, c.left)
-			}
+			must.Equal(t, left, c.left, name, "left")
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The error of a proxy that refuses a connection names the proxy, not its password.
@@ -13,9 +15,7 @@ func TestProxyThatRefuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer server.Close()
 	proxy, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	proxy.User = url.UserPassword("user", "secret")
 	client := newClient()
 	client.Transport.(*http.Transport).Proxy = http.ProxyURL(proxy)

@@ -49,8 +49,7 @@ func newShared(t *testing.T, parallel int, d *deployment, stopped bool) *env.Sha
 	if d.stopped = stopped; stopped {
 		d.began = time.Now()
 	}
-	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: stopped})
-	must.Succeed(t, err)
+	clock := must.Do(env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: stopped}))(t)
 	d.steps = nil // the first step only requests the time
 	return clock
 }
@@ -138,9 +137,7 @@ func TestSharedClockWakesOnTime(t *testing.T) {
 			t.Errorf("the steps are %v", d.steps)
 		}
 		d.during = func(by time.Duration) {
-			if ahead := clock.Latest().Sub(clock.Now()); ahead != by {
-				t.Errorf("%s ahead in an advance of %s", ahead, by)
-			}
+			must.Equal(t, clock.Latest().Sub(clock.Now()), by, "ahead in an advance of")
 		}
 		_ = clock.Begin(t.Context())
 		defer clock.End()
@@ -220,8 +217,6 @@ func TestRealClock(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if took := time.Since(start); took != time.Hour {
-			t.Errorf("took %s", took)
-		}
+		must.Equal(t, time.Since(start), time.Hour, "took")
 	})
 }

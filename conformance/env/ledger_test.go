@@ -39,17 +39,14 @@ func TestLedger(t *testing.T) {
 	first, err := env.OpenLedger(path)
 	must.Succeed(t, err)
 	for i, path := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
-		m, err := first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"})
-		must.Succeed(t, err)
+		m := must.Do(first.Add(env.Object{Kind: "thing", ID: path, Method: "DELETE", URL: target.URL + path, Case: "X-01"}))(t)
 		if i == 1 {
 			must.Succeed(t, first.Remove(m))
 		}
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	must.Succeed(t, err)
-	if _, err := file.WriteString(`{"n":9,"kind":"thi`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(file.WriteString(`{"n":9,"kind":"thi`))(t)
 	must.Succeed(t, file.Close())
 
 	reopened, err := env.OpenLedger(path)
@@ -61,9 +58,7 @@ func TestLedger(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "thing /v1/d is left, made by X-01") {
 		t.Errorf("the error is %v", err)
 	}
-	if got := strings.Join(requests, ", "); got != "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d" {
-		t.Errorf("the requests are %s", got)
-	}
+	must.Equal(t, strings.Join(requests, ", "), "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d", "the requests")
 	if left := reopened.Remaining(""); len(left) != 1 || left[0].ID != "/v1/d" {
 		t.Errorf("the remaining objects are %v", left)
 	}

@@ -93,9 +93,7 @@ func TestJUnit(t *testing.T) {
 			if c.XMLName.Local != "testcase" {
 				continue
 			}
-			if c.attr("classname") != suite.attr("name") {
-				t.Errorf("%s is of %s", c.attr("classname"), suite.attr("name"))
-			}
+			must.Equal(t, c.attr("classname"), suite.attr("name"), "is of")
 			own["tests"]++
 			for _, x := range c.Children {
 				own[map[string]string{"failure": "failures", "error": "errors", "skipped": "skipped"}[x.XMLName.Local]]++
@@ -117,9 +115,7 @@ func TestJUnit(t *testing.T) {
 		"tests": len(r.Results), "failures": n[report.Fail] + n[report.Unexpected], "errors": n[report.Error] + n[report.Inconclusive],
 		"skipped": n[report.Skip] + n[report.Blocked] + n[report.Known],
 	}
-	if !maps.Equal(sums, want) {
-		t.Errorf("the suites have %v, the report %v", sums, want)
-	}
+	must.Equal(t, sums, want, "the suites", "the report")
 	for id, child := range map[string]string{
 		"JOB-01": "", "JOB-02": "failure", "JOB-03": "system-out", "JOB-04": "system-out", "JOB-05": "skipped", "JOB-06": "skipped", "JOB-07": "error",
 		"JOB-08": "failure", "JOB-09": "error", "JOB-10": "skipped", "the list of known deviations is up to date": "failure", "all objects of the suite are deleted": "error",
@@ -128,9 +124,7 @@ func TestJUnit(t *testing.T) {
 		if c := cases[id]; len(c.Children) > 0 {
 			got = c.Children[0].XMLName.Local
 		}
-		if got != child {
-			t.Errorf("%s has %q, not %q", id, got, child)
-		}
+		must.Equal(t, got, child, id)
 	}
 	fail := cases["JOB-02"].Children[0]
 	if !strings.Contains(fail.Text, "curl -sS -i") || !strings.Contains(fail.Text, "States and transitions, POST /run") || fail.attr("type") != "FAIL" || !strings.Contains(fail.attr("message"), "accepted: 200") {
@@ -285,9 +279,7 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("outside of code: %s", line)
 		}
 	}
-	if fence != "" {
-		t.Errorf("a block of code does not end:\n%s", text)
-	}
+	must.Equal(t, fence, "", "a block of code does not end", text)
 	for range 3000 {
 		x := r.Results[1]
 		x.Failure = &report.Failure{Actual: strings.Repeat("é`", 20000)}
@@ -303,11 +295,8 @@ func TestMarkdown(t *testing.T) {
 func TestJSON(t *testing.T) {
 	r := sample()
 	text := written("json", r)
-	reread, err := report.Read(strings.NewReader(text))
-	must.Succeed(t, err)
-	if again := written("json", reread); again != text {
-		t.Error("the report has changed")
-	}
+	reread := must.Do(report.Read(strings.NewReader(text)))(t)
+	must.Equal(t, written("json", reread), text, "the report has changed")
 }
 
 // Every form names the partly judged clauses and, except for a badge, the reasons.
@@ -319,9 +308,7 @@ func TestPartlyJudged(t *testing.T) {
 		{Clause: "JOB-03", Area: "JOB", Level: "MUST", Verdict: report.Skip, Code: report.SkipAllow, Reason: "not allowed", LeftOut: left},
 	}}
 	r.Count()
-	if !slices.Equal(r.PartlyJudged, []string{"JOB-01"}) {
-		t.Errorf("partly judged: %v", r.PartlyJudged)
-	}
+	must.Equal(t, r.PartlyJudged, []string{"JOB-01"}, "partly judged")
 	for _, f := range report.Forms {
 		text := written(f.Name, r)
 		want := []string{"it would send many requests", "JOB-01", "partly"}
@@ -389,9 +376,7 @@ func TestJUnitOfTheRun(t *testing.T) {
 func TestPreflightPage(t *testing.T) {
 	r := &report.Report{Schema: report.Schema, Preflight: "unreachable: GET http://127.0.0.1:1/: connection refused", Exit: 3}
 	text := written("html", r)
-	if !strings.Contains(text, "Nothing could be judged") || !strings.Contains(text, "connection refused") {
-		t.Error(text)
-	}
+	must.Contain(t, text, "Nothing could be judged", "connection refused")
 }
 
 // Every area of the registry has a title.

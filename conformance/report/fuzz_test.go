@@ -46,10 +46,9 @@ func FuzzRead(f *testing.F) {
 
 func seeds(f *testing.F) []fuzz.Seed {
 	f.Helper()
-	text, err := json.Marshal(map[string]any{
+	text := must.Do(json.Marshal(map[string]any{
 		"schema": report.Schema, "version": "1", "target": map[string]any{"base_url": "http://x"}, "started": "2026-01-01T00:00:00Z", "took_ms": 1.5, "seed": 1, "counts": map[string]int{"pass": 1, "fail": 1},
 		"results": []any{map[string]any{"clause": "JOB-05", "verdict": "fail", "reason": "x"}, map[string]any{"clause": "JOB-17", "verdict": "pass"}}, "not_judged": []string{"JOB-01"}, "leaked": []string{"x"},
-	})
-	must.Succeed(f, err)
+	}))(f)
 	return []fuzz.Seed{{text}, {[]byte(`{"schema":"` + report.Schema + `"}`)}, {[]byte(`{"schema":"other"}`)}}
 }

@@ -29,8 +29,7 @@ func TestSignature(t *testing.T) {
 	private, public := keyPair(t)
 	_, other := keyPair(t)
 	text := []byte(written("json", sample()))
-	signature, err := report.Sign(text, private)
-	must.Succeed(t, err)
+	signature := must.Do(report.Sign(text, private))(t)
 	changed := []byte(strings.Replace(string(text), `"FAIL"`, `"PASS"`, 1))
 	for name, c := range map[string]struct {
 		text, signature, key []byte

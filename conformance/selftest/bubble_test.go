@@ -18,8 +18,7 @@ import (
 func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"})
-		must.Succeed(t, err)
+		j := must.Do(jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"}))(t)
 		client, stop := serveInMemory(j.Handler())
 		test(t, conformance.Target{BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: client, Virtual: true, Unserved: conformance.Unserved()})
 		stop()
@@ -60,8 +59,7 @@ func TestDeferredCases(t *testing.T) {
 			if due := time.Until(state.Due()); due < 25*time.Minute || due > 35*time.Minute {
 				t.Errorf("due in %s", due)
 			}
-			text, err := json.Marshal(state)
-			must.Succeed(t, err)
+			text := must.Do(json.Marshal(state))(t)
 			time.Sleep(wait)
 			var restored conformance.State
 			must.Succeed(t, json.Unmarshal(text, &restored))

@@ -42,9 +42,7 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
 	t.Helper()
 	target, callClock := startRunningDeployment(t, wrap, configure...)
-	if _, err := callClock(t.Context(), `{"stop":true}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(callClock(t.Context(), `{"stop":true}`))(t)
 	target.ClockStopped = true
 	return target
 }
@@ -58,8 +56,7 @@ func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, 
 	for _, change := range configure {
 		change(&config)
 	}
-	j, err := jobrunner.New(context.Background(), config)
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(context.Background(), config))(t)
 	t.Cleanup(func() {
 		must.Succeed(t, j.Close())
 	})
@@ -149,11 +146,9 @@ func serveInMemory(h http.Handler) (client *http.Client, stop func()) {
 // request sends a request with the target's key.
 func request(t *testing.T, target conformance.Target, method, path, body string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader(body))
-	must.Succeed(t, err)
+	req := must.Do(http.NewRequestWithContext(t.Context(), method, target.BaseURL+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+target.Key)
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }

@@ -151,15 +151,12 @@ func hasNoun(text string) bool {
 
 // Every actual value that a case reports has a noun: "4 calls" instead of "4".
 func TestActualValuesHaveNouns(t *testing.T) {
-	files, err := filepath.Glob("../cases/*.go")
-	must.Succeed(t, err)
-	suiteFiles, err := filepath.Glob("../suite/*.go")
-	must.Succeed(t, err)
+	files := must.Do(filepath.Glob("../cases/*.go"))(t)
+	suiteFiles := must.Do(filepath.Glob("../suite/*.go"))(t)
 	checked := 0
 	for _, path := range append(files, suiteFiles...) {
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, nil, 0)
-		must.Succeed(t, err)
+		file := must.Do(parser.ParseFile(set, path, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {

@@ -53,9 +53,7 @@ func TestJobrunnerConforms(t *testing.T) {
 			first = verdicts(&r)
 		}
 		for clause, v := range verdicts(&r) {
-			if v != first[clause] {
-				t.Errorf("run %d, %d at a time: %s is %s, and was %s", i+1, parallel, clause, v, first[clause])
-			}
+			must.Equal(t, v, first[clause], "run", i+1, parallel, "at a time", clause, "and was")
 		}
 	}
 }

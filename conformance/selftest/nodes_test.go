@@ -54,8 +54,7 @@ func startNodes(t *testing.T, n int) conformance.Target {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
 		config := config
 		config.URL, config.DataDir = server.URL, t.TempDir()
-		j, err := jobrunner.New(context.Background(), config)
-		must.Succeed(t, err)
+		j := must.Do(jobrunner.New(context.Background(), config))(t)
 		handler.Store(new(j.Handler()))
 		t.Cleanup(func() {
 			server.CloseClientConnections()
@@ -84,13 +83,9 @@ func startNodes(t *testing.T, n int) conformance.Target {
 	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
 		return callClocks(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
 	}
-	if _, err := callClocks(t.Context(), `{"stop":true}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(callClocks(t.Context(), `{"stop":true}`))(t)
 	for i, h := range handlers[1:] {
-		if _, err := postClock(t.Context(), h, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(postClock(t.Context(), h, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))))(t)
 	}
 	target.ClockStopped = true
 	return target

@@ -29,9 +29,7 @@ func TestNothingJudged(t *testing.T) {
 		if r.Exit != conformance.ExitInconclusive || !strings.Contains(b.String(), name) || !strings.Contains(b.String(), "inconclusive: nothing was judged") {
 			t.Errorf("exit code %d:\n%s", r.Exit, &b)
 		}
-		if len(r.NotJudged) != len(r.Results) {
-			t.Errorf("%d of %d clauses are named: %v", len(r.NotJudged), len(r.Results), r.NotJudged)
-		}
+		must.Equal(t, len(r.NotJudged), len(r.Results), "clauses are named", r.NotJudged)
 	}
 }
 
@@ -48,8 +46,7 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 		"short waits":                   {Target: target, Allow: jobs, MaxWait: time.Second, Select: []string{"AUT-03", "AUT-08", "WEB-01", "LIM-14", "SUB-04"}},
 		"one version, without two keys": {Target: withoutV1, Allow: jobs, MaxWait: time.Second, Select: []string{"AUT-0*", "AUT-10", "V", "R-03", "M"}},
 	} {
-		plan, err := conformance.Plan(o)
-		must.Succeed(t, err)
+		plan := must.Do(conformance.Plan(o))(t)
 		r := judge(t, o)
 		var b strings.Builder
 		report.Terminal(&b, r, false)
@@ -67,9 +64,7 @@ func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
 				if !slices.ContainsFunc(x.LeftOut, func(o report.Omission) bool { return o.Case == c.ID && o.Reason == reason && o.Code != "" }) {
 					t.Errorf("%s: %s lacks %s, which was skipped: %s", name, x.Clause, c.ID, reason)
 				}
-				if judged := x.Verdict != report.Skip && x.Verdict != report.Blocked; judged != slices.Contains(r.PartlyJudged, x.Clause) {
-					t.Errorf("%s: %s is %s, and partly judged are %v", name, x.Clause, x.Verdict, r.PartlyJudged)
-				}
+				must.Equal(t, x.Verdict != report.Skip && x.Verdict != report.Blocked, slices.Contains(r.PartlyJudged, x.Clause), name, x.Clause, x.Verdict, "and partly judged are", r.PartlyJudged)
 			}
 		}
 	}
@@ -128,7 +123,5 @@ func TestMustBlockedByBrokenShould(t *testing.T) {
 func TestMergeKeepsInterruption(t *testing.T) {
 	before := &report.Report{Results: []report.Result{{Clause: "JOB-17", Verdict: report.Pass}}}
 	conformance.Merge(before, &report.Report{Exit: conformance.ExitInterrupted})
-	if before.Exit != conformance.ExitInterrupted {
-		t.Errorf("exit code %d", before.Exit)
-	}
+	must.Equal(t, before.Exit, conformance.ExitInterrupted, "exit code")
 }

@@ -117,8 +117,7 @@ func TestMustsHaveMutants(t *testing.T) {
 // The median case is short.
 func TestCasesAreShort(t *testing.T) {
 	var lengths []int
-	files, err := os.ReadDir("../cases")
-	must.Succeed(t, err)
+	files := must.Do(os.ReadDir("../cases"))(t)
 	for _, f := range files {
 		text := string(must.ReadFile(t, "../cases/"+f.Name()))
 		length, inside := 0, false

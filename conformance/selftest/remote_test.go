@@ -30,8 +30,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 	synctest.Test(t, func(t *testing.T) {
 		target, dir := newTarget(t)
 		target.BaseURL, target.Local = "http://jobrunner", false
-		j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: target.Key, KeyDir: dir})
-		must.Succeed(t, err)
+		j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{APIKey: target.Key, KeyDir: dir}))(t)
 		client, stop := serveInMemory(wrap(j.Handler()))
 		target.Client = client
 		o := conformance.Options{Target: target, Allow: ^conformance.Allow(0), MaxWait: 30 * 24 * time.Hour, Reruns: 2}

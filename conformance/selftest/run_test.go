@@ -23,8 +23,7 @@ import (
 // judge runs the suite, and fails the test if it can't start.
 func judge(t *testing.T, o conformance.Options) *report.Report {
 	t.Helper()
-	r, err := conformance.Judge(t.Context(), o)
-	must.Succeed(t, err)
+	r := must.Do(conformance.Judge(t.Context(), o))(t)
 	return r
 }
 
@@ -40,9 +39,7 @@ func verdicts(r *report.Report) map[string]report.Verdict {
 // gotest.Run judges a deployment from a Go test.
 func TestRunFromGo(t *testing.T) {
 	r := gotest.Run(t, startDeployment(t, nil), func(o *conformance.Options) { o.Select = []string{"JOB-17", "LIM-11"} })
-	if r.Counts[report.Pass] != 2 {
-		t.Errorf("%v", r.Counts)
-	}
+	must.Equal(t, r.Counts[report.Pass], 2, r.Counts)
 }
 
 // A run against an unreachable target ends soon, with the reason in one line.
@@ -77,8 +74,7 @@ func TestReportHasNoSecret(t *testing.T) {
 	if r.Counts[report.Fail] == 0 || r.Exit != conformance.ExitFailed {
 		t.Errorf("%v, exit code %d", r.Counts, r.Exit)
 	}
-	text, err := json.Marshal(r)
-	must.Succeed(t, err)
+	text := must.Do(json.Marshal(r))(t)
 	var terminal strings.Builder
 	report.Terminal(&terminal, r, false)
 	for _, secret := range []string{target.Key, target.OtherKey, target.UserKey, "planted-"} {
@@ -100,8 +96,7 @@ func TestKnownDeviations(t *testing.T) {
 	}, teapot)
 	known := func(lines string) conformance.Known {
 		t.Helper()
-		k, err := conformance.ParseKnown(lines)
-		must.Succeed(t, err)
+		k := must.Do(conformance.ParseKnown(lines))(t)
 		return k
 	}
 	for _, c := range []struct {
@@ -223,8 +218,7 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	requests.Store(0)
 	target.Local, target.Advance, target.UserKey, target.OtherKey = false, nil, "", ""
 	o := conformance.Options{Target: target}
-	plan, err := conformance.Plan(o)
-	must.Succeed(t, err)
+	plan := must.Do(conformance.Plan(o))(t)
 	allServed := o
 	allServed.Target.Unserved = nil
 	if p, err := conformance.Plan(allServed); err != nil || p.Requests > 400 {

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Every JSON value equals itself, comparisons are symmetric, and differences are described.
@@ -14,16 +15,12 @@ func FuzzSame(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if d := Difference(a, a); d != "" {
-			t.Errorf("%q differs from itself: %s", first, d)
-		}
+		must.Equal(t, Difference(a, a), "", first, "differs from itself")
 		b, err := Decode(second)
 		if err != nil {
 			return
 		}
-		if Same(a, b) != Same(b, a) {
-			t.Errorf("%q and %q are the same in one order only", first, second)
-		}
+		must.Equal(t, Same(a, b), Same(b, a), first, second, "are the same in one order only")
 		if d := Difference(a, b); !utf8.ValidString(d) || len(d) > 2000+4*(len(first)+len(second)) {
 			t.Errorf("%q and %q differ by %q", first, second, d)
 		}

@@ -64,8 +64,7 @@ func TestScriptRepeats(t *testing.T) {
 		}
 		x := wire.Do(context.Background(), server.Client(), r, time.Now)
 		steps = append(steps, wire.Step{Exchange: x})
-		value, err := x.JSON()
-		must.Succeed(t, err)
+		value := must.Do(x.JSON())(t)
 		return fmt.Sprint(value.(map[string]any)["id"])
 	}
 	volume := send("POST", "/v2/network-volumes", `{"password": "planted-secret", "name": "it's"}`)
@@ -138,7 +137,5 @@ func TestScriptKeepsTime(t *testing.T) {
 		`for n in $(seq 2000); do curl -sS -o /dev/null -w '%{http_code}\n' 'http://x/many'; done`, "sleep 1", "curl -sS -i 'http://x/unanswered' &", "sleep 1",
 		"curl -sS -i 'http://x/last'", "wait",
 	}, "\n")
-	if got := wire.Script(steps, nil, nil, &hide); got != want {
-		t.Errorf("the script is\n%s\nand not\n%s", got, want)
-	}
+	must.Equal(t, wire.Script(steps, nil, nil, &hide), want, "the script")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestSecretsAreHiddenByValue(t *testing.T) {
@@ -21,9 +22,7 @@ func TestSecretsAreHiddenByValue(t *testing.T) {
 		`x a"b/c+d y`: `x $KEY y`, `{"k":"a\"b/c+d"}`: `{"k":"$KEY"}`, "?key=a%22b%2Fc%2Bd": "?key=$KEY",
 		`a"b/c+d-and-more`: "$LONG", "abcabc": "abcabc",
 	} {
-		if got := s.Redact(text); got != want {
-			t.Errorf("%s: %s", text, got)
-		}
+		must.Equal(t, s.Redact(text), want, text)
 	}
 }
 

@@ -51,9 +51,7 @@ func TestConnectionsAndCounts(t *testing.T) {
 			for _, path := range []string{"/one", "/other", "/one"} {
 				got = append(got, ask(client, path))
 			}
-			if text := fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served.Load()); text != want {
-				t.Errorf("%s: %s, want %s", fault, text, want)
-			}
+			must.Equal(t, fmt.Sprintf("%s in %s, %d served", strings.Join(got, ", "), time.Since(began), served.Load()), want, fault)
 			client.CloseIdleConnections()
 			_ = server.Close()
 		})

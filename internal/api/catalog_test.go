@@ -30,8 +30,7 @@ func TestGPUTypes(t *testing.T) {
 	for _, version := range versions { // v1 has no catalog of its own
 		c, d := deploy(t, version, answer(200, gpus))
 		for range 2 {
-			got, err := c.GPUTypes(t.Context())
-			must.Succeed(t, err)
+			got := must.Do(c.GPUTypes(t.Context()))(t)
 			same(t, got[:2], []api.GPUType{{ID: "B2", Name: "b two", Pool: "B", Memory: 24}, {ID: "A1", Name: "a one", Pool: "A", Memory: 16, Price: api.GPUPrice{Secure: "0", Community: "0"}, MaxCount: api.CloudCount{Secure: 8}}})
 			same(t, got[5], api.GPUType{ID: "N", Memory: 8})
 			got[0].Pool = "changed by the caller"

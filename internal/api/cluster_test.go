@@ -15,13 +15,9 @@ func TestClusters(t *testing.T) {
 	c, d := deploy(t, api.V2, answer(200, `{"id":"a","name":"c"}`))
 	d.emptyLists = true
 	want := api.Cluster{Name: "c", Type: "RAY", Compute: api.ClusterCompute{GPUTypeID: "g", GPUCountPerPod: 8, PodCount: 2}, Image: "i", Env: map[string]string{"A": "b"}, StartSSH: new(true)}
-	if _, err := c.Clusters.Create(t.Context(), want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.Clusters.Create(t.Context(), want))(t)
 	sameJSON(t, d.last(t).body, `{"name":"c","type":"RAY","compute":{"gpuTypeId":"g","gpuCountPerPod":8,"podCount":2},"image":"i","env":{"A":"b"},"startSsh":true}`)
-	if _, err := c.Clusters.Update(t.Context(), api.Cluster{ID: "a", Name: "c"}, api.Cluster{Name: "d", Type: "SLURM", Image: "other"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.Clusters.Update(t.Context(), api.Cluster{ID: "a", Name: "c"}, api.Cluster{Name: "d", Type: "SLURM", Image: "other"}))(t)
 	sameJSON(t, d.last(t).body, `{"name":"d"}`)
 
 	c, d = deploy(t, api.V2, answer(200, `{"pods":[{"id":"p","image":"i","cluster":{"id":"a","rank":0}}]}`))
@@ -88,8 +84,7 @@ func TestDelegationThatDoesNotShowYet(t *testing.T) {
 			s.ServeHTTP(w, r)
 		})
 		c := pipe(t, mux, api.Settings{})
-		made, err := c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"})
-		must.Succeed(t, err)
+		made := must.Do(c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"}))(t)
 		if got, err := c.Delegations.Get(t.Context(), made.ID); err != nil || got.ID != made.ID {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -124,9 +119,7 @@ func TestEditOfSSHKeys(t *testing.T) {
 		func(keys []string) []string { return keys },
 		func(keys []string) []string { return append(keys, "c d") },
 	} {
-		if _, err := c.SSHKeys.Edit(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.SSHKeys.Edit(t.Context(), change))(t)
 	}
 	var sent []string
 	for _, r := range d.requests() {

@@ -129,9 +129,7 @@ func TestInvalidLists(t *testing.T) {
 					t.Errorf("%s %s, %s: %v lacks %q", c.version, kind.name, c.body, err, part)
 				}
 			}
-			if n := len(d.requests()); n != 1 {
-				t.Errorf("%s %s, %s: %d requests", c.version, kind.name, c.body, n)
-			}
+			must.Equal(t, len(d.requests()), 1, c.version, kind.name, c.body, "requests")
 		}
 	}
 }
@@ -262,8 +260,7 @@ func TestRegistryAuth(t *testing.T) {
 	for version, path := range map[api.Version]string{api.V1: "/v1/containerregistryauth", api.V2: "/v2/registries"} {
 		c, d := deploy(t, version, answer(201, `{"id":"a","name":"n"}`))
 		d.emptyLists = true
-		got, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "n", Username: "u", Password: "p"})
-		must.Succeed(t, err)
+		got := must.Do(c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "n", Username: "u", Password: "p"}))(t)
 		same(t, got, api.RegistryAuth{ID: "a", Name: "n"})
 		same(t, d.last(t).path, path)
 		sameJSON(t, d.last(t).body, `{"name":"n","username":"u","password":"p"}`)
@@ -295,8 +292,7 @@ func TestNetworkVolume(t *testing.T) {
 	} {
 		client, d := deploy(t, c.version, answer(200, c.read))
 		d.emptyLists = true
-		got, err := client.NetworkVolumes.Create(t.Context(), c.volume)
-		must.Succeed(t, err)
+		got := must.Do(client.NetworkVolumes.Create(t.Context(), c.volume))(t)
 		same(t, got, c.volume)
 		sameJSON(t, d.last(t).body, c.create)
 
@@ -307,9 +303,7 @@ func TestNetworkVolume(t *testing.T) {
 			// Not changed in place; the plan replaces.
 			{Name: "m", Size: 10, DataCenter: "x", Type: new("y")}: `{"name":"m"}`,
 		} {
-			if _, err := client.NetworkVolumes.Update(t.Context(), c.volume, want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(client.NetworkVolumes.Update(t.Context(), c.volume, want))(t)
 			same(t, d.last(t).method, "PATCH")
 			sameJSON(t, d.last(t).body, body)
 		}
@@ -335,8 +329,7 @@ func status(err error) int {
 func decodeAnswer[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], wire string) T {
 	t.Helper()
 	c, _ := deploy(t, version, answer(200, wire))
-	got, err := of(c).Get(t.Context(), "a")
-	must.Succeed(t, err)
+	got := must.Do(of(c).Get(t.Context(), "a"))(t)
 	return got
 }
 
@@ -354,8 +347,7 @@ func createBody[T any](t *testing.T, version api.Version, of func(*api.Client) a
 // expectUpdate expects the body that an Update sends, or null if it sends nothing.
 func expectUpdate[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T, body string) {
 	t.Helper()
-	got, err := updateBody(t, version, of, have, want)
-	must.Succeed(t, err)
+	got := must.Do(updateBody(t, version, of, have, want))(t)
 	sameJSON(t, got, body)
 }
 

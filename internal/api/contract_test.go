@@ -250,8 +250,7 @@ func TestBodiesMatchTheContract(t *testing.T) {
 			}
 			said := map[string]bool{}
 			for _, body := range bodies {
-				encoded, err := json.Marshal(body)
-				must.Succeed(t, err)
+				encoded := must.Do(json.Marshal(body))(t)
 				var decoded any
 				must.Succeed(t, json.Unmarshal(encoded, &decoded))
 				walk(decoded, "", maps, said)

@@ -339,9 +339,7 @@ func TestTakenName(t *testing.T) {
 				s.add(theirs(c.image))
 			}
 			matches := run.Templates.ExistingMatches(t.Context(), want)
-			if c.before != (len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i")) {
-				t.Errorf("matches: %+v", matches)
-			}
+			must.Equal(t, c.before, len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i"), "matches", matches)
 			if !c.before {
 				s.add(theirs(c.image))
 			}
@@ -463,9 +461,7 @@ func TestRecentCreateToleratesNotFound(t *testing.T) {
 				s.young = 3
 				err = send(t.Context(), c, made.ID)
 				tolerated := s.young == 0 && err == nil
-				if tolerated != (age == 0) {
-					t.Errorf("%v, %d premature answers left", err, s.young)
-				}
+				must.Equal(t, tolerated, age == 0, err, s.young, "premature answers left")
 			})
 		}
 	}

@@ -61,8 +61,7 @@ func TestCreateEndpoint(t *testing.T) {
 			`{"name":"n","flashboot":"PRIORITY_FLASHBOOT","scaling":{"type":"QUEUE_DELAY","queueDelay":0.5},"workers":{"min":0,"max":0}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := createBody(t, c.version, endpoints, c.want)
-			must.Succeed(t, err)
+			body := must.Do(createBody(t, c.version, endpoints, c.want))(t)
 			sameJSON(t, body, c.body)
 		})
 	}

@@ -77,12 +77,8 @@ func TestErrorTexts(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if want := "GET " + server.URL + "/v2/network-volumes/a: " + c.want; err.Error() != want {
-				t.Errorf("\n got %s\nwant %s", err, want)
-			}
-			if api.IsNotFound(err) != (name == "absence") {
-				t.Errorf("IsNotFound is %v", api.IsNotFound(err))
-			}
+			must.Equal(t, err.Error(), "GET "+server.URL+"/v2/network-volumes/a: "+c.want, err)
+			must.Equal(t, api.IsNotFound(err), name == "absence", "IsNotFound")
 		})
 	}
 }
@@ -212,9 +208,7 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 			t.Errorf("%s: got %v", method, err)
 		}
 	}
-	if n := len(elsewhere.requests()); n != 0 {
-		t.Errorf("%d requests were sent to another host", n)
-	}
+	must.Equal(t, len(elsewhere.requests()), 0, "requests were sent to another host")
 
 	for method, send := range verbs {
 		client, d := deploy(t, api.V2, to("/v2/network-volumes/b"), answer(200, `{"id":"a"}`))

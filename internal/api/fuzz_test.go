@@ -20,8 +20,7 @@ func FuzzAnswer(f *testing.F) {
 		if v1 {
 			version = V1
 		}
-		c, err := New(Settings{BaseURL: "http://deployment", APIKey: fuzzedKey, Version: version, Transport: answering(strings.ReplaceAll(text, "$KEY", fuzzedKey))})
-		must.Succeed(t, err)
+		c := must.Do(New(Settings{BaseURL: "http://deployment", APIKey: fuzzedKey, Version: version, Transport: answering(strings.ReplaceAll(text, "$KEY", fuzzedKey))}))(t)
 		_, templates := c.Templates.Get(t.Context(), "a")
 		_, volumes := c.NetworkVolumes.Get(t.Context(), "a")
 		_, endpoints := c.Endpoints.Get(t.Context(), "a")

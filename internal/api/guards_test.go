@@ -172,9 +172,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 			id := s.add(equal())
 			c := s.open(t)
 			if reads {
-				if _, err := c.NetworkVolumes.Get(t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 			} else if _, err := c.NetworkVolumes.List(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -194,9 +192,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 			id := s.add(equal())
 			c := s.open(t)
 			if reads {
-				if _, err := c.NetworkVolumes.Get(t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.NetworkVolumes.Get(t.Context(), id))(t)
 			}
 			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); (len(matches) == 0) != reads {
 				t.Errorf("read before: %t, matches: %+v", reads, matches)

@@ -131,8 +131,7 @@ func client(t *testing.T, s api.Settings) *api.Client {
 	if s.APIKey == "" {
 		s.APIKey = testKey
 	}
-	c, err := api.New(s)
-	must.Succeed(t, err)
+	c := must.Do(api.New(s))(t)
 	return c
 }
 
@@ -146,9 +145,7 @@ func sameJSON(t *testing.T, got, want string) {
 	if err := json.Unmarshal([]byte(want), &w); err != nil {
 		t.Fatalf("the test's own JSON is broken: %v", err)
 	}
-	if !reflect.DeepEqual(g, w) {
-		t.Errorf("\n got %s\nwant %s", got, want)
-	}
+	must.Equal(t, g, w, got, want)
 }
 
 func same(t *testing.T, got, want any) {

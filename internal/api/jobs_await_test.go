@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestRunToEnd(t *testing.T) {
@@ -80,9 +81,7 @@ func TestRunToEnd(t *testing.T) {
 			if last := d.last(t); last.method+" "+last.path != c.last {
 				t.Errorf("the last request is %s %s, expected %s", last.method, last.path, c.last)
 			}
-			if took := time.Since(started); took != c.takes {
-				t.Errorf("took %s, expected %s", took, c.takes)
-			}
+			must.Equal(t, time.Since(started), c.takes, "took")
 			if c.progress != "" && strings.Join(seen, " ") != c.progress {
 				t.Errorf("progress: %q, expected %s", seen, c.progress)
 			}

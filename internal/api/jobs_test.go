@@ -61,8 +61,7 @@ func TestJobs(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d.answers, d.seen = []http.HandlerFunc{answer(200, test.answer)}, nil
-			got, err := test.send()
-			must.Succeed(t, err)
+			got := must.Do(test.send())(t)
 			same(t, got, test.want)
 			sent := d.last(t)
 			line := sent.method + " " + sent.path
@@ -95,9 +94,7 @@ func TestJobStates(t *testing.T) {
 		"IN_QUEUE": false, "IN_PROGRESS": false, "": false,
 		"COMPLETED": true, "FAILED": true, "CANCELLED": true, "TIMED_OUT": true,
 	} {
-		if (api.Job{Status: status}).Finished() != finished {
-			t.Errorf("%q: finished is %v", status, !finished)
-		}
+		must.Equal(t, (api.Job{Status: status}).Finished(), finished, status, "finished is", !finished)
 	}
 }
 
@@ -143,9 +140,7 @@ func TestRunSyncTimeout(t *testing.T) {
 				answer(200, `{"id":"j","status":"COMPLETED"}`)(w, r)
 			})
 			_, err := client.Jobs.RunSync(t.Context(), "e", api.Submission{Input: json.RawMessage(`{}`)}, c.wait)
-			if (err == nil) != c.fine {
-				t.Errorf("wait %s, taking %s: %v", c.wait, c.takes, err)
-			}
+			must.Equal(t, err == nil, c.fine, "wait", c.wait, "taking", c.takes, err)
 		})
 	}
 }

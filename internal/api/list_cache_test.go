@@ -120,9 +120,7 @@ func TestMemberThatNoAnswerHas(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if s.gets-first != 1 {
-			t.Errorf("one after the other: %d reads", s.gets-first)
-		}
+		must.Equal(t, s.gets-first, 1, "one after the other", "reads")
 	})
 }
 
@@ -173,9 +171,7 @@ func TestNeverStaleAfterAWrite(t *testing.T) {
 					t.Errorf("after the write: %+v", got)
 				}
 			}
-			if s.gets != 1 {
-				t.Errorf("%d reads by id, want 1", s.gets)
-			}
+			must.Equal(t, s.gets, 1, "reads by id")
 			list, err := c.NetworkVolumes.List(t.Context())
 			if err != nil || slices.ContainsFunc(list, func(v api.NetworkVolume) bool { return v.ID == "id1" && v.Size != 20 }) {
 				t.Errorf("listed %+v, %v", list, err)
@@ -207,9 +203,7 @@ func TestListDuringAWrite(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		if _, err := c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}))(t)
 		for range 2 {
 			if got, err := c.NetworkVolumes.Get(t.Context(), "id1"); err != nil || got.Name != "new" {
 				t.Errorf("after the write: %+v, %v", got, err)

@@ -118,9 +118,7 @@ func TestPodUpdates(t *testing.T) {
 				t.Errorf("%s, %s: %v", version, name, err)
 			}
 			if last := d.last(t); want == "" {
-				if last.method != http.MethodGet {
-					t.Errorf("%s, %s: sent %s", version, name, last.body)
-				}
+				must.Equal(t, last.method, http.MethodGet, version, name, "sent", last.body)
 			} else {
 				t.Log(version, name)
 				sameJSON(t, last.body, want)
@@ -141,8 +139,7 @@ func TestPodAnswers(t *testing.T) {
 		"createdAt":"2026-01-01T00:00:00Z","startedAt":"2026-01-01T00:00:00Z","reason":null}`
 	read := func(version api.Version, body string) api.Pod {
 		c, _ := deploy(t, version, answer(200, body))
-		got, err := c.Pods.Get(t.Context(), "a")
-		must.Succeed(t, err)
+		got := must.Do(c.Pods.Get(t.Context(), "a"))(t)
 		return got
 	}
 	got1, got2 := read(api.V1, v1), read(api.V2, v2)
@@ -201,9 +198,7 @@ func TestPodOfALostCreate(t *testing.T) {
 				answer(500, ``)(w, r)
 			}}
 			got, err := s.open(t).Pods.Create(t.Context(), want)
-			if c.taken != (err == nil && got.ID == "id1") {
-				t.Errorf("%s: %+v, %v", name, got.ID, err)
-			}
+			must.Equal(t, c.taken, err == nil && got.ID == "id1", name, got.ID, err)
 			if _, unresolved := errors.AsType[*api.UnresolvedCreateError](err); !c.taken && !unresolved {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -130,9 +130,7 @@ func TestNothingSentIsRepeated(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dial := &failingDial{err: c.err}
 				err := send(t.Context(), client(t, api.Settings{BaseURL: "http://deployment", Transport: dial}))
-				if dial.dials != c.want {
-					t.Errorf("%s, %v: %d tries, want %d", method, c.err, dial.dials, c.want)
-				}
+				must.Equal(t, dial.dials, c.want, method, c.err, "tries")
 				if err == nil || !strings.Contains(err.Error(), "Check that the deployment is running") {
 					t.Errorf("%s: got %v", method, err)
 				}
@@ -206,9 +204,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 						t.Errorf("pause %d was %s, want %s", i+1, pause, c.want)
 					}
 				}
-				if seen[0].body != seen[2].body {
-					t.Errorf("the last try sent %q, the first %q", seen[2].body, seen[0].body)
-				}
+				must.Equal(t, seen[0].body, seen[2].body, "the last try sent", "the first")
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestAddressesAreChecked(t *testing.T) {
@@ -84,9 +85,7 @@ func TestRequestsCarryKeyAgentAndPath(t *testing.T) {
 		{api.Settings{BaseURL: server.URL + "/rest/", Version: api.V1}, "/rest/v1/containerregistryauth/a"},
 	} {
 		c.settings.UserAgent = "provider/1.2.3"
-		if _, err := client(t, c.settings).RegistryAuths.Get(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(client(t, c.settings).RegistryAuths.Get(t.Context(), "a"))(t)
 		got := d.last(t)
 		same(t, got.method+" "+got.path+"?"+got.query, "GET "+c.want+"?")
 		same(t, got.header.Get("Authorization"), "Bearer "+testKey)
@@ -113,7 +112,5 @@ func TestIDsAreOnePathSegment(t *testing.T) {
 			t.Errorf("Status of job %q succeeds", id)
 		}
 	}
-	if n := len(d.requests()); n != 0 {
-		t.Errorf("%d requests were sent", n)
-	}
+	must.Equal(t, len(d.requests()), 0, "requests were sent")
 }

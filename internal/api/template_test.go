@@ -46,8 +46,7 @@ func TestCreateTemplate(t *testing.T) {
 			`{"name":"n","image":"i","public":false,"serverless":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := createBody(t, c.version, templates, c.want)
-			must.Succeed(t, err)
+			body := must.Do(createBody(t, c.version, templates, c.want))(t)
 			sameJSON(t, body, c.body)
 		})
 	}

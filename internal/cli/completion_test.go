@@ -57,8 +57,7 @@ words=(${(s: :)1}); [[ $1 == *' ' ]] && words+=(""); CURRENT=$#words; _tool`},
 
 func TestShells(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Do(os.Executable())(t)
 	must.Succeed(t, os.Symlink(self, filepath.Join(dir, "tool")))
 	env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "COMPLETION_PROGRAM=1", "GOCOVERDIR=" + t.TempDir(),
 		"GORACE=atexit_sleep_ms=0"} // the race detector would add a second to each call
@@ -107,9 +106,7 @@ func TestShells(t *testing.T) {
 					}
 				}
 				slices.Sort(found)
-				if got := strings.Join(found, " "); got != want {
-					t.Errorf("%q completes to %q, expected %q", line, got, want)
-				}
+				must.Equal(t, strings.Join(found, " "), want, line, "completes to")
 			}
 		})
 	}

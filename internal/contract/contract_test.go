@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func (f Field) String() string {
@@ -31,9 +33,7 @@ func TestNoMemberIsListedTwiceForABody(t *testing.T) {
 	seen := map[string]Use{}
 	for _, f := range Fields {
 		key := fmt.Sprint(f.API, f.Resource, f.Path)
-		if seen[key]&f.Use != 0 {
-			t.Errorf("%v: another row has the same member in the same body", f)
-		}
+		must.Equal(t, seen[key]&f.Use, 0, f, "another row has the same member in the same body")
 		seen[key] |= f.Use
 	}
 }
@@ -49,9 +49,7 @@ func TestFieldsAreWellFormed(t *testing.T) {
 		if !slices.Contains(types, f.Type) {
 			t.Errorf("%v: unknown type %q", f, f.Type)
 		}
-		if (f.Items != "") != (f.Type == "array" || f.Type == "map") {
-			t.Errorf("%v: type %q with elements %q", f, f.Type, f.Items)
-		}
+		must.Equal(t, f.Items != "", f.Type == "array" || f.Type == "map", f, "type", f.Type, "with elements", f.Items)
 		if f.Use == 0 || f.Required&^f.Use != 0 {
 			t.Errorf("%v: required in a body without it", f)
 		}
@@ -83,9 +81,7 @@ func TestFieldsAreWellFormed(t *testing.T) {
 		if f.Unit != "" && f.Type != "integer" && f.Type != "number" && f.Unit != "bytes" {
 			t.Errorf("%v: a unit on a %s", f, f.Type)
 		}
-		if secret := (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"); f.Secret != secret {
-			t.Errorf("%v: secret is %v, want %v (SECURITY.md)", f, f.Secret, secret)
-		}
+		must.Equal(t, f.Secret, (f.Resource == "registryAuth" && f.Path == "password") || (f.Resource == "secret" && f.Path == "value"), f, "secret", "SECURITY.md")
 		if !sourceForm.MatchString(f.Source) {
 			t.Errorf("%v: source %q names no source", f, f.Source)
 		}
@@ -239,9 +235,7 @@ func TestAccepts(t *testing.T) {
 		{category, `"CPU"`, true}, {category, `"TPU"`, false}, {category, `{}`, false}, {category, `true`, false},
 	} {
 		var value any
-		if err := json.Unmarshal([]byte(c.json), &value); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(c.json), &value))
 		if fault := accepts(c.field, value); (fault == "") != c.ok {
 			t.Errorf("%s = %s: accepted %v (%s), want %v", c.field.Path, c.json, fault == "", fault, c.ok)
 		}
@@ -274,9 +268,7 @@ func TestNestedMembersHaveTheirObject(t *testing.T) {
 				in |= p.Use
 			}
 		}
-		if f.Use&^in != 0 {
-			t.Errorf("%v: %s, the object around it, isn't in all of its bodies", f, parent)
-		}
+		must.Equal(t, f.Use&^in, 0, f, parent, "the object around it, isn't in all of its bodies")
 	}
 }
 
@@ -317,9 +309,7 @@ func TestOperationsAreWellFormed(t *testing.T) {
 		}
 	}
 	slices.Sort(withoutFields)
-	if got := slices.Compact(withoutFields); !slices.Equal(got, ResourcesWithoutFields) {
-		t.Errorf("ResourcesWithoutFields is %q, the operations need %q", ResourcesWithoutFields, got)
-	}
+	must.Equal(t, slices.Compact(withoutFields), ResourcesWithoutFields, "ResourcesWithoutFields is", "the operations need")
 }
 
 func checkCodes(t *testing.T, o Operation, codes []int, low, high int) {
@@ -387,9 +377,7 @@ func TestFieldsOf(t *testing.T) {
 		}
 	}
 	want := []string{"batch", "batchList", "batchResults", "error", "health", "job", "jobList", "jobSubmission", "liveStream", "purge", "streamChunk"}
-	if got := Resources(Jobs); !slices.Equal(got, want) {
-		t.Errorf("Resources(Jobs) = %q, want %q", got, want)
-	}
+	must.Equal(t, Resources(Jobs), want, "Resources(Jobs")
 }
 
 func TestChoicesAreComplete(t *testing.T) {
@@ -409,7 +397,5 @@ func TestChoicesAreComplete(t *testing.T) {
 			}
 		}
 	}
-	if printed != len(Choices) {
-		t.Errorf("the groups hold %d choices, Choices has %d", printed, len(Choices))
-	}
+	must.Equal(t, printed, len(Choices), "the groups hold", "choices, Choices has")
 }

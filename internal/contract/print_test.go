@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/contract.md anew")
@@ -15,9 +17,7 @@ const document = "../../docs/reference/contract.md"
 func TestDocumentIsCurrent(t *testing.T) {
 	want := Markdown()
 	if *update {
-		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(document, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(document)
 	if err != nil {
@@ -79,9 +79,7 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 	}
 	legend := 1 + 3
 	want := rest + len(Choices) + operationTables + fieldTables + len(choiceGroups) + legend
-	if rows != want {
-		t.Errorf("%d table lines, want %d", rows, want)
-	}
+	must.Equal(t, rows, want, "table lines")
 }
 
 func TestCells(t *testing.T) {
@@ -101,8 +99,6 @@ func TestCells(t *testing.T) {
 		{"default", defaultOf(f("a", "string", every, defaultTo(`""`))), "`\"\"`"},
 		{"default of all", defaultOf(f("a", "[]string", every, defaultTo(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)
-		}
+		must.Equal(t, c.got, c.want, c.name)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const (
@@ -74,9 +75,7 @@ func FuzzRateLimit(f *testing.F) {
 			p.inFlight++
 			p.release(&http.Response{StatusCode: status, Header: http.Header{"Ratelimit": {limit}, "Ratelimit-Policy": {policy}, "Retry-After": {after}}})
 		}
-		if p.inFlight != 0 {
-			t.Errorf("%d requests are under way", p.inFlight)
-		}
+		must.Equal(t, p.inFlight, 0, "requests are under way")
 		wait := p.wait(started)
 		if wait > longestWait { // the request is sent, and the server says more than we do
 			return

@@ -111,8 +111,7 @@ func TestPrivateUpgrades(t *testing.T) {
 }
 
 func TestUnreadableKeysOfThePrivateState(t *testing.T) {
-	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "planted-key"})
-	must.Succeed(t, err)
+	c := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "planted-key"}))(t)
 	for key, text := range map[string]string{planrule.MadeKey: `"yesterday"`, "deployment": `7`} {
 		var diags diag.Diagnostics
 		keys := privateKeys{key: []byte(text)}

@@ -39,12 +39,10 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		instance := map[string]any{"index_key": key, "attributes": map[string]any{"id": nil, "name": name}}
-		document, err := json.Marshal(map[string]any{"version": 4, "resources": []any{map[string]any{
+		document := must.Do(json.Marshal(map[string]any{"version": 4, "resources": []any{map[string]any{
 			"mode": "managed", "type": "runpod_pod", "name": "p", "provider": `provider["h/runpod/runpod"]`, "instances": []any{instance},
-		}}})
-		must.Succeed(t, err)
-		written, err := migrate.Blocks(document, false)
-		must.Succeed(t, err)
+		}}}))(t)
+		written := must.Do(migrate.Blocks(document, false))(t)
 		var read struct{ Name, Key string } // after a round trip through JSON
 		text, _ := json.Marshal(map[string]string{"Name": name, "Key": key})
 		must.Succeed(t, json.Unmarshal(text, &read))

@@ -1,10 +1,10 @@
 package near_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestSuggest(t *testing.T) {
@@ -30,9 +30,7 @@ func TestSuggest(t *testing.T) {
 		"ADA_25":                  `; did you mean "ADA_24"?`, // which is there twice
 		"":                        "",
 	} {
-		if got := near.Suggest(word, known); got != want {
-			t.Errorf("%q: expected %q, got %q", word, want, got)
-		}
+		must.Equal(t, near.Suggest(word, known), want, word)
 	}
 }
 
@@ -47,14 +45,10 @@ func TestMatches(t *testing.T) {
 		"nothing":    {},
 		"x":          {"a", "b", "c", "d", "e"}, // five at most
 	} {
-		if got := near.Matches(word, known); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, expected %q", word, got, want)
-		}
+		must.Equal(t, near.Matches(word, known), want, word)
 	}
 	if got := near.Matches("x", nil); len(got) != 0 {
 		t.Errorf("of none: %q", got)
 	}
-	if got := near.First([]string{"c", "b", "a", "a", "f", "e", "d"}); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
-		t.Errorf("first: %q", got)
-	}
+	must.Equal(t, near.First([]string{"c", "b", "a", "a", "f", "e", "d"}), []string{"a", "b", "c", "d", "e"}, "first")
 }

@@ -3,6 +3,8 @@ package planrule
 import (
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestParse(t *testing.T) {
@@ -31,8 +33,6 @@ func TestParse(t *testing.T) {
 			name, value, _ := strings.Cut(arguments[0], "=")
 			variables[name], arguments = value, arguments[1:]
 		}
-		if got := parse(arguments, func(name string) string { return variables[name] }); got != want {
-			t.Errorf("%s: got %+v, expected %+v", line, got, want)
-		}
+		must.Equal(t, parse(arguments, func(name string) string { return variables[name] }), want, line)
 	}
 }

@@ -54,9 +54,7 @@ func TestText(t *testing.T) {
 	} {
 		var s redact.Set
 		s.Add(c.secret)
-		if got := s.Text(c.text, 1000); got != c.want {
-			t.Errorf("%s: got %q, expected %q", name, got, c.want)
-		}
+		must.Equal(t, s.Text(c.text, 1000), c.want, name)
 	}
 }
 
@@ -69,9 +67,7 @@ func quoted(text string) string {
 func TestTextIsRedactedBeforeItIsCut(t *testing.T) {
 	var s redact.Set
 	s.Add("planted-secret")
-	if got := s.Text("12345 planted-secret", 10); got != "12345 [red…" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, s.Text("12345 planted-secret", 10), "12345 [red…")
 }
 
 func TestEscapesDoNotReachTheTerminal(t *testing.T) {
@@ -88,25 +84,17 @@ func TestEscapesDoNotReachTheTerminal(t *testing.T) {
 		"\tindented":                                "\tindented",
 		"bad \xff\xfe":                              "bad \ufffd\ufffd",
 	} {
-		if got := s.Line(text); got != want {
-			t.Errorf("%q: got %q, expected %q", text, got, want)
-		}
+		must.Equal(t, s.Line(text), want, text)
 	}
-	if got := s.Lines("a\r\nb\rc\x1b[2J"); got != "a\nb\nc" {
-		t.Errorf("got %q", got)
-	}
-	if got := s.Message("a\n\x1b[2Jb"); got != "a\nb" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, s.Lines("a\r\nb\rc\x1b[2J"), "a\nb\nc")
+	must.Equal(t, s.Message("a\n\x1b[2Jb"), "a\nb")
 }
 
 // The provider's own texts keep words that are equal to short secrets.
 func TestMessage(t *testing.T) {
 	var s redact.Set
 	s.Add("image", "planted-secret")
-	if got := s.Message("image planted-secret"); got != "image [redacted]" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, s.Message("image planted-secret"), "image [redacted]")
 }
 
 // A set learns the secrets of requests and answers by the names of their members.
@@ -141,9 +129,7 @@ func TestBody(t *testing.T) {
 		`<html>planted</html>`:                                                        `[not JSON]`,
 		``:                                                                            ``,
 	} {
-		if got := s.Body([]byte(body)); got != want {
-			t.Errorf("%s: got %s, expected %s", body, got, want)
-		}
+		must.Equal(t, s.Body([]byte(body)), want, body)
 	}
 }
 
@@ -151,13 +137,9 @@ func TestBody(t *testing.T) {
 func TestAddLater(t *testing.T) {
 	var s redact.Set
 	s.Add("planted-1")
-	if got := s.Line("planted-1 planted-2"); got != "[redacted] planted-2" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, s.Line("planted-1 planted-2"), "[redacted] planted-2")
 	s.Add("planted-2")
-	if got := s.Line("planted-1 planted-2"); got != "[redacted] [redacted]" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, s.Line("planted-1 planted-2"), "[redacted] [redacted]")
 }
 
 // A character is redacted in each encoding, also if it is the secret's only special one.
@@ -166,8 +148,7 @@ func TestEachCharacterInEachEncoding(t *testing.T) {
 		secret := "secret" + string(r) + "value"
 		s := new(redact.Set)
 		s.Add(secret)
-		quoted, err := json.Marshal(secret)
-		must.Succeed(t, err)
+		quoted := must.Do(json.Marshal(secret))(t)
 		for _, text := range []string{secret, string(quoted), strconv.Quote(secret), url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret)} {
 			if got := s.Message("a " + text + " b"); !strings.Contains(got, redact.Redacted) {
 				t.Errorf("%q stays %q", text, got)

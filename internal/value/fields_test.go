@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -104,9 +105,7 @@ func TestNestedAttribute(t *testing.T) {
 	}}
 	for _, want := range []*gpu{nil, {IDs: []string{"b", "a"}}, {MinRAMPerGPU: new(int64(8)), IDs: []string{"a"}}} {
 		encoded := value.Object(a, want)
-		if encoded.IsNull() != (want == nil) {
-			t.Errorf("%+v: encoded as %s", want, encoded)
-		}
+		must.Equal(t, encoded.IsNull(), want == nil, want, "encoded as", encoded)
 		if got := value.As[gpu](encoded); !reflect.DeepEqual(got, want) {
 			t.Errorf("decoded %+v, want %+v", got, want)
 		}

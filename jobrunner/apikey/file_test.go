@@ -30,8 +30,7 @@ func requestWith(key string) *http.Request {
 
 func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
 	t.Helper()
-	key, err := f.Add(apikey.Key{Name: name, Endpoints: endpoints})
-	must.Succeed(t, err)
+	key := must.Do(f.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	return key
 }
 
@@ -39,8 +38,7 @@ func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string 
 func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	keys, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil)))
-	must.Succeed(t, err)
+	keys := must.Do(apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil))))(t)
 	return keys, log
 }
 
@@ -136,11 +134,9 @@ func TestScopes(t *testing.T) {
 func TestExpiredKey(t *testing.T) {
 	dir := t.TempDir()
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
-	key, err := apikey.At(dir).Add(apikey.Key{Name: "ci", Expires: end})
-	must.Succeed(t, err)
+	key := must.Do(apikey.At(dir).Add(apikey.Key{Name: "ci", Expires: end}))(t)
 	now := end.Add(-time.Nanosecond)
-	keys, err := apikey.New("own").With(apikey.At(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	keys := must.Do(apikey.New("own").With(apikey.At(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler)))(t)
 	if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
 		t.Errorf("before its expiry: %+v, %v", who, err)
 	}
@@ -175,8 +171,7 @@ func TestStoredFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	key := add(t, apikey.At(dir), "ci", "e1")
 	path := filepath.Join(dir, apikey.FileName)
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	text := must.Do(os.ReadFile(path))(t)
 	hash := sha256.Sum256([]byte(key))
 	if bytes.Contains(text, []byte(key)) || !bytes.Contains(text, []byte(hex.EncodeToString(hash[:]))) || len(key) < 26 {
 		t.Errorf("the key is %s, and the file %s", key, text)

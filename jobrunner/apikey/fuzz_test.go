@@ -20,10 +20,8 @@ import (
 func FuzzAuthorize(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
-	scoped, err := file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}})
-	must.Succeed(f, err)
-	keys, err := apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler))
-	must.Succeed(f, err)
+	scoped := must.Do(file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}}))(f)
+	keys := must.Do(apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler)))(f)
 	fuzz.Run(f, func(t *testing.T, header string) {
 		header = strings.ReplaceAll(header, "$SCOPED", scoped)
 		sent := strings.TrimSpace(header)
@@ -50,10 +48,8 @@ func FuzzAuthorize(f *testing.F) {
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
-	added, err := file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}})
-	must.Succeed(f, err)
-	good, err := os.ReadFile(filepath.Join(dir, apikey.FileName))
-	must.Succeed(f, err)
+	added := must.Do(file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}}))(f)
+	good := must.Do(os.ReadFile(filepath.Join(dir, apikey.FileName)))(f)
 	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
 	fuzz.Run(f, func(t *testing.T, text string) {
 		dir := t.TempDir()

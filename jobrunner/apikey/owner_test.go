@@ -25,8 +25,7 @@ func TestRootChangesKeysOfAnotherUser(t *testing.T) {
 	must.Succeed(t, os.Symlink(dir, link))
 	check := func(what string, uid, gid uint32) {
 		t.Helper()
-		info, err := os.Stat(path)
-		must.Succeed(t, err)
+		info := must.Do(os.Stat(path))(t)
 		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != uid || stat.Gid != gid || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: the file belongs to %v, mode %v", what, stat, info.Mode())
 		}

@@ -25,8 +25,7 @@ func TestTableTakesOver(t *testing.T) {
 	must.Succeed(t, err)
 	defer db.Close()
 	open := func() *apikey.Table {
-		table, err := apikey.OpenTable(t.Context(), db)
-		must.Succeed(t, err)
+		table := must.Do(apikey.OpenTable(t.Context(), db))(t)
 		return table
 	}
 	one, two := open(), open()
@@ -34,16 +33,13 @@ func TestTableTakesOver(t *testing.T) {
 	keys := map[string]string{}
 	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
 		for _, name := range names {
-			key, err := folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read})
-			must.Succeed(t, err)
+			key := must.Do(folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read}))(t)
 			keys[name+string(rune('0'+i))] = key
 		}
 	}
 	authorize := func(table *apikey.Table, key string) (apikey.Identity, error) {
-		all, err := apikey.New("").With(table, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		must.Succeed(t, err)
-		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://x", nil)
-		must.Succeed(t, err)
+		all := must.Do(apikey.New("").With(table, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
+		r := must.Do(http.NewRequestWithContext(context.Background(), http.MethodGet, "http://x", nil))(t)
 		r.Header.Set("Authorization", key)
 		return all.Authorize(r)
 	}
@@ -87,16 +83,13 @@ func TestTableTakesOver(t *testing.T) {
 // A key is accepted as soon as it is added, even right after another unknown key caused a reload. Many
 // unknown keys cause few reloads.
 func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
-	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true}))(t)
 	defer db.Close()
 	var tables [2]*apikey.Table
 	for i := range tables {
-		tables[i], err = apikey.OpenTable(t.Context(), db)
-		must.Succeed(t, err)
+		tables[i] = must.Do(apikey.OpenTable(t.Context(), db))(t)
 	}
-	all, err := apikey.New("").With(tables[0], time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.Succeed(t, err)
+	all := must.Do(apikey.New("").With(tables[0], time.Now, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	authorize := func(key string) error {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
 		if err != nil {
@@ -120,8 +113,7 @@ func TestAddedKeyIsAcceptedAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 10 {
-		key, err := tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)})
-		must.Succeed(t, err)
+		key := must.Do(tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)}))(t)
 		if err := authorize(key); err != nil {
 			t.Errorf("key %d, added at another node: %v", i, err)
 		}

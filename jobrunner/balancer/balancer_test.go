@@ -48,8 +48,7 @@ func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
 	t.Helper()
 	worker := httptest.NewServer(f)
 	t.Cleanup(worker.Close)
-	address, err := url.Parse(worker.URL)
-	must.Succeed(t, err)
+	address := must.Do(url.Parse(worker.URL))(t)
 	pool = &one{address: address.Host}
 	front := httptest.NewServer(handler(pool))
 	t.Cleanup(front.Close)
@@ -58,17 +57,14 @@ func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
 
 func do(t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	must.Succeed(t, err)
+	r := must.Do(http.NewRequestWithContext(t.Context(), method, url, body))(t)
 	r.Header.Set("Authorization", "Bearer "+key)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(r)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must.Succeed(t, err)
+	text := must.Do(io.ReadAll(resp.Body))(t)
 	return resp, string(text)
 }
 
@@ -113,11 +109,9 @@ func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
 		<-read // write the rest after the first part was read
 		fmt.Fprintln(w, "second")
 	})
-	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/x", nil)
-	must.Succeed(t, err)
+	r := must.Do(http.NewRequestWithContext(t.Context(), "GET", base+"/x", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(r)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for _, want := range []string{"first", "second"} {
@@ -188,13 +182,11 @@ func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
 		line, _ := buffered.ReadString('\n')
 		fmt.Fprint(conn, "echo "+line)
 	})
-	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/socket", nil)
-	must.Succeed(t, err)
+	r := must.Do(http.NewRequestWithContext(t.Context(), "GET", base+"/socket", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Upgrade", "websocket")
 	r.Header.Set("Connection", "Upgrade")
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	must.Succeed(t, err)
+	resp := must.Do(http.DefaultTransport.RoundTrip(r))(t)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("status %d", resp.StatusCode)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -322,9 +323,7 @@ func TestCostsAreThoseOfTheModel(t *testing.T) {
 func TestCostsOnPostgres(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
-	if err := checks.Value.Set("8"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, checks.Value.Set("8"))
 	t.Cleanup(func() { _ = checks.Value.Set(before) })
 	// A listening connection would stop virtual time.
 	checkHistories(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
@@ -340,9 +339,7 @@ func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
 			synctest.Test(t, func(t *testing.T) {
 				defer func() { failed = recover() }()
 				db, err := sqldb.Open(t.Context(), config)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				h := &history{T: rt, ctx: t.Context(), db: db, clock: new(clock.Clock)}
 				for p := range h.meters {
 					h.open(p)

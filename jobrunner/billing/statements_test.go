@@ -44,11 +44,9 @@ func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 // testPlans checks that the plan of each statement contains a text.
 func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb.Tx, statement string) (string, error)) {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), c)
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), c))(t)
 	defer db.Close()
-	m, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock)})
-	must.Succeed(t, err)
+	m := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock)}))(t)
 	defer m.Close()
 	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
@@ -15,18 +16,12 @@ func TestPoolsHoldKnownTypesOnce(t *testing.T) {
 			if _, ok := catalog.Builtin().GPUByID(id); !ok {
 				t.Errorf("%s holds %q, which is not known", p.ID, id)
 			}
-			if poolOfType[id] != "" {
-				t.Errorf("%q is in %s and in %s", id, poolOfType[id], p.ID)
-			}
+			must.Equal(t, poolOfType[id], "", id, "is in", "and in", p.ID)
 			poolOfType[id] = p.ID
-			if got := catalog.Builtin().PoolOf(id); got != p.ID {
-				t.Errorf("the pool of %q is %q", id, got)
-			}
+			must.Equal(t, catalog.Builtin().PoolOf(id), p.ID, "the pool of", id)
 		}
 	}
-	if got := catalog.Builtin().PoolOf("NVIDIA H100 PCIe"); got != "" {
-		t.Errorf("a type in no pool is in %q", got)
-	}
+	must.Equal(t, catalog.Builtin().PoolOf("NVIDIA H100 PCIe"), "", "a type in no pool is in")
 }
 
 func TestSelection(t *testing.T) {
@@ -59,8 +54,6 @@ func TestCPUMemory(t *testing.T) {
 		vcpus  int64
 		want   int64
 	}{{"cpu3c", 2, 4}, {"cpu5g", 8, 32}, {"not known", 4, 8}, {"cpu3g", 1 << 62, 1 << 53}} {
-		if got := catalog.Builtin().CPUMemory(c.flavor, c.vcpus); got != c.want {
-			t.Errorf("%s with %d vCPUs: %d GB", c.flavor, c.vcpus, got)
-		}
+		must.Equal(t, catalog.Builtin().CPUMemory(c.flavor, c.vcpus), c.want, c.flavor, c.vcpus, "vCPUs", "GB")
 	}
 }

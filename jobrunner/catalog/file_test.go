@@ -13,8 +13,7 @@ import (
 
 func parsed(t *testing.T, text string) *schedule {
 	t.Helper()
-	s, err := parse("c.yaml", []byte(text))
-	must.Succeed(t, err)
+	s := must.Do(parse("c.yaml", []byte(text)))(t)
 	return s
 }
 
@@ -49,9 +48,7 @@ cpus:
 storage: {standard: 0.07, high_performance: 0.14, disk: 0.1}
 fees: {serverless: 0.01, networking: 0.02}
 `).at(0)
-	if ids := idsOf(c.DataCenters, dataCenterID); !slices.Equal(ids, []string{"LAB-1", "EU-RO-1"}) {
-		t.Errorf("data centers %q", ids)
-	}
+	must.Equal(t, idsOf(c.DataCenters, dataCenterID), []string{"LAB-1", "EU-RO-1"}, "data centers")
 	if d := c.DataCenters[0]; d.Name != "Laboratory" || d.Region != "OCEANIA" || d.Country != "AU" || len(d.VolumeTypes) != 0 || d.Compliance[0] != "GDPR" || !d.GlobalNetwork {
 		t.Errorf("%+v", d)
 	}
@@ -68,9 +65,7 @@ fees: {serverless: 0.01, networking: 0.02}
 		t.Errorf("a type that isn't in the file: %+v", o)
 	}
 	for gpu, pool := range map[string]string{"NVIDIA L40S": "LAB", "Lab X1": "LAB", "NVIDIA L40": "ADA_48_PRO", "NVIDIA H200": "", "NVIDIA GeForce RTX 4090": "ADA_24"} {
-		if got := c.PoolOf(gpu); got != pool {
-			t.Errorf("%s is in the pool %q", gpu, got)
-		}
+		must.Equal(t, c.PoolOf(gpu), pool, gpu, "is in the pool")
 	}
 	if _, ok := c.PoolByID("AMPERE_48"); ok {
 		t.Error("a pool without types is left")
@@ -144,13 +139,9 @@ stock:
 		{Placing{GPU: "NVIDIA A40"}, []string{"AP-JP-1", "EU-RO-1"}, "EU-RO-1"},
 		{Placing{GPU: "NVIDIA A40"}, []string{"not known"}, "not known"},
 	} {
-		if got := now.Place(c.p, c.allowed, true); got != c.want {
-			t.Errorf("%v in %q is placed in %q", c.p, c.allowed, got)
-		}
+		must.Equal(t, now.Place(c.p, c.allowed, true), c.want, c.p, c.allowed, "is placed in")
 	}
-	if got := now.Place(Placing{GPU: "NVIDIA A40"}, nil, false); got != "" {
-		t.Errorf("a type that the machine lacks is placed in %q", got)
-	}
+	must.Equal(t, now.Place(Placing{GPU: "NVIDIA A40"}, nil, false), "", "a type that the machine lacks is placed in")
 }
 
 func TestVolumeTiers(t *testing.T) {
@@ -223,8 +214,7 @@ func TestInvalidFile(t *testing.T) {
 
 func TestExampleIsRead(t *testing.T) {
 	name := filepath.Join("..", "..", "examples", "catalog.yaml")
-	data, err := os.ReadFile(name)
-	must.Succeed(t, err)
+	data := must.Do(os.ReadFile(name))(t)
 	if _, err := parse(name, data); err != nil {
 		t.Error(err)
 	}
@@ -236,7 +226,5 @@ func TestUSD(t *testing.T) {
 			t.Errorf("%s is read as %d and written as %s", text, got, got)
 		}
 	}
-	if got := USD(-1_500_000_000).String(); got != "-1.5" {
-		t.Error(got)
-	}
+	must.Equal(t, USD(-1_500_000_000).String(), "-1.5")
 }

@@ -23,9 +23,7 @@ func TestClock(t *testing.T) {
 			t.Errorf("the clock says %s, the time is %s", start, time.Now())
 		}
 		must.Succeed(t, c.Sleep(t.Context(), 7*24*time.Hour))
-		if d := c.Now().Sub(start); d != 7*24*time.Hour {
-			t.Errorf("slept %s", d)
-		}
+		must.Equal(t, c.Now().Sub(start), 7*24*time.Hour, "slept")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -80,12 +78,8 @@ func TestAdvance(t *testing.T) {
 		stopped.Stop()
 		c.Advance(48 * time.Hour)
 		want := []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}
-		if got := seen(); !slices.Equal(got, want) {
-			t.Errorf("fired %v, not %v", got, want)
-		}
-		if d := c.Now().Sub(start).Round(time.Second); d != 48*time.Hour {
-			t.Errorf("the clock moved by %s", d)
-		}
+		must.Equal(t, seen(), want, "fired")
+		must.Equal(t, c.Now().Sub(start).Round(time.Second), 48*time.Hour, "the clock moved by")
 		time.Sleep(59 * time.Minute)
 		if got := seen(); len(got) != 3 {
 			t.Errorf("fired too early: %v", got)
@@ -107,9 +101,7 @@ func TestCorrect(t *testing.T) {
 			{50 * time.Millisecond, 0}, {time.Second, time.Second}, {time.Second + 50*time.Millisecond, time.Second}, {-time.Second / 2, -time.Second / 2}, {0, 0},
 		} {
 			c.Correct(step.behind)
-			if got := time.Until(c.Now()); got != step.want {
-				t.Errorf("corrected by %s: off by %s, not by %s", step.behind, got, step.want)
-			}
+			must.Equal(t, time.Until(c.Now()), step.want, "corrected by", step.behind, "off by", "not by")
 		}
 		c.Correct(time.Second)
 		time.Sleep(time.Minute - 1)
@@ -170,9 +162,7 @@ func TestWork(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.Advance(10 * time.Minute)
-		if want := []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}; !slices.Equal(took, want) {
-			t.Errorf("worked after %v, not after %v", took, want)
-		}
+		must.Equal(t, took, []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}, "worked after", "not after")
 		// An advance waits only once, and briefly, for work that never ends.
 		defer c.Work()()
 		for range 10 {
@@ -203,8 +193,7 @@ func BenchmarkAdvance(b *testing.B) {
 // Everything that was sent to this process before an advance is handled before the time moves,
 // even on a busy machine.
 func TestAdvanceWaitsForTheNetwork(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var c clock.Clock
 	c.Stop()
 	received := make(chan time.Time, 1)
@@ -225,11 +214,8 @@ func TestAdvanceWaitsForTheNetwork(t *testing.T) {
 	defer listener.Close()
 	c.Advance(time.Second) // learns the number of permanent system calls
 	for i := range 500 {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		must.Succeed(t, err)
-		if _, err := conn.Write([]byte{0}); err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Do(net.Dial("tcp", listener.Addr().String()))(t)
+		must.Do(conn.Write([]byte{0}))(t)
 		before := c.Now()
 		c.Advance(time.Hour)
 		if at := <-received; !at.Equal(before) {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
@@ -26,9 +27,7 @@ func TestJump(t *testing.T) {
 			time.Sleep(time.Minute)
 			total += time.Minute
 			day.jump(d)
-			if passed := c.Now().Sub(start); passed != total {
-				t.Errorf("after a jump by %s the clock says that %s have passed, not %s", d, passed, total)
-			}
+			must.Equal(t, c.Now().Sub(start), total, "after a jump by", d, "the clock says that", "have passed")
 			want := d
 			if d == time.Second { // below minJump
 				want = 0
@@ -36,9 +35,7 @@ func TestJump(t *testing.T) {
 			if got := c.Look(); (got-want).Abs() > time.Second || want == 0 && got != 0 {
 				t.Errorf("noticed a jump by %s, not %s", got, want)
 			}
-			if got := c.Look(); got != 0 {
-				t.Errorf("noticed a jump by %s again", got)
-			}
+			must.Equal(t, c.Look(), 0, "noticed a jump by", "again")
 			if off := c.Wall().Sub(day.now()).Abs(); off > time.Second {
 				t.Errorf("after a jump by %s the time of day is wrong by %s", d, off)
 			}

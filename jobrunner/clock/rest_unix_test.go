@@ -6,14 +6,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A process isn't at rest while a goroutine is in a new system call.
 func TestSystemCallIsNotAtRest(t *testing.T) {
 	var pipe [2]int
-	if err := syscall.Pipe(pipe[:]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Pipe(pipe[:]))
 	defer syscall.Close(pipe[0])
 	var c Clock
 	c.Advance(time.Second) // learns the number of permanent system calls

@@ -49,9 +49,7 @@ func testBatches(t *tester) {
 	if err != nil || len(added) != 3 {
 		t.Fatalf("added %q, %v", added, err)
 	}
-	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t.RemoveRequest(t.ctx, "ep", b.ID, added[1]))(t)
 	if _, err := t.RemoveRequest(t.ctx, "ep", b.ID, added[1]); !errors.Is(err, engine.ErrNoRequest) {
 		t.Errorf("the same call again: %v", err)
 	}
@@ -60,15 +58,11 @@ func testBatches(t *tester) {
 	t.restart()
 	t.batchIs(b.ID, "DRAFT 4 0 0 0")
 	for range 2 { // the second call is a no-op
-		if _, err := t.FinalizeBatch(t.ctx, "ep", b.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t.FinalizeBatch(t.ctx, "ep", b.ID))(t)
 	}
 	t.batchIs(b.ID, "FINALIZED 4 0 0 0")
 	t.takeNone() // the queue of /run doesn't have them
-	if c := t.Counts("ep"); c != (engine.Counts{}) {
-		t.Errorf("the endpoint counts %+v", c)
-	}
+	must.Equal(t, t.Counts("ep"), engine.Counts{}, "the endpoint counts")
 	var refused *engine.BatchRefused
 	if _, _, err := t.AddRequests(t.ctx, "ep", b.ID, inputs(1)); !errors.As(err, &refused) {
 		t.Errorf("adding a request: %v", err)
@@ -117,9 +111,7 @@ func testBatchDrains(t *tester) {
 			t.advance(24 * time.Hour)
 		} else {
 			for range 2 {
-				if _, err := t.CancelBatch(t.ctx, "ep", b.ID); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t.CancelBatch(t.ctx, "ep", b.ID))(t)
 			}
 		}
 		t.batchIs(b.ID, "FINALIZED 3 1 0 0")
@@ -167,8 +159,7 @@ func testBatchLimits(t *tester) {
 	}
 	var ids []string
 	for range engine.MaxActiveBatches {
-		b, err := t.CreateBatch(t.ctx, "ep", inputs(1))
-		must.Succeed(t, err)
+		b := must.Do(t.CreateBatch(t.ctx, "ep", inputs(1)))(t)
 		ids = append(ids, b.ID)
 	}
 	full := func() {
@@ -189,18 +180,14 @@ func testBatchLimits(t *tester) {
 		t.Error(err)
 	}
 	t.batchIs(ids[0], "DRAFT 5000 0 0 0")
-	if _, err := t.FinalizeBatch(t.ctx, "ep", ids[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t.FinalizeBatch(t.ctx, "ep", ids[1]))(t)
 	full()
 	t.report(t.take(ofBatch).Ref, engine.Fail("no", nil), engine.Accepted)
 	if _, err := t.CreateBatch(t.ctx, "ep", nil); err != nil {
 		t.Error(err)
 	}
 	full()
-	if _, err := t.CancelBatch(t.ctx, "ep", ids[2]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t.CancelBatch(t.ctx, "ep", ids[2]))(t)
 	batches, total, err := t.Batches(t.ctx, "ep", 1, 2)
 	if err != nil || total != 11 || len(batches) != 2 || batches[0].ID != ids[9] || batches[1].ID != ids[8] {
 		t.Errorf("got %+v of %d, %v", batches, total, err)

@@ -22,9 +22,7 @@ func TestFailedTakeRollsBack(t *testing.T) {
 		}
 		expectCounts := func(want Counts) {
 			t.Helper()
-			if got := e.Counts("ep"); got != want {
-				t.Errorf("counts %+v, expected %+v", got, want)
-			}
+			must.Equal(t, e.Counts("ep"), want, "counts")
 			rename("away", "inputs")
 			lines := tables(t, db)
 			if want == (Counts{}) && len(lines) > 0 {
@@ -96,8 +94,7 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 		}
 		var queue []string
 		submit := func() {
-			job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
-			must.Succeed(t, err)
+			job := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
 			queue = append(queue, job.ID)
 		}
 		takeNext := func() Taken {
@@ -126,9 +123,7 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 			}
 			maxEnded = max(maxEnded, ended)
 		}
-		if maxEnded != dueEnded-1 {
-			t.Errorf("up to %d ended jobs were unwritten, expected %d", maxEnded, dueEnded-1)
-		}
+		must.Equal(t, maxEnded, dueEnded-1, "up to", "ended jobs were unwritten")
 		if got := e.Counts("ep"); got.Completed != 4*dueEnded || got.InProgress != 1 || got.InQueue != 3 {
 			t.Errorf("counts %+v", got)
 		}
@@ -141,9 +136,7 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, db := openEmpty(t, sqldb.Config{})
 		for _, webhook := range []string{"", "http://127.0.0.1:1/"} {
-			if _, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: webhook}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: webhook}))(t)
 			jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
 			if err != nil || len(jobs) != 1 {
 				t.Fatalf("%v, %v, expected one job", jobs, err)
@@ -162,9 +155,7 @@ func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
 				return nil
 			}))
 		}
-		if got := e.Counts("ep"); got != (Counts{Completed: 2}) {
-			t.Errorf("counts %+v, expected 2 COMPLETED", got)
-		}
+		must.Equal(t, e.Counts("ep"), Counts{Completed: 2}, "counts", "expected 2 COMPLETED")
 	})
 }
 
@@ -194,8 +185,6 @@ func TestDeferral(t *testing.T) {
 				u.ended, u.endedBytes = u.ended+1, u.endedBytes+len(j.input)
 			}
 		}
-		if got := u.canDefer(now); got != c.want {
-			t.Errorf("%s: %v, expected %v", name, got, c.want)
-		}
+		must.Equal(t, u.canDefer(now), c.want, name)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // BenchmarkJobs measures the processor time of a job with 64 clients, which wait for the
@@ -70,9 +72,7 @@ func benchmarkJobs(b *testing.B, dir string, wait bool) {
 	clients.Wait()
 	for {
 		n, err := e.CountsNow(b.Context(), "ep")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		if n.InQueue+n.InProgress == 0 {
 			break
 		}

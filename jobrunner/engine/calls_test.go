@@ -18,14 +18,12 @@ func testCalls(t *tester) {
 		for _, host := range busy {
 			hosts = append(hosts, engine.BusyHost{Host: host})
 		}
-		queues, err := t.CallQueues(t.ctx, hosts)
-		must.Succeed(t, err)
+		queues := must.Do(t.CallQueues(t.ctx, hosts))(t)
 		if len(queues) == 0 {
 			return nil, time.Time{}
 		}
 		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
-		call, err := t.ClaimCall(t.ctx, first, hosts, claim)
-		must.Succeed(t, err)
+		call := must.Do(t.ClaimCall(t.ctx, first, hosts, claim))(t)
 		return call, first.Next
 	}
 	none := func(want time.Duration, busy ...string) {
@@ -88,9 +86,7 @@ func testCalls(t *tester) {
 	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
 	call = expect(c, 0)
-	if _, err := t.Retry(t.ctx, "ep", c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t.Retry(t.ctx, "ep", c))(t)
 	none(0)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
 	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
@@ -122,8 +118,7 @@ func testCallQueues(t *tester) {
 	start := time.Now()
 	queues := func(busy []engine.BusyHost, want ...string) []engine.CallQueue {
 		t.Helper()
-		all, err := t.CallQueues(t.ctx, busy)
-		must.Succeed(t, err)
+		all := must.Do(t.CallQueues(t.ctx, busy))(t)
 		slices.SortFunc(all, func(a, b engine.CallQueue) int {
 			return strings.Compare(a.Owner+"/"+a.Endpoint, b.Owner+"/"+b.Endpoint)
 		})
@@ -131,9 +126,7 @@ func testCallQueues(t *tester) {
 		for _, q := range all {
 			got = append(got, fmt.Sprintf("%s/%s in %d ms", q.Owner, q.Endpoint, q.Next.Sub(start).Milliseconds()))
 		}
-		if strings.Join(got, ", ") != strings.Join(want, ", ") {
-			t.Errorf("with %v busy the queues are %q, expected %q", busy, got, want)
-		}
+		must.Equal(t, strings.Join(got, ", "), strings.Join(want, ", "), busy, "busy the queues are", got, want)
 		return all
 	}
 	queues(nil)

@@ -117,8 +117,7 @@ const never = 1000 * 24 * time.Hour
 // newTester opens a database and an engine until the end of the test.
 func newTester(t *testing.T, c sqldb.Config, set func(*engine.Config)) *tester {
 	t.Helper()
-	db, err := sqldb.Open(context.Background(), c)
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(context.Background(), c))(t)
 	s := &tester{TB: t, ctx: t.Context(), db: db, set: set}
 	t.Cleanup(s.stop)
 	s.start()
@@ -131,8 +130,7 @@ func (t *tester) start() {
 	if t.set != nil {
 		t.set(&c)
 	}
-	e, err := engine.Open(t.ctx, c)
-	must.Succeed(t, err)
+	e := must.Do(engine.Open(t.ctx, c))(t)
 	t.Engine = e
 }
 
@@ -177,8 +175,7 @@ func (t *tester) submit(n engine.NewJob) string {
 	if n.Input == nil {
 		n.Input = []byte(`{}`)
 	}
-	job, err := t.Submit(t.ctx, n)
-	must.Succeed(t, err)
+	job := must.Do(t.Submit(t.ctx, n))(t)
 	return job.ID
 }
 

@@ -14,18 +14,14 @@ import (
 func (n *node) takeBy(l engine.Lead) (got bool) {
 	n.Helper()
 	jobs, err := n.Take(n.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
-	if err != nil {
-		n.Fatal(err)
-	}
+	must.Succeed(n, err)
 	return len(jobs) > 0
 }
 
 func (n *node) claim() (l engine.Lead, ok bool) {
 	n.Helper()
 	leads, err := n.Claim(n.ctx, "ep")
-	if err != nil {
-		n.Fatal(err)
-	}
+	must.Succeed(n, err)
 	l, ok = leads["ep"]
 	return l, ok
 }

@@ -89,12 +89,9 @@ func checkFirstStart(t *testing.T, e *engine.Engine, ep string) {
 
 func unpack(t *testing.T, from, to string) {
 	t.Helper()
-	f, err := os.Open(from)
-	must.Succeed(t, err)
+	f := must.Do(os.Open(from))(t)
 	defer f.Close()
-	text, err := gzip.NewReader(f)
-	must.Succeed(t, err)
-	content, err := io.ReadAll(text)
-	must.Succeed(t, err)
+	text := must.Do(gzip.NewReader(f))(t)
+	content := must.Do(io.ReadAll(text))(t)
 	must.Succeed(t, os.WriteFile(to, content, 0o600))
 }

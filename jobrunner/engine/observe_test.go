@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -27,9 +28,7 @@ func TestObserve(t *testing.T) {
 		e.report(ref, engine.Done(nil), engine.Accepted)
 		e.report(ref, engine.Done(nil), engine.Stale)
 		second := e.submit(engine.NewJob{})
-		if _, err := e.Cancel(t.Context(), "ep", second); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(e.Cancel(t.Context(), "ep", second))(t)
 		want := []engine.Event{
 			{To: engine.InQueue, Counts: engine.Counts{InQueue: 1}},
 			{From: engine.InQueue, To: engine.InProgress, Delay: 2 * time.Second, Counts: engine.Counts{InProgress: 1}},
@@ -47,8 +46,6 @@ func TestObserve(t *testing.T) {
 		}
 		// Compare the printed events, because waiting isn't exported.
 		withoutWaiting := regexp.MustCompile(` waiting:\d+`)
-		if withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", got), "") != withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", want), "") {
-			t.Errorf("observed\n%+v, want\n%+v", got, want)
-		}
+		must.Equal(t, withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", got), ""), withoutWaiting.ReplaceAllString(fmt.Sprintf("%+v", want), ""), "observed", got, want)
 	})
 }

@@ -44,9 +44,7 @@ func testBytes(t *tester) {
 		t.Fatal(len(jobs), err)
 	}
 	for _, job := range jobs {
-		if string(job.Input) != inputs[job.ID] {
-			t.Errorf("%d bytes came as %d", len(inputs[job.ID]), len(job.Input))
-		}
+		must.Equal(t, string(job.Input), inputs[job.ID], len(inputs[job.ID]), "bytes came as", len(job.Input))
 	}
 }
 
@@ -84,9 +82,7 @@ func testPurgeAgainstTakers(t *tester) {
 	}
 	wg.Wait()
 	ran, gone := taken[0]+taken[1]+taken[2], removed[0]+removed[1]
-	if ran+gone != many {
-		t.Errorf("of %d jobs %d were taken and %d removed", many, ran, gone)
-	}
+	must.Equal(t, ran+gone, many, "jobs", ran, "were taken and", gone, "removed")
 	t.counts(engine.Counts{InProgress: ran})
 }
 
@@ -205,11 +201,8 @@ func testLargeStream(t *tester) {
 func testRecent(t *tester) {
 	recent := func(want ...string) []engine.Job {
 		t.Helper()
-		jobs, err := t.Recent(t.ctx, "ep")
-		must.Succeed(t, err)
-		if got := jobIDs(jobs); !slices.Equal(got, want) {
-			t.Errorf("the newest are %s, want %s", got, want)
-		}
+		jobs := must.Do(t.Recent(t.ctx, "ep"))(t)
+		must.Equal(t, jobIDs(jobs), want, "the newest")
 		return jobs
 	}
 	recent()
@@ -233,15 +226,12 @@ func testRecent(t *tester) {
 func testLatest(t *tester) {
 	latest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
 		t.Helper()
-		jobs, err := t.Latest(t.ctx, endpoint, n)
-		must.Succeed(t, err)
+		jobs = must.Do(t.Latest(t.ctx, endpoint, n))(t)
 		var got []string
 		for _, j := range jobs {
 			got = append(got, j.Endpoint+" "+j.ID)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("the latest are %s, want %s", got, want)
-		}
+		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the latest are", got, want)
 		return jobs
 	}
 	latest("", 5)

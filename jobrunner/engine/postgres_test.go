@@ -103,13 +103,9 @@ func TestSharedQueue(t *testing.T) {
 	submitting.Wait()
 	done()
 	working.Wait()
-	if len(takes) != jobs {
-		t.Errorf("%d jobs were taken, want %d", len(takes), jobs)
-	}
+	must.Equal(t, len(takes), jobs, "jobs were taken")
 	for id, n := range takes {
-		if n != 1 {
-			t.Errorf("job %s was taken %d times", id, n)
-		}
+		must.Equal(t, n, 1, "job", id, "was taken", "times")
 	}
 	for _, n := range nodes {
 		if got := n.Counts("ep"); got.InQueue != 0 || got.InProgress != 0 || got.Completed != jobs || got.Retried != 0 {
@@ -194,8 +190,7 @@ func TestSharedExpiry(t *testing.T) {
 	c := sqldb.Config{URL: pgtest.Start(t), NoHints: true}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := startNode(t, c, 0), startNode(t, c, 0)
-		job, err := a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}"), TTL: time.Minute})
-		must.Succeed(t, err)
+		job := must.Do(a.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}"), TTL: time.Minute}))(t)
 		a.stop()
 		watch := b.Watch("ep", job.ID)
 		defer watch.Stop()

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -33,9 +34,7 @@ func TestPurgeBetweenClocks(t *testing.T) {
 				t.Fatal(d, err)
 			}
 			waiting := []string{c.queued.submit(engine.NewJob{}), c.queued.submit(engine.NewJob{}), failed}
-			if _, err := c.queued.Retry(t.Context(), "ep", failed); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.queued.Retry(t.Context(), "ep", failed))(t)
 			if removed, err := c.purging.Purge(t.Context(), "ep"); err != nil || removed != len(waiting) {
 				t.Errorf("%s: removed %d, %v; want %d", c.name, removed, err, len(waiting))
 			}

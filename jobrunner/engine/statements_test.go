@@ -19,10 +19,8 @@ import (
 // openEmpty opens an engine on an empty database until the end of the test.
 func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), config)
-	must.Succeed(t, err)
-	e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), config))(t)
+	e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	t.Cleanup(func() {
 		e.Close()
 		if err := db.Close(); err != nil {
@@ -93,11 +91,9 @@ func TestStatementsUseIndexes(t *testing.T) {
 // The same on PostgreSQL, with cached plans that were made when inputs was empty.
 func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
 	address := pgtest.Start(t)
-	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address}))(t)
 	defer db.Close()
-	e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	must.Succeed(t, err)
+	e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
 	defer e.Close()
 	pgtest.Exec(t, address, "VACUUM ANALYZE inputs")
 	for _, statement := range byIndex {
@@ -195,23 +191,16 @@ func TestTallies(t *testing.T) {
 			must.Succeed(t, err)
 			want := Counts{InQueue: 2, Completed: 11, Failed: 23, Retried: 30, waiting: 1}
 			for range 2 { // the second time, after a retry
-				e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-				must.Succeed(t, err)
-				if got := e.Counts("ep"); got != want {
-					t.Errorf("counts are %+v, want %+v", got, want)
-				}
-				job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
-				must.Succeed(t, err)
-				if _, err := e.Cancel(t.Context(), "ep", job.ID); err != nil {
-					t.Fatal(err)
-				}
+				e := must.Do(Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))(t)
+				must.Equal(t, e.Counts("ep"), want, "counts")
+				job := must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(t)
+				must.Do(e.Cancel(t.Context(), "ep", job.ID))(t)
 				if _, err := e.Retry(t.Context(), "ep", "3"); err == nil { // stays in the count of FAILED jobs
 					want.InQueue++ // has low priority, so it isn't in waiting
 				}
 				e.Close()
 				must.Succeed(t, db.Close())
-				db, err = sqldb.Open(t.Context(), at)
-				must.Succeed(t, err)
+				db = must.Do(sqldb.Open(t.Context(), at))(t)
 			}
 			if err := db.Close(); err != nil {
 				t.Error(err)
@@ -240,24 +229,18 @@ func TestEndAddsWebhookCall(t *testing.T) {
 		due := map[string]bool{"completed": true, "failed": true}
 		for name, end := range ends {
 			for _, url := range []string{"", "http://127.0.0.1/" + name} {
-				if _, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: url}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: url}))(t)
 				jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
 				if err != nil || len(jobs) != 1 {
 					t.Fatal(jobs, err)
 				}
-				if got := ordered(); got != "" {
-					t.Errorf("%s: ordered before the end: %s", name, got)
-				}
+				must.Equal(t, ordered(), "", name, "ordered before the end")
 				must.Succeed(t, end(jobs[0]))
 				want := ""
 				if url != "" && due[name] {
 					want = fmt.Sprintf("%s 127.0.0.1 0 %d", url, e.now())
 				}
-				if got := ordered(); got != want {
-					t.Errorf("%s: ordered %q, want %q", name, got, want)
-				}
+				must.Equal(t, ordered(), want, name, "ordered")
 			}
 			must.Succeed(t, e.DropEndpoint(t.Context(), "ep"))
 		}
@@ -267,11 +250,9 @@ func TestEndAddsWebhookCall(t *testing.T) {
 // measured returns an engine for a benchmark, in a folder or, for "", in memory.
 func measured(b *testing.B, dir string) *Engine {
 	b.Helper()
-	db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(b, err)
+	db := must.Do(sqldb.Open(b.Context(), sqldb.Config{Dir: dir}))(b)
 	b.Cleanup(func() { _ = db.Close() })
-	e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
-	must.Succeed(b, err)
+	e := must.Do(Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)}))(b)
 	b.Cleanup(e.Close)
 	return e
 }
@@ -280,9 +261,7 @@ func measured(b *testing.B, dir string) *Engine {
 func BenchmarkDeepQueue(b *testing.B) {
 	e := measured(b, b.TempDir())
 	submit := func() {
-		if _, err := e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
 	}
 	for range 20_000 {
 		submit()
@@ -293,12 +272,8 @@ func BenchmarkDeepQueue(b *testing.B) {
 		if err != nil || len(jobs) != 1 {
 			b.Fatal(jobs, err)
 		}
-		if _, err := e.Report(b.Context(), jobs[0].Ref, Done([]byte("1"))); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := e.Get(b.Context(), "ep", jobs[0].ID); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(e.Report(b.Context(), jobs[0].Ref, Done([]byte("1"))))(b)
+		must.Do(e.Get(b.Context(), "ep", jobs[0].ID))(b)
 	}
 }
 
@@ -306,15 +281,11 @@ func BenchmarkDeepQueue(b *testing.B) {
 func BenchmarkJob(b *testing.B) {
 	e := measured(b, "")
 	for b.Loop() {
-		if _, err := e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}))(b)
 		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
 		if err != nil || len(jobs) != 1 {
 			b.Fatal(len(jobs), err)
 		}
-		if _, err := e.Report(b.Context(), jobs[0].Ref, Done([]byte("{}"))); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(e.Report(b.Context(), jobs[0].Ref, Done([]byte("{}"))))(b)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -151,9 +152,7 @@ func testFence(t *tester) {
 			}
 		}
 		after, err2 := t.Get(t.ctx, "ep", id)
-		if fmt.Sprint(before, err) != fmt.Sprint(after, err2) {
-			t.Errorf("%s: %+v became %+v", what, before, after)
-		}
+		must.Equal(t, fmt.Sprint(before, err), fmt.Sprint(after, err2), what, before, "became", after)
 	}
 	id := t.submit(engine.NewJob{})
 	job := t.take(engine.Take{Worker: "w1"})
@@ -271,9 +270,7 @@ func testRetry(t *tester) {
 	if _, err := t.Retry(t.ctx, "other", id); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a retry through another endpoint: %v", err)
 	}
-	if _, err := t.Cancel(t.ctx, "ep", id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t.Cancel(t.ctx, "ep", id))(t)
 	t.noRetry(id, engine.Cancelled)
 	id = t.submit(engine.NewJob{})
 	t.report(t.take(engine.Take{}).Ref, engine.Fail("x", nil), engine.Accepted)

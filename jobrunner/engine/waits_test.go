@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -119,9 +120,7 @@ func testWatch(t *tester) {
 			got = true
 		default:
 		}
-		if got != want {
-			t.Errorf("%s: woken %v, want %v", what, got, want)
-		}
+		must.Equal(t, got, want, what, "woken")
 	}
 	told("nothing", false)
 	job := t.take(engine.Take{})
@@ -210,9 +209,7 @@ func testMany(t *tester) {
 	all.Wait()
 
 	for take, n := range takes {
-		if n != 1 {
-			t.Errorf("%s was taken %d times", take, n)
-		}
+		must.Equal(t, n, 1, take, "was taken", "times")
 	}
 	completed := 0
 	for _, id := range ids {

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
@@ -101,9 +102,7 @@ func TestPlacement(t *testing.T) {
 				for _, d := range inventory.Devices() {
 					got = strings.ReplaceAll(got, d.UUID, fmt.Sprint("UUID-", d.Index))
 				}
-				if got != step.want {
-					t.Errorf("%d: %+v\n got %s\nwant %s", i, step.request, got, step.want)
-				}
+				must.Equal(t, got, step.want, i, step.request)
 				if slices.Contains(a.Queue(), owner) {
 					a.Release(owner)
 				}
@@ -131,15 +130,11 @@ func TestCUDA(t *testing.T) {
 		{"12.10", gpu.Request{CUDA: []string{"12.1"}}, "this machine's driver 570.86.15 reports CUDA 12.10, and the endpoint allows only 12.1: allow 12.10, or set a minimum instead"},
 	} {
 		a := allocator(t, "driver: {cuda: "+c.driver+"}\ngpus: [{type: NVIDIA L4}]")
-		if got := indexes(a.Acquire(c.request, "w")); got != c.want {
-			t.Errorf("%s for %+v: %s", c.driver, c.request, got)
-		}
+		must.Equal(t, indexes(a.Acquire(c.request, "w")), c.want, c.driver, "for", c.request)
 	}
 	// A missing type is reported before the CUDA version.
 	a := allocator(t, "gpus: [{type: NVIDIA L4}]")
-	if got := indexes(a.Acquire(gpu.Request{Types: []string{l40s}, MinimumCUDA: "99.0"}, "w")); got != "this machine has no NVIDIA L40S; it has 1 × NVIDIA L4" {
-		t.Error(got)
-	}
+	must.Equal(t, indexes(a.Acquire(gpu.Request{Types: []string{l40s}, MinimumCUDA: "99.0"}, "w")), "this machine has no NVIDIA L40S; it has 1 × NVIDIA L4")
 }
 
 // TestFirstInQueueIsNotStarved tests that later small requests don't overtake a request for the whole
@@ -186,21 +181,15 @@ func TestLeavingTheQueue(t *testing.T) {
 	default:
 		t.Error("leaving the queue sent no signal")
 	}
-	if got := indexes(a.Acquire(request(1), "small")); got != "1" {
-		t.Error(got)
-	}
+	must.Equal(t, indexes(a.Acquire(request(1), "small")), "1")
 
 	// A changed request keeps its place, an unsatisfiable one loses it.
 	a.Acquire(request(2), "changing")
 	a.Acquire(request(1), "behind")
 	a.Acquire(request(1), "changing")
-	if got := strings.Join(a.Queue(), " "); got != "changing behind" {
-		t.Errorf("queued: %s", got)
-	}
+	must.Equal(t, strings.Join(a.Queue(), " "), "changing behind", "queued")
 	a.Acquire(request(3), "changing")
-	if got := strings.Join(a.Queue(), " "); got != "behind" {
-		t.Errorf("queued: %s", got)
-	}
+	must.Equal(t, strings.Join(a.Queue(), " "), "behind", "queued")
 	if _, err := a.Acquire(request(1), "small"); err == nil || err.Error() != "small has 1 GPUs already, and must release them before it asks for others" {
 		t.Error(err)
 	}
@@ -224,9 +213,7 @@ func TestRecoveredDeviceIsFreed(t *testing.T) {
 	}
 	inventory.setFault(0, "")
 	<-a.Freed()
-	if got := indexes(a.Acquire(request(1), "w")); got != "0" {
-		t.Error(got)
-	}
+	must.Equal(t, indexes(a.Acquire(request(1), "w")), "0")
 }
 
 // TestSplitDeviceIsInUse tests that a GPU's new devices are in use if its MIG mode changes while a
@@ -237,12 +224,8 @@ func TestSplitDeviceIsInUse(t *testing.T) {
 	for _, c := range []struct{ held, requested gpu.Device }{{wholeDevice, migDevice}, {migDevice, wholeDevice}} {
 		a := gpu.NewAllocator(newFakeInventory(wholeDevice, migDevice))
 		defer a.Close()
-		if _, err := a.Acquire(request(1, c.held.TypeID), "w"); err != nil {
-			t.Fatal(err)
-		}
-		if got := indexes(a.Acquire(request(1, c.requested.TypeID), "v")); got != "this machine's "+c.requested.TypeID+" is in use" {
-			t.Error(got)
-		}
+		must.Do(a.Acquire(request(1, c.held.TypeID), "w"))(t)
+		must.Equal(t, indexes(a.Acquire(request(1, c.requested.TypeID), "v")), "this machine's "+c.requested.TypeID+" is in use")
 	}
 }
 
@@ -255,9 +238,7 @@ func TestStock(t *testing.T) {
 	}
 	got := a.Stock()
 	for id, s := range got {
-		if !slices.Equal(s.CUDAVersions, []string{"12.8"}) {
-			t.Errorf("%s: %q", id, s.CUDAVersions)
-		}
+		must.Equal(t, s.CUDAVersions, []string{"12.8"}, id)
 		s.CUDAVersions = nil
 		if w := want[id]; s.Count != w.Count || s.Memory != w.Memory {
 			t.Errorf("%s: %+v", id, s)

@@ -16,8 +16,7 @@ import (
 func TestClaim(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machine.yaml")
 	must.Succeed(t, os.WriteFile(file, []byte("gpus:\n  - {type: NVIDIA L4, count: 3}\n  - {type: NVIDIA L4, fault: it is lost}\n"), 0o600))
-	inventory, err := gpu.Simulate(file, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	inventory := must.Do(gpu.Simulate(file, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	a := gpu.NewAllocator(inventory)
 	t.Cleanup(a.Close)

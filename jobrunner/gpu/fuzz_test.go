@@ -14,8 +14,7 @@ import (
 func FuzzMachine(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, name := range Presets() {
-		text, err := presets.ReadFile(path.Join("presets", name+".yaml"))
-		must.Succeed(f, err)
+		text := must.Do(presets.ReadFile(path.Join("presets", name+".yaml")))(f)
 		seeds = append(seeds, fuzz.Seed{text})
 	}
 	fuzz.Run(f, func(t *testing.T, text []byte) {

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
@@ -57,9 +58,7 @@ func TestMembersGetAllOrNone(t *testing.T) {
 // instance.
 func TestMembersWaitAsOne(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
-	if _, err := a.Acquire(request(1, l4), "single"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Acquire(request(1, l4), "single"))(t)
 	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err == nil {
 		t.Fatal("a cluster gets 4 devices of a machine with 3")
 	}
@@ -70,16 +69,12 @@ func TestMembersWaitAsOne(t *testing.T) {
 	if _, err := a.Acquire(request(1, l4), "late"); err == nil {
 		t.Error("a device that a cluster waits for is assigned")
 	}
-	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}))(t)
 	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"b", "c"}); err == nil {
 		t.Error("a member that has devices gets more")
 	}
 	a.Release("b")
-	if got := indexes(a.Acquire(request(2, l4), "late")); got != "2,3" {
-		t.Error(got)
-	}
+	must.Equal(t, indexes(a.Acquire(request(2, l4), "late")), "2,3")
 	if assigned, err := a.AcquireForMembers(gpu.Request{Types: []string{slice}}, "slices", []string{"x", "y"}); err != nil || len(assigned) != 2 {
 		t.Error(err, assigned)
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,8 +19,7 @@ func machine(t *testing.T, yaml string) gpu.Inventory {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
 	must.Succeed(t, os.WriteFile(file, []byte(yaml), 0o600))
-	inventory, err := gpu.Simulate(file, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	inventory := must.Do(gpu.Simulate(file, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(inventory.Close)
 	return inventory
 }
@@ -34,8 +32,7 @@ func TestPresets(t *testing.T) {
 		"mig":    "1 × NVIDIA H200, 1 × NVIDIA H200 MIG 3g.71gb and 2 × NVIDIA H200 MIG 1g.18gb (driver 570.86.15, CUDA 12.8)",
 		"faulty": "4 × NVIDIA A100-SXM4-80GB (driver 570.86.15, CUDA 12.8); GPU 2 (",
 	} {
-		inventory, err := gpu.Simulate(name, slog.New(slog.DiscardHandler))
-		must.Succeed(t, err)
+		inventory := must.Do(gpu.Simulate(name, slog.New(slog.DiscardHandler)))(t)
 		if got := gpu.Summary(inventory); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -49,9 +46,7 @@ func TestPresets(t *testing.T) {
 		inventory.Close()
 		inventory.Close() // a second Close is a no-op
 	}
-	if got := gpu.Presets(); !slices.Equal(got, []string{"faulty", "h200x8", "l4x2", "mig", "mixed"}) {
-		t.Errorf("presets: %q", got)
-	}
+	must.Equal(t, gpu.Presets(), []string{"faulty", "h200x8", "l4x2", "mig", "mixed"}, "presets")
 }
 
 func TestSimulatedMachine(t *testing.T) {
@@ -78,9 +73,7 @@ func TestSimulatedMachine(t *testing.T) {
 	for i := range got {
 		got[i].UUID = ""
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("devices\n got %+v\nwant %+v", got, want)
-	}
+	must.Equal(t, got, want, "devices")
 }
 
 // TestInvalidSimulatedMachine tests that the error names the file, the line and the
@@ -129,8 +122,7 @@ func testFileChanges(t *testing.T) {
 	}
 	write("gpus: [{type: NVIDIA L4}]")
 	var log logBuffer
-	inventory, err := gpu.Simulate(file, slog.New(slog.NewTextHandler(&log, nil)))
-	must.Succeed(t, err)
+	inventory := must.Do(gpu.Simulate(file, slog.New(slog.NewTextHandler(&log, nil))))(t)
 	defer inventory.Close()
 	before := inventory.Devices()[0]
 
@@ -195,23 +187,18 @@ func TestSamplesFollowUse(t *testing.T) {
 	devices := inventory.Devices()
 	sample := func(i int) gpu.Sample {
 		t.Helper()
-		s, err := inventory.Sample(devices[i].UUID)
-		must.Succeed(t, err)
+		s := must.Do(inventory.Sample(devices[i].UUID))(t)
 		return s
 	}
 	a := gpu.NewAllocator(inventory)
 	defer a.Close()
 	idle := sample(0)
-	if _, err := a.Acquire(gpu.Request{Types: []string{"NVIDIA L4"}}, "w"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Acquire(gpu.Request{Types: []string{"NVIDIA L4"}}, "w"))(t)
 	if busy := sample(0); idle.Utilization != 0 || busy.Utilization <= 50 || busy.Power <= idle.Power || busy.MemoryUsed <= idle.MemoryUsed || busy.MemoryUsed > 24<<30 {
 		t.Errorf("idle %+v, busy %+v", idle, busy)
 	}
 	a.Release("w")
-	if got := sample(0); got != idle {
-		t.Errorf("idle again: %+v", got)
-	}
+	must.Equal(t, sample(0), idle, "idle again")
 	if got := sample(1); got.Utilization != -1 || got.Power != -1 || got.Temperature < 0 {
 		t.Errorf("a MIG instance: %+v", got)
 	}

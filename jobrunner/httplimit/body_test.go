@@ -38,8 +38,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 			time.Sleep(25 * time.Hour) // until every sender has noticed the close
 		}()
 		test(t, func() net.Conn {
-			c, err := network.Dial(t.Context(), "", "")
-			must.Succeed(t, err)
+			c := must.Do(network.Dial(t.Context(), "", ""))(t)
 			conns = append(conns, c)
 			return c
 		})

@@ -20,8 +20,7 @@ import (
 // serveTCP serves a handler behind Bodies on a TCP connection, because only TCP resets connections.
 func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener := httplimit.Listen(inner, httplimit.Connections{})
 	server := &http.Server{Handler: httplimit.Bodies(handler), ConnState: listener.State, ConnContext: listener.Context}
 	go server.Serve(listener)
@@ -66,9 +65,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 					piece = "100000\r\n" + piece + "\r\n"
 				}
 				for range 40 {
-					if _, err := io.WriteString(conn, piece); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(io.WriteString(conn, piece))(t)
 				}
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 				if err != nil || !resp.Close {
@@ -110,8 +107,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		"POST / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello": true,
 		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello":                                                         false,
 	} {
-		conn, err := net.Dial("tcp", address)
-		must.Succeed(t, err)
+		conn := must.Do(net.Dial("tcp", address))(t)
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(conn, head+"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")

@@ -44,8 +44,7 @@ type bounded struct {
 
 func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 	t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	inner := must.Do(net.Listen("tcp", "127.0.0.1:0"))(t)
 	b := &bounded{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
 	listener := httplimit.Listen(remoteListener{inner, b.addresses}, bounds)
 	server := &http.Server{ConnState: listener.State, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -63,13 +62,10 @@ func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 func (b *bounded) connect(from, path string) *bufio.Reader {
 	b.t.Helper()
 	b.addresses <- from
-	c, err := net.Dial("tcp", b.address)
-	must.Succeed(b.t, err)
+	c := must.Do(net.Dial("tcp", b.address))(b.t)
 	b.t.Cleanup(func() { c.Close() })
 	if path != "" {
-		if _, err := c.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n")); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Do(c.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n")))(b.t)
 	}
 	return bufio.NewReader(c)
 }

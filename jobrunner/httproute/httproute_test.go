@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func table(headAsGet bool) *Table[string] {
@@ -65,9 +67,7 @@ func TestHeadAsGet(t *testing.T) {
 // Find runs for every request of the job API.
 func TestFindDoesNotAllocate(t *testing.T) {
 	of := table(false)
-	if n := testing.AllocsPerRun(100, func() { of.Find(http.MethodGet, "/v2/things/a/parts/b") }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	must.Equal(t, testing.AllocsPerRun(100, func() { of.Find(http.MethodGet, "/v2/things/a/parts/b") }), 0, "allocations")
 }
 
 func BenchmarkFind(b *testing.B) {

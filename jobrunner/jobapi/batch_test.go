@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -53,9 +54,7 @@ func TestBatch(t *testing.T) {
 		d.expect(`200 {"removed":0,"status":"completed"}`, "POST", "/v2/ep/purge-queue", "")
 
 		first := d.take("ep-batch")
-		if string(first.Input) != `{"n": 0}` {
-			t.Errorf("the input is %s", first.Input)
-		}
+		must.Equal(t, string(first.Input), `{"n": 0}`, "the input is", first.Input)
 		d.expect("200 "+summary("FINALIZED", 3, 1, 0, 0)+"}", "GET", path, "")
 		sleep(2)
 		d.report(first, engine.Done([]byte(`{"v":  [1]}`)))

@@ -32,17 +32,14 @@ type fuzzServer struct {
 
 func newFuzzServer(f *testing.F) *fuzzServer {
 	f.Helper()
-	db, err := sqldb.Open(f.Context(), sqldb.Config{})
-	must.Succeed(f, err)
+	db := must.Do(sqldb.Open(f.Context(), sqldb.Config{}))(f)
 	log, clk := slog.New(slog.DiscardHandler), new(clock.Clock)
-	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
-	must.Succeed(f, err)
+	e := must.Do(engine.Open(f.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(f)
 	f.Cleanup(func() {
 		e.Close()
 		_ = db.Close()
 	})
-	hooks, err := webhook.NewPolicy(nil, true)
-	must.Succeed(f, err)
+	hooks := must.Do(webhook.NewPolicy(nil, true))(f)
 	d := &fuzzServer{engine: e}
 	d.Handler = jobapi.New(jobapi.Config{
 		Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log, NoLimits: true, Webhook: hooks.Check,
@@ -176,8 +173,7 @@ func FuzzDuration(f *testing.F) {
 		if len(text) > 40 || strings.ContainsAny(text, "eE") && len(text) > 8 { // big.Rat writes exponents out
 			return
 		}
-		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}) // its ttl may be short
-		must.Succeed(t, err)
+		job := must.Do(d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
 		d.work()
 		absent := text == ""
 		for query, ok := range map[string]bool{

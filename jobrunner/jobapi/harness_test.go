@@ -41,10 +41,8 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		clk := new(clock.Clock)
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		must.Succeed(t, err)
-		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+		e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
 		d := &deployment{t: t, engine: e, workersMax: 3}
 		config := jobapi.Config{
 			Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log,
@@ -110,8 +108,7 @@ func (d *deployment) send(method, path string, body io.Reader, header ...string)
 	d.t.Helper()
 	resp := d.begin(d.t.Context(), method, path, body, header...)
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	must.Succeed(d.t, err)
+	raw := must.Do(io.ReadAll(resp.Body))(d.t)
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
 	if err := json.Unmarshal(raw, &a.body); err != nil {
 		d.t.Errorf("%s %s answered %d, but not with a JSON object: %q", method, path, a.status, raw)

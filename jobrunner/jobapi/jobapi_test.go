@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -21,9 +22,7 @@ func TestRun(t *testing.T) {
 		if !regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id) {
 			t.Errorf("the id is %s", id)
 		}
-		if n := d.queued.Load(); n != 1 {
-			t.Errorf("the pools were notified %d times", n)
-		}
+		must.Equal(t, d.queued.Load(), 1, "the pools were notified", "times")
 		sleep(1.5)
 		job := d.take("ep")
 		if got := d.status(id); got.body["status"] != "IN_PROGRESS" || got.body["delayTime"] != 1500.0 || got.body["workerId"] != "w1" || got.body["executionTime"] != nil {
@@ -36,9 +35,7 @@ func TestRun(t *testing.T) {
 		if got.body["status"] != "COMPLETED" || got.body["delayTime"] != 1500.0 || got.body["executionTime"] != 2250.0 || got.body["id"] != id || got.body["retries"] != nil {
 			t.Errorf("when it is over: %s", got.raw)
 		}
-		if !strings.Contains(got.raw, output) {
-			t.Errorf("the output was changed: %s", got.raw)
-		}
+		must.Contain(t, got.raw, output)
 	})
 }
 
@@ -48,12 +45,8 @@ func TestInputIsPassedUnchanged(t *testing.T) {
 		const input = `{"policy": "mine",  "n": 1e-7, "x": "\u00fc"}`
 		d.submit(`{"webhook": "https://example.com/hook", "input": ` + input + `, "s3Config": {"accessId": "i"}, "policy": {"ttl": 20000}, "foreign": 1}`)
 		job := d.take("ep")
-		if string(job.Input) != input {
-			t.Errorf("the worker got %s", job.Input)
-		}
-		if string(job.Rest) != `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}` {
-			t.Errorf("beside it the worker got %s", job.Rest)
-		}
+		must.Equal(t, string(job.Input), input, "the worker", job.Input)
+		must.Equal(t, string(job.Rest), `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}`, "beside it the worker", job.Rest)
 		d.report(job, engine.Done(nil))
 		if calls, err := d.engine.CallQueues(t.Context(), nil); err != nil || len(calls) != 1 || calls[0].Owner != "default" {
 			t.Errorf("the webhook calls are %+v, %v; expected a call of the key's owner", calls, err)
@@ -285,9 +278,7 @@ func TestBodyLimits(t *testing.T) {
 					t.Errorf("%s of one byte more, chunked %v: %d %.100s", path, chunked, a.status, a.raw)
 				}
 			}
-			if got := d.engine.Counts("ep").InQueue; got != 1 {
-				t.Errorf("%d jobs were made", got)
-			}
+			must.Equal(t, d.engine.Counts("ep").InQueue, 1, "jobs were made")
 		})
 	}
 }

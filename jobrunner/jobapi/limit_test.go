@@ -35,13 +35,10 @@ var limited = []struct {
 func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	t.Helper()
 	file := apikey.At(t.TempDir())
-	other, err := file.Add(apikey.Key{Name: "other"})
-	must.Succeed(t, err)
-	short, err = file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}})
-	must.Succeed(t, err)
+	other = must.Do(file.Add(apikey.Key{Name: "other"}))(t)
+	short = must.Do(file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}}))(t)
 	return func(c *jobapi.Config) {
-		c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler))
-		must.Succeed(t, err)
+		c.Keys = must.Do(c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)))(t)
 	}, other, short
 }
 
@@ -158,9 +155,7 @@ func TestOpenRunSyncs(t *testing.T) {
 			"another endpoint":  d.do("POST", "/v2/short/runsync?wait=1000", body),
 			"another operation": d.do("POST", "/v2/ep/run", body),
 		} {
-			if a.status != 200 {
-				t.Errorf("%s suffers: %d %s", name, a.status, a.raw)
-			}
+			must.Equal(t, a.status, 200, name, "suffers", a.raw)
 		}
 		leave() // a disconnecting client frees its place
 		last.Wait()
@@ -192,9 +187,7 @@ func TestOpenRuns(t *testing.T) {
 		if n, after := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != 0 || after != "1" {
 			t.Errorf("with 200 open %d were accepted, then Retry-After was %q", n, after)
 		}
-		if got := d.engine.Counts("ep").InQueue; got != 0 {
-			t.Errorf("%d jobs were made", got)
-		}
+		must.Equal(t, d.engine.Counts("ep").InQueue, 0, "jobs were made")
 		for i, sender := range senders {
 			if _, err := sender.Write([]byte(`{"input": {}}`)); err != nil {
 				t.Error(err)
@@ -208,9 +201,7 @@ func TestOpenRuns(t *testing.T) {
 			}
 		}
 		answered.Wait()
-		if got := d.engine.Counts("ep").InQueue; got != 201 {
-			t.Errorf("%d jobs were made", got)
-		}
+		must.Equal(t, d.engine.Counts("ep").InQueue, 201, "jobs were made")
 	})
 }
 
@@ -226,9 +217,7 @@ func TestQueueFull(t *testing.T) {
 			if a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`); a.status != 429 || !strings.Contains(a.raw, "queue") {
 				t.Errorf("%d workers: runsync answers %d %s", c.workersMax, a.status, a.raw)
 			}
-			if got := d.engine.Counts("ep").InQueue; got != c.jobs {
-				t.Errorf("%d workers: %d jobs were made", c.workersMax, got)
-			}
+			must.Equal(t, d.engine.Counts("ep").InQueue, c.jobs, c.workersMax, "workers", "jobs were made")
 			if a := d.do("POST", "/v2/short/run", `{"input": {}}`); a.status != 200 {
 				t.Errorf("%d workers: another endpoint suffers: %s", c.workersMax, a.raw)
 			}
@@ -254,9 +243,7 @@ func TestNoLimits(t *testing.T) {
 			}
 		}
 		d.holdRequests(t.Context(), 401, "/v2/ep/runsync?wait=1000", func() io.Reader { return strings.NewReader(`{"input": {}}`) }).Wait()
-		if got := d.engine.Counts("ep").InQueue; got != 1001+401 {
-			t.Errorf("%d jobs were made", got)
-		}
+		must.Equal(t, d.engine.Counts("ep").InQueue, 1001+401, "jobs were made")
 	}, func(c *jobapi.Config) { c.NoLimits = true })
 }
 

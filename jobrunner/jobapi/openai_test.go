@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -41,9 +42,7 @@ func TestOpenAI(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, d *deployment) {
 			d.takeNextJob(func(job engine.Taken) {
-				if string(job.Input) != `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}` {
-					t.Errorf("the input is %s", job.Input)
-				}
+				must.Equal(t, string(job.Input), `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}`, "the input is", job.Input)
 				for _, r := range c.reports {
 					sleep(1)
 					d.report(job, r)
@@ -61,9 +60,7 @@ func TestOpenAIModels(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, route := range []string{"/v1/models", "/v1/models/m"} {
 			d.takeNextJob(func(job engine.Taken) {
-				if string(job.Input) != `{"openai_route":"`+route+`"}` {
-					t.Errorf("the input is %s", job.Input)
-				}
+				must.Equal(t, string(job.Input), `{"openai_route":"`+route+`"}`, "the input is", job.Input)
 				d.report(job, engine.Done([]byte(`{"data": []}`)))
 			})
 			if status, _, text := d.text("GET", "/live/v2/ep/openai"+route, ""); status != 200 || text != `{"data": []}` {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -39,9 +40,7 @@ func TestRetry(t *testing.T) {
 		}
 		sleep(2)
 		job = d.take("ep")
-		if string(job.Input) != `{"n": 1}` {
-			t.Errorf("the input is now %s", job.Input)
-		}
+		must.Equal(t, string(job.Input), `{"n": 1}`, "the input is now", job.Input)
 		d.report(job, engine.Done([]byte(`"new"`)))
 		if got := d.status(id); got.body["status"] != "COMPLETED" || got.body["delayTime"] != 2000.0 || got.body["output"] != "new" || got.body["error"] != nil {
 			t.Errorf("done again: %s", got.raw)
@@ -162,9 +161,7 @@ func TestRequests(t *testing.T) {
 			t.Fatalf("%d requests", len(got))
 		}
 		for i, one := range got[:99] {
-			if id := one.(map[string]any)["id"]; id != ids[98-i] {
-				t.Errorf("at %d stands %v", i, id)
-			}
+			must.Equal[any](t, one.(map[string]any)["id"], ids[98-i], i, "stands")
 		}
 		last := got[99].(map[string]any)
 		if last["id"] != large || last["status"] != "COMPLETED" || last["output"] != nil {

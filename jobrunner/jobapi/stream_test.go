@@ -50,17 +50,11 @@ func TestStream(t *testing.T) {
 		}()
 		start := now()
 		d.stream(id, `[{"output":4}]`) // answered when the chunk arrives
-		if since(start) != 4 {
-			t.Errorf("after %g s", since(start))
-		}
+		must.Equal(t, since(start), 4, "after", "s")
 		d.stream(id, `[]`) // answered at the job's end
-		if since(start) != 7 {
-			t.Errorf("after %g s", since(start))
-		}
+		must.Equal(t, since(start), 7, "after", "s")
 		d.stream(id, `[]`)
-		if since(start) != 7 {
-			t.Errorf("the end is held until %g s", since(start))
-		}
+		must.Equal(t, since(start), 7, "the end is held until", "s")
 	})
 }
 
@@ -111,8 +105,7 @@ func TestStreamSplits(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.submit(`{"input": {}}`)
 		want := strings.Repeat("abcdefü€\n", 5<<19/13)
-		output, err := json.Marshal(want)
-		must.Succeed(t, err)
+		output := must.Do(json.Marshal(want))(t)
 		d.report(d.take("ep"), engine.Chunk(output, nil))
 		_, _, text := d.text("GET", "/v2/ep/stream/"+id, "")
 		var chunks []struct{ Output string }
@@ -160,9 +153,7 @@ func TestLiveStream(t *testing.T) {
 		for total, status := 0, "IN_PROGRESS"; ; {
 			s, chunks := read("GET", id)
 			if total += len(chunks); s == "FAILED" {
-				if total != 20 {
-					t.Errorf("%s came with %d chunks", s, total)
-				}
+				must.Equal(t, total, 20, s, "came with", "chunks")
 				break
 			}
 			if s != status || len(chunks) == 0 || len(chunks) > 8 {

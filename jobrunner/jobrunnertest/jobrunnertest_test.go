@@ -167,9 +167,7 @@ func TestMiddleware(t *testing.T) {
 		})
 	}))
 	j.Endpoint("builtin/echo")
-	if seen.Load() != 1 {
-		t.Errorf("%d requests", seen.Load())
-	}
+	must.Equal(t, seen.Load(), 1, "requests")
 }
 
 // A test ends even if a job runs, a client waits for it, and its handler ignores its context until
@@ -187,8 +185,7 @@ func TestEndsWithItsTest(t *testing.T) {
 		id := j.Endpoint("stuck")
 		job := j.Submit(id, nil)
 		j.WaitRunning(id, job)
-		r, err := http.NewRequest(http.MethodPost, j.URL+"/v2/"+id+"/runsync", strings.NewReader(`{"input": {}}`)) // waits in the queue
-		must.Succeed(t, err)
+		r := must.Do(http.NewRequest(http.MethodPost, j.URL+"/v2/"+id+"/runsync", strings.NewReader(`{"input": {}}`)))(t)
 		sent := make(chan struct{})
 		r = r.WithContext(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }}))
 		go func() {
@@ -238,10 +235,8 @@ func TestWaitsAreBounded(t *testing.T) {
 			job := j.Submit(id, nil)
 			for health := ""; !strings.Contains(health, "it still loads"); {
 				j.Advance(time.Second)
-				response, err := j.Client().Get(j.URL + "/v2/" + id + "/health")
-				must.Succeed(t, err)
-				body, err := io.ReadAll(response.Body)
-				must.Succeed(t, err)
+				response := must.Do(j.Client().Get(j.URL + "/v2/" + id + "/health"))(t)
+				body := must.Do(io.ReadAll(response.Body))(t)
 				response.Body.Close()
 				health = string(body)
 			}

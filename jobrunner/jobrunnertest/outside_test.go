@@ -17,20 +17,16 @@ var unwanted = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/t
 // Another module can test its client, as examples/go-test does, without a C compiler.
 func TestOutsideModule(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs("../..")
-	must.Succeed(t, err)
+	root := must.Do(filepath.Abs("../.."))(t)
 	dir := t.TempDir()
 	must.Succeed(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))))
 	// Users fetch this tree with the versions that it has.
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	must.Succeed(t, err)
+	mod := must.Do(os.ReadFile(filepath.Join(dir, "go.mod")))(t)
 	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	must.Succeed(t, err)
+	sums := must.Do(os.ReadFile(filepath.Join(root, "go.sum")))(t)
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 
-	packages, err := gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./...")
-	must.Succeed(t, err)
+	packages := must.Do(gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./..."))(t)
 	if !strings.Contains(string(packages), "jobrunner/jobrunnertest\n") {
 		t.Fatalf("expected jobrunnertest among\n%s", packages)
 	}

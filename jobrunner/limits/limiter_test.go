@@ -61,8 +61,7 @@ func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
-			done, err := l.Admit(context.Background(), k, workers(0))
-			must.Succeed(t, err)
+			done := must.Do(l.Admit(context.Background(), k, workers(0)))(t)
 			done()
 		}
 		time.Sleep(4 * time.Second)
@@ -149,13 +148,9 @@ func TestConcurrentRequests(t *testing.T) {
 func TestUnlimited(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		for range 5000 {
-			if _, err := l.Admit(context.Background(), Key{"user", "endpoint", Unlimited}, workers(0)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(l.Admit(context.Background(), Key{"user", "endpoint", Unlimited}, workers(0)))(t)
 		}
-		if len(l.buckets) != 0 {
-			t.Error("an unlimited operation is counted")
-		}
+		must.Equal(t, len(l.buckets), 0, "an unlimited operation is counted")
 	})
 }
 
@@ -163,8 +158,7 @@ func TestUnlimited(t *testing.T) {
 func TestSweep(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		inFlight := Key{"user", "in-flight", RunSync}
-		done, err := l.Admit(context.Background(), inFlight, workers(0))
-		must.Succeed(t, err)
+		done := must.Do(l.Admit(context.Background(), inFlight, workers(0)))(t)
 		for range 1000 {
 			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)
@@ -178,9 +172,7 @@ func TestSweep(t *testing.T) {
 		done()
 		time.Sleep(Window)
 		exhaust(l, Key{"user", "last", Requests}, 0)
-		if len(l.buckets) != 1 {
-			t.Errorf("%d buckets", len(l.buckets))
-		}
+		must.Equal(t, len(l.buckets), 1, "buckets")
 	})
 }
 
@@ -191,8 +183,6 @@ func TestQueueFull(t *testing.T) {
 	}{
 		{50, 0, false}, {51, 0, true}, {500, 1, false}, {501, 1, true}, {1500, 3, false}, {1501, 3, true}, {0, 0, false},
 	} {
-		if got := QueueFull(c.jobs, c.workersMax); got != c.full {
-			t.Errorf("%d jobs, %d workers: %v", c.jobs, c.workersMax, got)
-		}
+		must.Equal(t, QueueFull(c.jobs, c.workersMax), c.full, c.jobs, "jobs", c.workersMax, "workers")
 	}
 }

@@ -28,8 +28,7 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 	t.Helper()
 	url := pgtest.Start(t)
 	for _, name := range names {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{URL: url})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: url}))(t)
 		t.Cleanup(func() { _ = db.Close() })
 		if len(all) == 0 {
 			pgtest.Exec(t, url, "CREATE TABLE processes (id TEXT PRIMARY KEY)") // a table of the engine
@@ -37,10 +36,9 @@ func startProcesses(t *testing.T, names ...string) (all []process) {
 		pgtest.Exec(t, url, "INSERT INTO processes VALUES ('"+name+"')")
 		c := new(clock.Clock)
 		c.Stop()
-		s, err := limits.NewShared(t.Context(), limits.SharedConfig{
+		s := must.Do(limits.NewShared(t.Context(), limits.SharedConfig{
 			DB: db, Clock: c, Process: func() string { return name }, Nodes: func() int { return len(names) }, Announce: db.Notify,
-		})
-		must.Succeed(t, err)
+		}))(t)
 		silent := new(atomic.Bool)
 		db.Listen(func(key string) {
 			if !silent.Load() {
@@ -91,9 +89,7 @@ func TestSharedRate(t *testing.T) {
 				})
 			}
 			clients.Wait()
-			if got := admitted.Load(); got != want {
-				t.Errorf("operation %d, round %d: %d requests were admitted, want %d", operation, round, got, want)
-			}
+			must.Equal(t, admitted.Load(), want, "operation", operation, "round", round, "requests were admitted")
 			for _, p := range all {
 				p.clock.Advance(limits.Window + time.Second)
 			}
@@ -142,9 +138,7 @@ func TestSharedConcurrency(t *testing.T) {
 			}
 			ends = append(ends, done)
 		}
-		if want := limits.Table[operation].Concurrent; len(ends) != want {
-			t.Errorf("operation %d: %d at a time, want %d", operation, len(ends), want)
-		}
+		must.Equal(t, len(ends), limits.Table[operation].Concurrent, "operation", operation, "at a time")
 		ends[0]() // of a
 		done, err := b.Admit(t.Context(), k, noneRuns)
 		if isLimited(t, err) {
@@ -204,9 +198,7 @@ func TestSharedConcurrencyAtOnce(t *testing.T) {
 			answered.Wait()
 			close(release)
 			clients.Wait()
-			if got := int(admitted.Load()); got != want {
-				t.Errorf("operation %d: %d at a time, want %d", operation, got, want)
-			}
+			must.Equal(t, int(admitted.Load()), want, "operation", operation, "at a time")
 			for _, p := range all {
 				p.clock.Advance(limits.Window + time.Second)
 				if err := p.Sweep(t.Context(), true); err != nil {
@@ -299,8 +291,7 @@ func TestSharedReserves(t *testing.T) {
 	}
 	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1 // reservations double up to here
 	for range more {
-		done, err := p.Admit(t.Context(), k, noneRuns)
-		must.Succeed(t, err)
+		done := must.Do(p.Admit(t.Context(), k, noneRuns))(t)
 		done()
 	}
 	must.Succeed(t, p.db.Close())
@@ -341,7 +332,5 @@ func TestSharedReservationsReturn(t *testing.T) {
 	must.Succeed(t, all[0].Sweep(t.Context(), false))
 	for admit(all[1]) {
 	}
-	if want := limits.Table[limits.Run].Rate; admitted != want {
-		t.Errorf("%d were admitted, want %d", admitted, want)
-	}
+	must.Equal(t, admitted, limits.Table[limits.Run].Rate, "were admitted")
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestParse(t *testing.T) {
@@ -27,9 +29,7 @@ func TestParse(t *testing.T) {
 		`{"requestId": null, "message": "Uncaught exception | ['Traceback:\\n', '  File \"a\"\\n', \"KeyError: 'b'\\n\"]", "level": "ERROR"}`:                                                 {"ERROR", "Uncaught exception:\nTraceback:\n  File \"a\"\nKeyError: 'b'", ""},
 		`{"requestId": "x", "message": "{\n \"error_type\": \"<class 'ValueError'>\", \"error_message\": \"no\", \"error_traceback\": \"Traceback\\nValueError: no\\n\"}", "level": "ERROR"}`: {"ERROR", "Traceback\nValueError: no", "x"},
 	} {
-		if got := Parse(raw); got != want {
-			t.Errorf("%s:\n%+v\nnot\n%+v", raw, got, want)
-		}
+		must.Equal(t, Parse(raw), want, raw)
 	}
 }
 
@@ -42,9 +42,7 @@ func TestUnquoteList(t *testing.T) {
 		"['a\\n', '\n...TRUNCATED 9 CHARACTERS...\n c\\n', 'd\\n']": "a\n\n...TRUNCATED 9 CHARACTERS...\n c\nd\n",
 		`['\q', '\`: `\q`,
 	} {
-		if got := unquoteList(list); got != want {
-			t.Errorf("%s: %q, not %q", list, got, want)
-		}
+		must.Equal(t, unquoteList(list), want, list)
 	}
 }
 
@@ -56,9 +54,7 @@ func TestFailure(t *testing.T) {
 		`{"error_message": "no", "error_traceback": "Traceback\n  no\n"}`: "Traceback\n  no",
 		`{broken`: `{broken`,
 	} {
-		if got := Failure(text); got != want {
-			t.Errorf("%s: %q, not %q", text, got, want)
-		}
+		must.Equal(t, Failure(text), want, text)
 	}
 }
 
@@ -74,9 +70,7 @@ func TestEnd(t *testing.T) {
 	if got, want := End(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1"; got != want {
 		t.Errorf("%q, not %q", got, want)
 	}
-	if got := End(nil, 5, 100); got != "" {
-		t.Errorf("%q of nothing", got)
-	}
+	must.Equal(t, End(nil, 5, 100), "", "of nothing")
 }
 
 func TestShorten(t *testing.T) {
@@ -92,9 +86,7 @@ func TestShorten(t *testing.T) {
 	if got := Shorten(strings.Repeat("x", 3000)+"\nKeyError", 100); !strings.HasPrefix(got, "xxx") || !strings.HasSuffix(got, "…\nKeyError") {
 		t.Errorf("%q", got)
 	}
-	if got := Shorten("short", 100); got != "short" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, Shorten("short", 100), "short")
 }
 
 func TestHeadline(t *testing.T) {
@@ -106,8 +98,6 @@ func TestHeadline(t *testing.T) {
 		`{"a": 1}`:      `{"a": 1}`,
 		"":              "",
 	} {
-		if got := Headline(text); got != want {
-			t.Errorf("%s: %q, not %q", text, got, want)
-		}
+		must.Equal(t, Headline(text), want, text)
 	}
 }

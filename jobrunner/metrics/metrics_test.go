@@ -125,9 +125,7 @@ func TestScrape(t *testing.T) {
 		"gpucloud_http_requests_open 0",
 		"go_goroutines ",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("missing %s", want)
-		}
+		must.Contain(t, text, want)
 	}
 	for _, unwanted := range []string{"made", "MADE", `gpu_utilization_ratio{gpu="GPU-2"}`} {
 		if strings.Contains(text, unwanted) {

@@ -3,6 +3,8 @@ package mgmt_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // An update replaces the whole list of SSH keys. Each owner has a list.
@@ -43,9 +45,7 @@ func TestCatalogTemplates(t *testing.T) {
 	d.expectRefusal(403, "comes with the deployment", "PATCH", "/v1/templates/official-echo", `{"name":"mine"}`)
 	d.expectMembers(d.mustSend(200, "GET", "/v2/templates", ""), map[string]string{"templates": `[]`})
 	d.expectMembers(d.mustSend(200, "GET", "/v1/templates/official-echo", ""), map[string]string{"isRunpod": `true`, "isPlatform": `true`})
-	if v1 := d.mustSend(200, "GET", "/v1/templates?includeRunpodTemplates=true", "").text; !strings.Contains(v1, "official-echo") {
-		t.Errorf("%s", v1)
-	}
+	must.Contain(t, d.mustSend(200, "GET", "/v1/templates?includeRunpodTemplates=true", "").text, "official-echo")
 
 	d.mustSend(201, "POST", "/v2/templates", `{"name":"private","image":"i"}`)
 	shared := d.create("/v2/templates", `{"name":"shared","image":"i","public":true}`)

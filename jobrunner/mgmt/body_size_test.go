@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // paddedPod returns the body of a pod, padded to a size.
@@ -46,15 +47,11 @@ func TestPodBodySize(t *testing.T) {
 func (d *deployment) sendChunked(body string) string {
 	d.Helper()
 	conn, err := (&net.Dialer{}).DialContext(d.Context(), "tcp", strings.TrimPrefix(d.url, "http://"))
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	defer conn.Close()
 	go fmt.Fprintf(conn, "POST /v2/pods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	return line
 }
 

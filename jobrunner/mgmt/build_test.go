@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A jobrunner without a catalog file has no builds.
 func TestNoBuilds(t *testing.T) {
 	d := deploy(t)
 	builds := "/v2/serverless/" + d.create("/v2/serverless", `{"name":"e","image":"i"}`) + "/builds"
-	if got := d.mustSend(200, "GET", builds, "").text; got != `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n" {
-		t.Errorf("listed %s", got)
-	}
+	must.Equal(t, d.mustSend(200, "GET", builds, "").text, `{"builds":[],"pagination":{"nextCursor":null,"hasNextPage":false}}`+"\n", "listed")
 	d.expectRefusal(404, "has no build", "GET", builds+"/x", "")
 	d.expectRefusal(404, "not found", "GET", "/v2/serverless/x/builds", "")
 	d.expectRefusal(404, "not found", "GET", "/v2/serverless/x/builds/x", "")

@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +20,10 @@ func withCatalog(t *testing.T, text string) (d *deployment, c *clock.Clock, file
 	writeFile(t, file, text)
 	c = new(clock.Clock)
 	logged = make(chan string, 10)
-	source, err := catalog.Open(file, c, slog.New(slog.NewTextHandler(writer(func(line []byte) (int, error) {
+	source := must.Do(catalog.Open(file, c, slog.New(slog.NewTextHandler(writer(func(line []byte) (int, error) {
 		logged <- string(line)
 		return len(line), nil
-	}), nil)))
-	must.Succeed(t, err)
+	}), nil))))(t)
 	t.Cleanup(source.Close)
 	return deploy(t, withL40S, func(config *mgmt.Config) { config.Catalog, config.Clock = source, c }), c, file, logged
 }
@@ -68,9 +65,7 @@ stock:
 		"name": `"LAB-1"`, "region": `"EUROPE"`, "globalNetwork": `true`, "networkVolumeTypes": `["HIGH_PERFORMANCE"]`, "compliance": `["GDPR"]`,
 	})
 	for query, want := range map[string][]string{"?regions=ASIA": {"LAB-2"}, "?compliance=GDPR": {"LAB-1"}, "?networkVolumeTypes=STANDARD": {"LAB-2"}, "?globalNetwork=true": {"LAB-1"}} {
-		if got := ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")); !slices.Equal(got, want) {
-			t.Errorf("%s: %q", query, got)
-		}
+		must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")), want, query)
 	}
 	const lab = "/v2/catalog/gpus/Lab%20X?include=AVAILABILITY&product="
 	for query, want := range map[string]map[string]string{
@@ -114,14 +109,10 @@ stock:
 
 	// An invalid file changes nothing; a valid one applies soon.
 	writeFile(t, file, "gpu: []")
-	if line := <-logged; !strings.Contains(line, "the catalog stays as it was") || !strings.Contains(line, "catalog.yaml:1: unknown field") {
-		t.Errorf("logged: %s", line)
-	}
+	must.Contain(t, <-logged, "the catalog stays as it was", "catalog.yaml:1: unknown field")
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/LAB-1", "")
 	writeFile(t, file, "gpus: [{id: NVIDIA A40, price: {secure: 1.5}}]")
-	if line := <-logged; !strings.Contains(line, "the catalog changed") {
-		t.Errorf("logged: %s", line)
-	}
+	must.Contain(t, <-logged, "the catalog changed")
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40", ""), map[string]string{"price.secure": `1.5`})
 	d.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1", "")
 }

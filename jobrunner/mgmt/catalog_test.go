@@ -2,10 +2,10 @@ package mgmt_test
 
 import (
 	"net/url"
-	"slices"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 )
@@ -34,9 +34,7 @@ func TestCatalogLists(t *testing.T) {
 		{"gpus", "gpus", contract.GPUTypeIDs}, {"cpus", "cpus", contract.CPUFlavorIDs}, {"datacenters", "dataCenters", contract.DataCenterIDs},
 	} {
 		list := d.mustSend(200, "GET", "/v2/catalog/"+c.path, "")
-		if got := ids(list.get(c.key)); !slices.Equal(got, c.want) {
-			t.Errorf("%s\n got %q\nwant %q", c.path, got, c.want)
-		}
+		must.Equal(t, ids(list.get(c.key)), c.want, c.path)
 		for _, id := range c.want {
 			if got := d.mustSend(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), ""); got.get("id") != id {
 				t.Errorf("%s: %s", id, got.text)
@@ -82,14 +80,10 @@ func TestCatalogAvailability(t *testing.T) {
 	} {
 		got := d.mustSend(200, "GET", gpu+c.filter, "")
 		d.expectMembers(got, map[string]string{"availability": c.availability, "cudaVersions": c.cuda})
-		if n := len(ids(got.get("dataCenters"))); n != c.dataCenters {
-			t.Errorf("%s: %d data centers", c.filter, n)
-		}
+		must.Equal(t, len(ids(got.get("dataCenters"))), c.dataCenters, c.filter, "data centers")
 	}
 	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40?include=AVAILABILITY&product=POD", ""), map[string]string{"availability": `"NONE"`, "dataCenters": "", "cudaVersions": ""})
-	if got := ids(d.mustSend(200, "GET", "/v2/catalog/gpus?include=AVAILABILITY&product=POD&countryCodes=FR", "").get("gpus")); !slices.Equal(got, []string{"NVIDIA L40S"}) {
-		t.Errorf("in one country: %q", got)
-	}
+	must.Equal(t, ids(d.mustSend(200, "GET", "/v2/catalog/gpus?include=AVAILABILITY&product=POD&countryCodes=FR", "").get("gpus")), []string{"NVIDIA L40S"}, "in one country")
 	const cpu = "/v2/catalog/cpus/cpu5c?include=AVAILABILITY&product=SERVERLESS"
 	d.expectMembers(d.mustSend(200, "GET", cpu+"&vcpuCount=32", ""), map[string]string{"availability": `"HIGH"`})
 	d.expectMembers(d.mustSend(200, "GET", cpu+"&vcpuCount=64", ""), map[string]string{"availability": `"NONE"`, "dataCenters": ""})

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // commands are start commands in bodies of version 2, and how answers show them.
@@ -112,9 +114,7 @@ func TestCommandOfTemplate(t *testing.T) {
 	for kind, body := range map[string]string{"pods": `"gpu":{"id":"NVIDIA L4"}`, "serverless": `"gpu":{"pools":["ADA_24"]}`} {
 		for name, own := range map[string]string{"args": `"args":"x y"`, "lists": `"entrypoint":["e"],"cmd":["c"]`} {
 			template, err := json.Marshal(d.create("/v2/templates", `{"name":"`+kind+name+`","image":"i",`+own+`,"serverless":`+map[string]string{"pods": "false", "serverless": "true"}[kind]+"}"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			had := map[string][2]string{"args": {`[]`, `["x","y"]`}, "lists": {`["e"]`, `["c"]`}}[name]
 			for more, want := range map[string][2]string{
 				``: had, `,"cmd":["d"]`: {had[0], `["d"]`}, `,"entrypoint":["f"]`: {`["f"]`, had[1]}, `,"args":"z"`: {`[]`, `["z"]`}, `,"args":""`: {`[]`, `[]`}, `,"cmd":[]`: {had[0], `[]`},

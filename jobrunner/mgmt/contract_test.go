@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -404,9 +403,7 @@ func TestDefaultsMatchContract(t *testing.T) {
 			got := b.send("POST", b.path, b.minimalBody(sibling))
 			var want any
 			must.Succeed(t, json.Unmarshal([]byte(f.Default), &want))
-			if !reflect.DeepEqual(got.get(f.Path), want) {
-				t.Errorf("%s %s: %s is %v by default, want %s", b.api, b.resource, f.Path, got.get(f.Path), f.Default)
-			}
+			must.Equal(t, got.get(f.Path), want, b.api, b.resource, f.Path, "by default, want", f.Default)
 		}
 	}
 }

@@ -76,12 +76,8 @@ func TestDelegationResources(t *testing.T) {
 	} {
 		answer := d.mustSend(201, "POST", delegations, map[string]string{"resource": c.resource})
 		registry, _ := answer.get("dockerRegistryUri").(string)
-		if got := []any{answer.get("awsRegion"), answer.get("repository"), answer.get("tag"), registry}; !slices.Equal(got, []any{c.region, c.repository, c.tag, c.registry}) {
-			t.Errorf("%s became %q", c.resource, got)
-		}
-		if answer.has("dockerRegistryUri") != (c.registry != "") {
-			t.Errorf("%s: %s", c.resource, answer.text)
-		}
+		must.Equal(t, []any{answer.get("awsRegion"), answer.get("repository"), answer.get("tag"), registry}, []any{c.region, c.repository, c.tag, c.registry}, c.resource, "became")
+		must.Equal(t, answer.has("dockerRegistryUri"), c.registry != "", c.resource, answer.text)
 	}
 }
 
@@ -138,13 +134,11 @@ func TestDelegationsAndKeys(t *testing.T) {
 	file := apikey.At(t.TempDir())
 	keys := map[string]string{}
 	for name, endpoints := range map[string][]string{"colleague": nil, "scoped": {"an-endpoint"}} {
-		key, err := file.Add(apikey.Key{Name: name, Endpoints: endpoints})
-		must.Succeed(t, err)
+		key := must.Do(file.Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 		keys[name] = key
 	}
 	d := deploy(t, func(c *mgmt.Config) {
-		keyring, err := c.Keys.With(file, time.Now, nil)
-		must.Succeed(t, err)
+		keyring := must.Do(c.Keys.With(file, time.Now, nil))(t)
 		c.Keys = keyring
 	})
 	sendAs := func(name, method, path, body string) reply {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The documents have an ETag and can be read with HEAD. Those of version 1 need no key; that of
@@ -61,7 +63,5 @@ func TestDocumentationPage(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(page.text, `<a href="openapi.json">`) {
-		t.Error("the page does not link the document")
-	}
+	must.Contain(t, page.text, `<a href="openapi.json">`)
 }

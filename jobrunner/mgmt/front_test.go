@@ -54,9 +54,7 @@ func TestAuthentication(t *testing.T) {
 			} else if got.get("status") != 401.0 || got.get("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s: %s", c.path, got.text)
 			}
-			if got.header.Get("RateLimit") != "" {
-				t.Error("an answer without authentication shows the rate limits")
-			}
+			must.Equal(t, got.header.Get("RateLimit"), "", "an answer without authentication shows the rate limits")
 			if strings.Contains(got.text, "wrong-key-value") {
 				t.Errorf("the answer repeats the key: %s", got.text)
 			}
@@ -81,9 +79,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		"/v2/catalog", "/v2/catalog/gpus/x/y", "/v2//templates",
 	} {
 		got := d.send("GET", path, "")
-		if got.status != 404 {
-			t.Errorf("%s: %d %s", path, got.status, got.text)
-		}
+		must.Equal(t, got.status, 404, path, got.text)
 	}
 	for _, c := range []struct{ method, path, allow string }{
 		{"PUT", "/v1/templates", "GET, HEAD, POST"},
@@ -122,9 +118,7 @@ func TestUnknownIDs(t *testing.T) {
 			body = `{"description":"x"}`
 		}
 		got := d.send(c.method, c.path+"?unknown=parameter", body)
-		if got.status != want {
-			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, got.status, got.text, want)
-		}
+		must.Equal(t, got.status, want, c.method, c.path, got.text)
 	}
 }
 
@@ -152,9 +146,7 @@ func TestAnswerHeaders(t *testing.T) {
 				t.Errorf("%s %s: %s", c.method, c.path, got.text)
 			}
 		}
-		if got.header.Get("Content-Type") != want {
-			t.Errorf("%s %s: %q", c.method, c.path, got.header.Get("Content-Type"))
-		}
+		must.Equal(t, got.header.Get("Content-Type"), want, c.method, c.path)
 	}
 }
 
@@ -183,9 +175,7 @@ func TestBodies(t *testing.T) {
 		for _, fault := range []string{
 			"$.name: got number, want string", "additional properties 'bogus' not allowed", "additional properties 'also' not allowed", "missing property 'image",
 		} {
-			if !strings.Contains(invalid.text, fault) {
-				t.Errorf("%s lacks %q", invalid.text, fault)
-			}
+			must.Contain(t, invalid.text, fault)
 		}
 	}
 	got := d.mustSend(422, "POST", "/v2/network-volumes", `{"size":"x","x":1}`)
@@ -201,9 +191,7 @@ func TestIntegerLiterals(t *testing.T) {
 	d := deploy(t)
 	for literal, want := range map[string]float64{"10.0": 10, "1e1": 10, "4096": 4096} {
 		got := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
-		if got.get("size") != want {
-			t.Errorf("%s became %v", literal, got.get("size"))
-		}
+		must.Equal[any](t, got.get("size"), want, literal, "became")
 	}
 	for _, literal := range []string{"10.5", "1e400", "1e1000000000", "99999999999999999999", "true", "null", `"10"`, "{}", "-1e300"} {
 		d.expectRefusal(422, "$.size: got ", "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
@@ -237,12 +225,10 @@ func TestRateLimits(t *testing.T) {
 // quotas even if the request is forbidden, and that such a request counts.
 func TestForbiddenRequestsAreCounted(t *testing.T) {
 	file := apikey.At(t.TempDir())
-	restricted, err := file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}})
-	must.Succeed(t, err)
+	restricted := must.Do(file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}}))(t)
 	d := deploy(t, func(c *mgmt.Config) {
 		c.Limits = true
-		c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler))
-		must.Succeed(t, err)
+		c.Keys = must.Do(c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)))(t)
 	})
 	sendRestricted := func(path string) reply {
 		return d.sendWith("GET", path, "", http.Header{"Authorization": {"Bearer " + restricted}})

@@ -25,12 +25,10 @@ type fuzzServer struct{ http.Handler }
 
 func newFuzzServer(f *testing.F) fuzzServer {
 	f.Helper()
-	db, err := sqldb.Open(f.Context(), sqldb.Config{})
-	must.Succeed(f, err)
+	db := must.Do(sqldb.Open(f.Context(), sqldb.Config{}))(f)
 	f.Cleanup(func() { _ = db.Close() })
 	c := new(clock.Clock)
-	s, err := store.Open(f.Context(), db, c)
-	must.Succeed(f, err)
+	s := must.Do(store.Open(f.Context(), db, c))(f)
 	return fuzzServer{mgmt.New(mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c})}
 }
 
@@ -135,9 +133,7 @@ func FuzzBodies(f *testing.F) {
 		status, answer, text := d.send(t, op.method, path, body)
 		var created []string
 		if status >= 300 {
-			if after := d.state(t); after != before {
-				t.Errorf("%s %s %q is refused (%d) and changed\n%s\nto\n%s", op.method, path, body, status, before, after)
-			}
+			must.Equal(t, d.state(t), before, op.method, path, body, "is refused", status, "and changed", "to")
 		} else {
 			object, _ := answer.(map[string]any)
 			id, _ := object["id"].(string)
@@ -145,9 +141,7 @@ func FuzzBodies(f *testing.F) {
 			if id == "" || !reflect.DeepEqual(read, answer) {
 				t.Errorf("%s %s %q is answered\n%s\nand read as\n%s", op.method, path, body, text, readText)
 			}
-			if difference := firstDifference(body, object); difference != "" {
-				t.Errorf("%s %s %q is answered with %s", op.method, path, body, difference)
-			}
+			must.Equal(t, firstDifference(body, object), "", op.method, path, body, "is answered with")
 			if op.method == "POST" && !strings.HasSuffix(op.path, "/update") {
 				created = []string{op.objectPath + id}
 			}

@@ -3,6 +3,8 @@ package mgmt_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestGlobalVolumes(t *testing.T) {
@@ -17,9 +19,7 @@ func TestGlobalVolumes(t *testing.T) {
 	}
 	renamed := d.mustSend(200, "PATCH", at, `{"name":"other "}`)
 	d.expectMembers(renamed, map[string]string{"name": `"other"`})
-	if renamed.get("createdAt") != made.get("createdAt") {
-		t.Errorf("renamed %s", renamed.text)
-	}
+	must.Equal(t, renamed.get("createdAt"), made.get("createdAt"), "renamed", renamed.text)
 	for body, want := range map[string]string{
 		`{"name":""}`: "at least 1", `{"name":" \t\u00a0\u2003\u0085"}`: "a character that is not white space", `{"name":null}`: "got null", `{"size":1}`: "'size' not allowed",
 		`{"name":"` + strings.Repeat("é", 192) + `"}`: "got 192 characters, want at most 191", `{}`: "",

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -40,16 +39,14 @@ type reply struct {
 
 func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), sqldb.Config{})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	c := new(clock.Clock)
-	s, err := store.Open(t.Context(), db, c)
-	must.Succeed(t, err)
+	s := must.Do(store.Open(t.Context(), db, c))(t)
 	config := mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c}
 	for _, set := range configure {
 		set(&config)
@@ -71,25 +68,17 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 	text, ok := body.(string)
 	if !ok {
 		encoded, err := json.Marshal(body)
-		if err != nil {
-			d.Fatal(err)
-		}
+		must.Succeed(d, err)
 		text = string(encoded)
 	}
 	r, err := http.NewRequestWithContext(d.Context(), method, d.url+path, strings.NewReader(text))
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	r.Header = header
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	out := reply{status: answer.StatusCode, header: answer.Header, text: string(raw)}
 	if len(raw) > 0 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 		if err := json.Unmarshal(raw, &out.body); err != nil {
@@ -174,8 +163,6 @@ func (d *deployment) expectMembers(got reply, members map[string]string) {
 				d.Fatalf("%s: %v", text, err)
 			}
 		}
-		if v := got.get(path); !reflect.DeepEqual(v, want) {
-			d.Errorf("%s is %v, want %s\nin %s", path, v, text, got.text)
-		}
+		must.Equal(d, got.get(path), want, path, text, got.text)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // walk follows the pages of a list and returns the ids and the sizes of the pages.
@@ -73,9 +75,7 @@ func TestPages(t *testing.T) {
 					d.mustSend(204, "DELETE", c.path+"/"+newestFirst[4], "")
 				}
 			})
-			if want := slices.Concat(newestFirst[:4], newestFirst[5:]); !slices.Equal(ids, want) {
-				t.Errorf("with changes: %v, want %v", ids, want)
-			}
+			must.Equal(t, ids, slices.Concat(newestFirst[:4], newestFirst[5:]), "with changes")
 		})
 	}
 }

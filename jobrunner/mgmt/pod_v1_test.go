@@ -3,6 +3,8 @@ package mgmt_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const (
@@ -157,9 +159,7 @@ func TestListPodsV1(t *testing.T) {
 		for _, p := range got.body.([]any) {
 			ids = append(ids, p.(map[string]any)["id"].(string))
 		}
-		if strings.Join(ids, " ") != want {
-			t.Errorf("%s: %v, want %s", query, ids, want)
-		}
+		must.Equal(t, strings.Join(ids, " "), want, query, ids)
 	}
 	for _, query := range []string{"computeType=TPU", "desiredStatus=LOST", "includeMachine=maybe", "includeWorkers=2", "name=" + strings.Repeat("x", 192)} {
 		d.expectRefusal(400, "invalid parameter", "GET", "/v1/pods?"+query, "")

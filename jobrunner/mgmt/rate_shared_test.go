@@ -21,11 +21,9 @@ func TestSharedQuotas(t *testing.T) {
 	c.Stop()
 	var both []*SharedQuotas
 	for range 2 {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true}))(t)
 		defer db.Close()
-		q, err := NewSharedQuotas(t.Context(), db, c)
-		must.Succeed(t, err)
+		q := must.Do(NewSharedQuotas(t.Context(), db, c))(t)
 		both = append(both, q)
 	}
 	quota := windows[0].quota

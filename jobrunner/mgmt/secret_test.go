@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 const secretsPath = "/v2/account/secrets"
@@ -33,9 +35,7 @@ func TestSecrets(t *testing.T) {
 	}
 	described := d.mustSend(200, "PATCH", at, `{"description":"again"}`)
 	d.expectMembers(described, map[string]string{"description": `"again"`})
-	if described.get("valueLastUpdatedAt") != changed.get("valueLastUpdatedAt") {
-		t.Errorf("a new description changed the time of the value: %s", described.text)
-	}
+	must.Equal(t, described.get("valueLastUpdatedAt"), changed.get("valueLastUpdatedAt"), "a new description changed the time of the value", described.text)
 
 	for name, want := range map[string]int{"": 2, "?name=TOKEN": 1, "?name=Token2": 1, "?name=Tok": 0, "?name=": 0} {
 		if list := d.mustSend(200, "GET", secretsPath+name, ""); len(list.get("secrets").([]any)) != want {

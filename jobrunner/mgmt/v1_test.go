@@ -3,7 +3,6 @@ package mgmt_test
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -32,9 +31,7 @@ func TestTemplateV1(t *testing.T) {
 		var request map[string]any
 		must.Succeed(t, json.Unmarshal([]byte(fullBody), &request))
 		for name, want := range request {
-			if !reflect.DeepEqual(got.get(name), want) {
-				t.Errorf("%s is %v, sent was %v", name, got.get(name), want)
-			}
+			must.Equal(t, got.get(name), want, name, "sent was")
 		}
 	}
 	list := d.mustSend(200, "GET", "/v1/templates", "")
@@ -105,8 +102,7 @@ func TestEndpointV1(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
 	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`"}`)
-	dataCenterIDs, err := json.Marshal(contract.DataCenterIDs)
-	must.Succeed(t, err)
+	dataCenterIDs := must.Do(json.Marshal(contract.DataCenterIDs))(t)
 	d.expectMembers(answer, map[string]string{
 		"name": `"t"`, "templateId": `"` + template + `"`, "computeType": `"GPU"`, "gpuTypeIds": `[]`, "gpuCount": `1`, "allowedCudaVersions": `[]`,
 		"minCudaVersion": "", "dataCenterIds": string(dataCenterIDs), "networkVolumeId": "", "networkVolumeIds": `[]`, "workersMin": `0`, "workersMax": `3`,

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // A node learns from a forwarded request whether its client used TLS.
@@ -23,8 +25,6 @@ func TestForwardKeepsTheScheme(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		n.forwarder(forwardTimeout, false).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, other.URL)))
-		if got := w.Body.String(); got != "cloud.example "+proto {
-			t.Errorf("got %q", got)
-		}
+		must.Equal(t, w.Body.String(), "cloud.example "+proto)
 	}
 }

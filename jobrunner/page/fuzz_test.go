@@ -45,8 +45,7 @@ func FuzzCall(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, query string) {
 		var called *http.Request
 		p := &Page{Config: Config{API: func(_ http.ResponseWriter, r *http.Request) { called = r }}}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}"))
-		must.Succeed(t, err)
+		r := must.Do(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}")))(t)
 		r.URL.RawQuery = query
 		r.Header.Set("Cookie", "gpucloud-page=secret")
 		refused := p.call(nil, r)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
@@ -30,9 +31,7 @@ func TestLevels(t *testing.T) {
 	submitted(h, "ep", 2)
 	h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
 	got := h.past("ep", engine.Counts{})
-	if q := got.Queued[steps-2:]; !slices.Equal(q, []int32{0, 1}) {
-		t.Errorf("at first %v", q)
-	}
+	must.Equal(t, got.Queued[steps-2:], []int32{0, 1}, "at first")
 	now.pass(3 * step)
 	got = h.past("ep", engine.Counts{})
 	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{0, 2, 1, 1, 1}) || !slices.Equal(r, []int32{0, 1, 1, 1, 1}) {
@@ -118,9 +117,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	now.pass(span + time.Second)
 	submitted(h, "new", 1)
-	if len(h.endpoints) != 1 {
-		t.Errorf("the history has %d endpoints", len(h.endpoints))
-	}
+	must.Equal(t, len(h.endpoints), 1, "the history", "endpoints")
 }
 
 func TestGPUHistory(t *testing.T) {
@@ -162,8 +159,6 @@ func TestOwnName(t *testing.T) {
 		"127.0.0.1:8420": true, "127.0.0.1": true, "127.9.9.9:1": true, "[::1]:8420": true, "::1": true, "localhost": true, "LocalHost:80": true, "app.localhost:1": true,
 		"": false, "evil.example": false, "127.0.0.1.evil.example:80": false, "localhost.evil.example": false, "192.168.1.7:8420": false, "0.0.0.0": false, "notlocalhost": false,
 	} {
-		if ownName(host) != want {
-			t.Errorf("%q is %v", host, !want)
-		}
+		must.Equal(t, ownName(host), want, host, !want)
 	}
 }

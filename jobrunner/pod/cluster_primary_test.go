@@ -1,10 +1,10 @@
 package pod
 
 import (
-	"maps"
 	"testing"
 	"testing/synctest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -44,9 +44,7 @@ func TestPrimaryMoves(t *testing.T) {
 			} else {
 				close(process.done)
 			}
-			if got := <-moved; got != (end == "moved") {
-				t.Errorf("%s: %v", end, got)
-			}
+			must.Equal(t, <-moved, end == "moved", end)
 			c.announce("")
 		}
 	})
@@ -59,9 +57,7 @@ func TestOwnAddress(t *testing.T) {
 		{"NODE_ADDR": "", "PRIMARY_ADDR": "", "MASTER_ADDR": "", "HOST_NODE_ADDR": ":29400"},
 		{"NODE_ADDR": ""},
 	} {
-		if got := ownAddress(member(int64(rank))); !maps.Equal(got, want) {
-			t.Errorf("rank %d: %v", rank, got)
-		}
+		must.Equal(t, ownAddress(member(int64(rank))), want, "rank", rank)
 		for name := range ownAddress(member(int64(rank))) {
 			if _, there := rankEnvironment(member(int64(rank)), "", "", primaryPort)[name]; !there {
 				t.Errorf("rank %d: no member has %s", rank, name)

@@ -43,11 +43,9 @@ func (e *slowEngine) RemoveNetwork(_ context.Context, name string) error {
 
 // A start doesn't wait for a slow container engine. It removes leftovers when the engine answers.
 func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
-	db, err := sqldb.Open(t.Context(), sqldb.Config{})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 	defer db.Close()
-	objects, err := store.Open(t.Context(), db, new(clock.Clock))
-	must.Succeed(t, err)
+	objects := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
 	engine := &slowEngine{t: t, answer: make(chan struct{}), removed: make(chan string, 3)}
 	pods := New(Config{Store: objects, Programs: engine, Devices: gpu.NewAllocator(gpu.None()), Folder: t.TempDir(),
 		Machine: "m", Persistent: true, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
@@ -57,9 +55,7 @@ func TestLeftoversAreRemovedInTheBackground(t *testing.T) {
 	for _, want := range []string{"container", networkName("deleted")} {
 		select {
 		case got := <-engine.removed:
-			if got != want {
-				t.Errorf("removed %q, want %q", got, want)
-			}
+			must.Equal(t, got, want, "removed")
 		case <-time.After(time.Minute):
 			t.Fatalf("%q isn't removed", want)
 		}

@@ -39,12 +39,8 @@ func TestLogIsKept(t *testing.T) {
 	for _, line := range lines {
 		text = append(text, fmt.Sprintf("%d %v %s", line.Number, line.System, line.Text))
 	}
-	if got := strings.Join(text, "\n"); got != "0 false one\n1 true the pod runs\n2 false two\n3 false three" {
-		t.Errorf("%s", got)
-	}
-	if l.Mark() != "2026-06-01T12:00:02Z" {
-		t.Errorf("the mark is %s", l.Mark())
-	}
+	must.Equal(t, strings.Join(text, "\n"), "0 false one\n1 true the pod runs\n2 false two\n3 false three")
+	must.Equal(t, l.Mark(), "2026-06-01T12:00:02Z", "the mark")
 	for n := range 3 * logLines {
 		l.WriteLine(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -50,9 +51,7 @@ func TestNextStep(t *testing.T) {
 		"deployment ends, deleted":            {nil, actual{}, true, exit},
 		"deployment ends, the volume remains": {wiped(desired(store.PodExited, 1)), actual{}, true, exit},
 	} {
-		if got := nextStep(c.desired, c.actual, c.closing); got != c.want {
-			t.Errorf("%s: step %d, want %d", name, got, c.want)
-		}
+		must.Equal(t, nextStep(c.desired, c.actual, c.closing), c.want, name, "step")
 	}
 }
 

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,8 +12,7 @@ import (
 
 // The table in the package's documentation is that of the code.
 func TestLifecycleIsDocumented(t *testing.T) {
-	source, err := os.ReadFile("pod.go")
-	must.Succeed(t, err)
+	source := must.Do(os.ReadFile("pod.go"))(t)
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
 	if first < 0 {
@@ -41,13 +39,9 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			documented[e][from] = store.PodStatus(to)
 		}
 	}
-	if len(documented) != len(transitions) {
-		t.Errorf("documented: %v", documented)
-	}
+	must.Equal(t, len(documented), len(transitions), "documented", documented)
 	for e, want := range transitions {
-		if !maps.Equal(documented[e], want) {
-			t.Errorf("event %d is documented as %v, and is %v", e, documented[e], want)
-		}
+		must.Equal(t, documented[e], want, "event", e, "is documented as")
 	}
 }
 
@@ -58,9 +52,7 @@ func TestActions(t *testing.T) {
 		store.PodExited: {Start, Terminate}, store.PodError: {Start, Terminate}, store.PodTerminated: nil,
 	} {
 		p := store.Pod{PodState: store.PodState{Status: status}}
-		if got := Actions(p); !slices.Equal(got, want) {
-			t.Errorf("%s allows %v, want %v", status, got, want)
-		}
+		must.Equal(t, Actions(p), want, status, "allows")
 		p.Locked = true
 		if got := Actions(p); slices.Contains(got, Stop) {
 			t.Errorf("%s allows %v although it is locked", status, got)

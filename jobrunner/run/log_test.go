@@ -15,8 +15,7 @@ func TestLongLines(t *testing.T) {
 	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
 	log.Hide("planted-secret", `with "quotes"`)
 	message := "Traceback:\n" + strings.Repeat("  a frame of planted-secret\n", 1000) + "KeyError: 'the cause'"
-	line, err := json.Marshal(map[string]string{"message": message, "level": "ERROR"})
-	must.Succeed(t, err)
+	line := must.Do(json.Marshal(map[string]string{"message": message, "level": "ERROR"}))(t)
 	_, _ = log.Write(append(line, '\n'))
 	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
 	_, _ = log.Write([]byte("loading\r  0%|    |\r100%|█planted-secret█|\r\r\n"))
@@ -32,9 +31,7 @@ func TestLongLines(t *testing.T) {
 	if text := lines[1].Text; !strings.HasSuffix(text, "x… (188416 bytes more)") {
 		t.Errorf("the other one ends in %s", text[len(text)-100:])
 	}
-	if lines[2].Text != "100%|█(secret)█|" {
-		t.Errorf("the progress bar is %q", lines[2].Text)
-	}
+	must.Equal(t, lines[2].Text, "100%|█(secret)█|", "the progress bar")
 	if lines[3].Text != "half a line: (secret) (secret)" || lines[3].System || lines[4].Text != "it ended" || !lines[4].System {
 		t.Errorf("the last lines are %+v", lines[3:])
 	}

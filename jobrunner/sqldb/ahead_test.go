@@ -46,8 +46,7 @@ func TestAheadOfTheCommit(t *testing.T) {
 // fails doesn't call it.
 func TestAheadIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: t.TempDir(), NoSync: true})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: t.TempDir(), NoSync: true}))(t)
 		defer func() { _ = db.Close() }()
 		release := make(chan struct{})
 		var group sync.WaitGroup

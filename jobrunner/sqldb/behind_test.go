@@ -66,9 +66,7 @@ func (b *behindDB) add(name string) error {
 
 func (b *behindDB) isWritten(want ...string) {
 	b.t.Helper()
-	if got := fmt.Sprint(b.written); got != fmt.Sprint(want) {
-		b.t.Errorf("written %s, expected %s", got, want)
-	}
+	must.Equal(b.t, fmt.Sprint(b.written), fmt.Sprint(want), "written", want)
 }
 
 func (b *behindDB) addAll(names ...string) {
@@ -84,9 +82,7 @@ func TestWriteBehind(t *testing.T) {
 	b := openBehind(t, sqldb.Config{})
 	b.addAll("a", "b")
 	b.isWritten()
-	if n := count(t, b.DB); n != 2 {
-		t.Errorf("a read sees %d notes, expected 2", n)
-	}
+	must.Equal(t, count(t, b.DB), 2, "a read sees", "notes")
 	b.isWritten("[a b]")
 	b.addAll("c")
 	must.Succeed(t, add(t.Context(), b.DB, "d", nil))
@@ -94,13 +90,9 @@ func TestWriteBehind(t *testing.T) {
 	b.due = 2
 	b.addAll("e", "f")
 	b.isWritten("[a b]", "[c]", "[e f]")
-	if n := count(t, b.DB); n != 7 {
-		t.Errorf("a read sees %d notes, expected 7", n)
-	}
+	must.Equal(t, count(t, b.DB), 7, "a read sees", "notes")
 	b.isWritten("[a b]", "[c]", "[e f]", "[rest after f]")
-	if b.runs != 5 {
-		t.Errorf("5 writes ran %d times", b.runs)
-	}
+	must.Equal(t, b.runs, 5, "5 writes ran", "times")
 }
 
 // On a disk a write behind is an ordinary write.
@@ -123,13 +115,9 @@ func TestWriteBehindFails(t *testing.T) {
 		t.Errorf("a write: %v, expected %v", err, no)
 	}
 	b.fail = nil
-	if n := count(t, b.DB); n != 2 {
-		t.Errorf("%d notes, expected 2", n)
-	}
+	must.Equal(t, count(t, b.DB), 2, "notes")
 	b.isWritten("[a b]")
-	if !slices.Equal(b.noted, []any{"a", "b"}) {
-		t.Errorf("noted %v, expected a and b", b.noted)
-	}
+	must.Equal(t, b.noted, []any{"a", "b"}, "noted", "expected a and b")
 }
 
 // A write behind that changes a table runs again in a transaction, after the batch was
@@ -159,9 +147,7 @@ func TestWriteBehindNeedsTransaction(t *testing.T) {
 	if err := write(no); !errors.Is(err, no) || ahead != 1 {
 		t.Errorf("%v and %d calls, expected %v and still one", err, ahead, no)
 	}
-	if n := count(t, b.DB); n != 2 {
-		t.Errorf("%d notes, expected 2", n)
-	}
+	must.Equal(t, count(t, b.DB), 2, "notes")
 	// A statement that returns rows can still change a table.
 	b.addAll("b")
 	var name string
@@ -219,7 +205,5 @@ func TestPanicInMemory(t *testing.T) {
 			})
 		}()
 	}
-	if n := count(t, b.DB); n != 0 {
-		t.Errorf("%d notes, expected none", n)
-	}
+	must.Equal(t, count(t, b.DB), 0, "notes")
 }

@@ -19,8 +19,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	if err := sqldb.Check(dir); err != nil {
 		t.Error(err)
 	}
-	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 	must.Succeed(t, db.Write(t.Context(), func(tx *sqldb.Tx) error {
 		for i := range 2000 {
@@ -35,8 +34,7 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 	must.Succeed(t, db.Close())
 	file := filepath.Join(dir, "jobrunner.db")
-	text, err := os.ReadFile(file)
-	must.Succeed(t, err)
+	text := must.Do(os.ReadFile(file))(t)
 	at := bytes.Index(text, bytes.Repeat([]byte("x"), 100)) / 4096 * 4096
 	page, garbage := slices.Clone(text), bytes.Repeat([]byte("garbage"), 1000)
 	copy(page[at:], bytes.Repeat([]byte{0xff}, 4096))

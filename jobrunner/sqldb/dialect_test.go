@@ -1,6 +1,10 @@
 package sqldb
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+)
 
 // The translation for each database. Only the engine's BenchmarkJob shows that SQLite plans a
 // statement with LIMIT once.
@@ -16,8 +20,6 @@ func TestRewrite(t *testing.T) {
 		{postgresDialect, `SELECT '?', least($1, 1) FROM t -- why?
 		WHERE k = ANY (ARRAY (SELECT k FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
 	} {
-		if got := c.dialect.rewrite(query); got != c.want {
-			t.Errorf("%s\nwant\n%s", got, c.want)
-		}
+		must.Equal(t, c.dialect.rewrite(query), c.want)
 	}
 }

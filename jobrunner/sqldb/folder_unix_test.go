@@ -30,24 +30,20 @@ func TestFolderOfOthers(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	must := func(err error) {
-		t.Helper()
-		must.Succeed(t, err)
-	}
-	must(reopen())
+	must.Succeed(t, reopen())
 	for path, mode := range map[string]os.FileMode{dir: 0o700, database: 0o600} {
 		for _, others := range []os.FileMode{0o002, 0o020} {
-			must(os.Chmod(path, mode|others))
+			must.Succeed(t, os.Chmod(path, mode|others))
 			rejected(`chmod go-w "` + path + `"`)
 		}
-		must(os.Chmod(path, mode))
+		must.Succeed(t, os.Chmod(path, mode))
 	}
-	must(reopen())
-	must(os.Truncate(database, 0))
+	must.Succeed(t, reopen())
+	must.Succeed(t, os.Truncate(database, 0))
 	rejected(database + " is empty")
 	rejected("remove the file")
-	must(os.WriteFile(database+".new", nil, 0o600))
-	must(reopen())
+	must.Succeed(t, os.WriteFile(database+".new", nil, 0o600))
+	must.Succeed(t, reopen())
 	if _, err := os.Stat(database + ".new"); err == nil {
 		t.Error("the marker of the first start still exists")
 	}

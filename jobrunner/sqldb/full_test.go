@@ -73,9 +73,7 @@ func TestReserve(t *testing.T) {
 			}
 			must.Succeed(t, db.Close())
 			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
-			if n := count(t, db); n != len(names) {
-				t.Errorf("%d notes after a restart, want %d", n, len(names))
-			}
+			must.Equal(t, count(t, db), len(names), "notes after a restart")
 			err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
 				n, err := tx.Exec("DELETE FROM notes")
 				if err == nil && n != int64(len(names)) {

@@ -53,13 +53,9 @@ func TestFailedWriteOfACommit(t *testing.T) {
 		db := open(t, c)
 		for round := range 10 {
 			for name, err := range addTogether(t, db, append(numbered(fmt.Sprint("note ", round, " "), 20), "bad")...) {
-				if errors.Is(err, errOnPurpose) != (name == "bad") {
-					t.Errorf("%s: %v", name, err)
-				}
+				must.Equal(t, errors.Is(err, errOnPurpose), name == "bad", name, err)
 			}
-			if n := count(t, db); n != 20*(round+1) {
-				t.Errorf("%d notes after round %d", n, round)
-			}
+			must.Equal(t, count(t, db), 20*(round+1), "notes after round", round)
 		}
 	})
 }

@@ -63,9 +63,7 @@ func TestAlone(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := count(t, db); n != 80 {
-			t.Errorf("%d rows, want 80", n)
-		}
+		must.Equal(t, count(t, db), 80, "rows")
 	})
 }
 
@@ -159,8 +157,7 @@ func TestAsynchronousCommitIsRejected(t *testing.T) {
 func TestServerAway(t *testing.T) {
 	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
 	db := open(t, sqldb.Config{URL: address})
-	u, err := url.Parse(address)
-	must.Succeed(t, err)
+	u := must.Do(url.Parse(address))(t)
 	for round := range 3 {
 		must.Succeed(t, add(t.Context(), db, fmt.Sprint("before ", round), nil))
 		proxy.Cut()
@@ -175,9 +172,7 @@ func TestServerAway(t *testing.T) {
 		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
 		away(err)
 		proxy.Mend(t)
-		if n := count(t, db); n != round+1 {
-			t.Errorf("%d rows", n)
-		}
+		must.Equal(t, count(t, db), round+1, "rows")
 	}
 	// No call fails if the server terminates all sessions, as during a restart.
 	for range 3 {
@@ -214,8 +209,7 @@ func TestInvalidAddresses(t *testing.T) {
 }
 
 func TestClosedServer(t *testing.T) {
-	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)}))(t)
 	db.Listen(func(string) {})
 	for range 2 {
 		if err := db.Close(); err != nil {

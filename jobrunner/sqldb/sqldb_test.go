@@ -26,8 +26,7 @@ var schema = []string{`
 
 func open(t *testing.T, c sqldb.Config) *sqldb.DB {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), c)
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), c))(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -124,9 +123,7 @@ func TestReadYourWrites(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := count(t, db); n != 400 {
-			t.Errorf("%d rows, want 400", n)
-		}
+		must.Equal(t, count(t, db), 400, "rows")
 	})
 }
 
@@ -169,9 +166,7 @@ func testQuery(t *testing.T, c sqldb.Config) {
 	if err != nil { // PostgreSQL may return the error only when the rows are read
 		return
 	}
-	if n := count(t, db); n != 2 {
-		t.Error("a reader changed a table")
-	}
+	must.Equal(t, count(t, db), 2, "a reader changed a table")
 }
 
 // A failed write is rolled back without the other writes of its commit.
@@ -220,9 +215,7 @@ func TestFailedWriteIsRolledBackAlone(t *testing.T) {
 		}
 		close(hold)
 		all.Wait()
-		if n := count(t, db); n != 15+1 {
-			t.Errorf("%d rows, want 16", n)
-		}
+		must.Equal(t, count(t, db), 15+1, "rows")
 	})
 }
 
@@ -243,9 +236,7 @@ func testPanic(t *testing.T, c sqldb.Config) {
 			panic("oops")
 		})
 	}()
-	if n := count(t, db); n != 0 {
-		t.Error("the write that panicked was committed")
-	}
+	must.Equal(t, count(t, db), 0, "the write that panicked was committed")
 	if err := add(t.Context(), db, "y", nil); err != nil {
 		t.Errorf("after a panic: %v", err)
 	}
@@ -277,9 +268,7 @@ func TestWithdrawn(t *testing.T) {
 		close(hold)
 	})
 	all.Wait()
-	if n := count(t, db); n != 1 {
-		t.Errorf("%d rows", n)
-	}
+	must.Equal(t, count(t, db), 1, "rows")
 }
 
 func TestFullDisk(t *testing.T) {
@@ -318,9 +307,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	close(hold)
 	all.Wait()
-	if n := count(t, db); n != kept+9 {
-		t.Errorf("%d rows, want %d", n, kept+9)
-	}
+	must.Equal(t, count(t, db), kept+9, "rows")
 	limit(100_000)
 	if err := add(t.Context(), db, "later", big); err != nil {
 		t.Errorf("with space again: %v", err)
@@ -329,8 +316,7 @@ func TestFullDisk(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "data")
-	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{Dir: dir}))(t)
 	must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 	must.Succeed(t, add(t.Context(), db, "kept", nil))
 	if runtime.GOOS != "windows" {
@@ -354,9 +340,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("closed twice: %v", err)
 	}
 	db = open(t, sqldb.Config{Dir: dir})
-	if n := count(t, db); n != 1 {
-		t.Errorf("%d rows after opening again", n)
-	}
+	must.Equal(t, count(t, db), 1, "rows after opening again")
 }
 
 func TestInvalidFolder(t *testing.T) {
@@ -463,8 +447,7 @@ func TestReclaim(t *testing.T) {
 func TestVirtualTime(t *testing.T) {
 	modes(t, func(t *testing.T, c sqldb.Config) {
 		synctest.Test(t, func(t *testing.T) {
-			db, err := sqldb.Open(t.Context(), c)
-			must.Succeed(t, err)
+			db := must.Do(sqldb.Open(t.Context(), c))(t)
 			must.Succeed(t, db.Migrate(t.Context(), "notes", schema))
 			start := time.Now()
 			for i := range 10 {
@@ -482,8 +465,7 @@ func TestVirtualTime(t *testing.T) {
 func BenchmarkWrite(b *testing.B) {
 	for _, c := range []sqldb.Config{{}, {Dir: b.TempDir()}} {
 		b.Run("file="+fmt.Sprint(c.Dir != ""), func(b *testing.B) {
-			db, err := sqldb.Open(b.Context(), c)
-			must.Succeed(b, err)
+			db := must.Do(sqldb.Open(b.Context(), c))(b)
 			defer db.Close()
 			must.Succeed(b, db.Migrate(b.Context(), "notes", schema))
 			b.SetParallelism(16)

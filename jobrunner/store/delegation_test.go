@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -15,14 +16,12 @@ func TestDelegationsOutliveARestart(t *testing.T) {
 	image := store.ECRImage{Partition: "aws", Region: "us-east-2", Account: "418399314813", Repository: "team/image", Tag: "latest"}
 	var made []store.Delegation
 	for _, name := range []string{"a", "a", ""} { // names need not be unique
-		made = append(made, must[store.Delegation](t)(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image})))
+		made = append(made, must.Do(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image}))(t))
 	}
-	if err := s.DeleteDelegation(ctx, made[1].ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.DeleteDelegation(ctx, made[1].ID))
 	shut()
 	s, _ = open(t, dir)
-	if all := must[[]store.Delegation](t)(store.List[store.Delegation](ctx, s)); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
+	if all := must.Do(store.List[store.Delegation](ctx, s))(t); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
 		t.Errorf("made %+v\nread %+v", made, all)
 	}
 	expectNotFound(t, s.DeleteDelegation(ctx, made[1].ID))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -15,25 +16,17 @@ import (
 func BenchmarkEndpointPage(b *testing.B) {
 	const all, limit = 100_000, 1000
 	db, err := sqldb.Open(b.Context(), sqldb.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	defer func() { _ = db.Close() }()
 	s, err := store.Open(b.Context(), db, new(clock.Clock))
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := s.CreateEndpoint(b.Context(), func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
+	must.Do(s.CreateEndpoint(b.Context(), func(*store.Tx) (store.Endpoint, error) { return endpoint(), nil }))(b)
 	err = db.Write(b.Context(), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`INSERT INTO objects (id, kind, name, doc)
 			WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT 'e' || i, kind, name, doc FROM n, objects WHERE objects.seq = 1`, all)
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	read := func(before int64) time.Duration {
 		began := time.Now()
 		part, next, err := store.ReadPage[store.Endpoint](b.Context(), s, store.Page{Before: before, Limit: limit})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
@@ -30,16 +31,14 @@ func openSecrets(t *testing.T, dir string) (*store.Store, func()) {
 func resolve(t *testing.T, s *store.Store, env map[string]string) map[string]string {
 	t.Helper()
 	out, _, err := s.ResolveSecrets(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return out
 }
 
 func TestResolveSecrets(t *testing.T) {
 	s, _ := openSecrets(t, t.TempDir())
-	a := must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A.b-c/d"}}, planted))
-	must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "nested"}}, "{{ RUNPOD_SECRET_A.b-c/d }}"))
+	a := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A.b-c/d"}}, planted))(t)
+	must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "nested"}}, "{{ RUNPOD_SECRET_A.b-c/d }}"))(t)
 	env := map[string]string{
 		"WHOLE": "{{ RUNPOD_SECRET_A.b-c/d }}", "PART": "a={{RUNPOD_SECRET_A.b-c/d}};b={{\tRUNPOD_SECRET_a.B-C/D  }}", "ABSENT": "x{{ RUNPOD_SECRET_absent }}y",
 		"NESTED": "{{ RUNPOD_SECRET_nested }}", "OTHER": "{{ A.b-c/d }} {{ RUNPOD_SECRET_ }} { RUNPOD_SECRET_nested } {{ runpod_secret_nested }}", "PLAIN": "1",
@@ -54,25 +53,19 @@ func TestResolveSecrets(t *testing.T) {
 	if _, values, _ := s.ResolveSecrets(t.Context(), env); !slices.Contains(values, planted) {
 		t.Errorf("the values are %q", values)
 	}
-	if err := s.DeleteSecret(t.Context(), a.ID); err != nil {
-		t.Fatal(err)
-	}
-	if got := resolve(t, s, env)["WHOLE"]; got != "" {
-		t.Errorf("a deleted secret resolves to %q", got)
-	}
+	must.Succeed(t, s.DeleteSecret(t.Context(), a.ID))
+	must.Equal(t, resolve(t, s, env)["WHOLE"], "", "a deleted secret resolves to")
 }
 
 // Neither the database nor a backup ever contains a value in clear text.
 func TestSecretsAreEncrypted(t *testing.T) {
 	dir := t.TempDir()
 	s, shut := openSecrets(t, dir)
-	secret := must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))
-	must[store.Secret](t)(s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted + "2")}))
+	secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
+	must.Do(s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted + "2")}))(t)
 	expectNowhere(t, dir)
 	copied := t.TempDir()
-	if err := sqldb.Backup(dir, copied); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sqldb.Backup(dir, copied))
 	expectNowhere(t, copied)
 	shut()
 	expectNowhere(t, dir)
@@ -81,9 +74,7 @@ func TestSecretsAreEncrypted(t *testing.T) {
 		t.Errorf("the key file: %v %v", info, err)
 	}
 	s, _ = openSecrets(t, dir)
-	if got := resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"]; got != planted+"2" {
-		t.Errorf("after a restart it resolves to %q", got)
-	}
+	must.Equal(t, resolve(t, s, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted+"2", "after a restart it resolves to")
 }
 
 func expectNowhere(t *testing.T, dir string) {
@@ -94,9 +85,7 @@ func expectNowhere(t *testing.T, dir string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))[:28]} {
 			if bytes.Contains(text, []byte(form)) {
 				t.Errorf("%s has a value", filepath.Base(file))
@@ -118,11 +107,9 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s, shut := openSecrets(t, dir)
-			secret := must[store.Secret](t)(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))
+			secret := must.Do(s.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
 			shut()
-			if err := damage(filepath.Join(dir, store.SecretKeyFile)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, damage(filepath.Join(dir, store.SecretKeyFile)))
 			s, _ = openSecrets(t, dir)
 			_, _, err := s.ResolveSecrets(t.Context(), map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})
 			expectKeyError(t, err)
@@ -130,7 +117,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 			expectKeyError(t, err)
 			_, err = s.UpdateSecret(t.Context(), secret.ID, store.SecretChange{Value: new(planted)})
 			expectKeyError(t, err)
-			if all := must[[]store.Secret](t)(store.List[store.Secret](t.Context(), s)); len(all) != 1 {
+			if all := must.Do(store.List[store.Secret](t.Context(), s))(t); len(all) != 1 {
 				t.Errorf("there are %v", all)
 			}
 			if err := s.DeleteSecret(t.Context(), secret.ID); err != nil {
@@ -152,20 +139,16 @@ func expectKeyError(t *testing.T, err error) {
 func TestSecretsOfSeveralNodes(t *testing.T) {
 	url := pgtest.Start(t)
 	node := func(key string) *store.Store {
-		db := must[*sqldb.DB](t)(sqldb.Open(t.Context(), sqldb.Config{URL: url}))
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{URL: url}))(t)
 		t.Cleanup(func() { _ = db.Close() }) // nothing is lost with it
-		s := must[*store.Store](t)(store.Open(t.Context(), db, new(clock.Clock)))
-		if err := s.SecretKey(key); err != nil {
-			t.Fatal(err)
-		}
+		s := must.Do(store.Open(t.Context(), db, new(clock.Clock)))(t)
+		must.Succeed(t, s.SecretKey(key))
 		return s
 	}
 	path := filepath.Join(t.TempDir(), store.SecretKeyFile)
 	a, b, other := node(path), node(path), node(filepath.Join(t.TempDir(), store.SecretKeyFile))
-	must[store.Secret](t)(a.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))
-	if got := resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"]; got != planted {
-		t.Errorf("another node resolves it to %q", got)
-	}
+	must.Do(a.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "a"}}, planted))(t)
+	must.Equal(t, resolve(t, b, map[string]string{"A": "{{ RUNPOD_SECRET_a }}"})["A"], planted, "another node resolves it to")
 	_, err := b.CreateSecret(t.Context(), store.Secret{Head: store.Head{Name: "A"}}, planted)
 	var conflict store.Conflict
 	if !errors.As(err, &conflict) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -19,9 +20,7 @@ import (
 func open(t *testing.T, dir string) (*store.Store, func()) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shut := sync.OnceFunc(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -29,9 +28,7 @@ func open(t *testing.T, dir string) (*store.Store, func()) {
 	})
 	t.Cleanup(shut)
 	s, err := store.Open(t.Context(), db, new(clock.Clock))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s, shut
 }
 
@@ -46,16 +43,6 @@ func endpoint() store.Endpoint {
 	return store.Endpoint{
 		Head: store.Head{Name: "e"}, Type: store.Queue, Container: store.Container{Image: "builtin/echo", Disk: 50},
 		WorkersMax: 3, Scaling: store.Scaling{Type: store.QueueDelay, Value: 4},
-	}
-}
-
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }
 
@@ -90,21 +77,21 @@ func expectNotFound(t *testing.T, err error) {
 func TestTemplates(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	a := must[store.Template](t)(s.CreateTemplate(ctx, template("a")))
+	a := must.Do(s.CreateTemplate(ctx, template("a")))(t)
 	if !regexp.MustCompile(`^[a-z0-9]{12}$`).MatchString(a.ID) || time.Since(a.Created) > time.Minute {
 		t.Errorf("made %+v", a.Head)
 	}
 	_, err := s.CreateTemplate(ctx, template("a"))
 	expectRefusal(t, err, `the name "a" is taken`)
-	b := must[store.Template](t)(s.CreateTemplate(ctx, template("b")))
+	b := must.Do(s.CreateTemplate(ctx, template("b")))(t)
 	_, err = s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })
 	expectRefusal(t, err, `the name "a" is taken`)
-	renamed := must[store.Template](t)(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))
+	renamed := must.Do(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))(t)
 	if renamed.Name != "c" || renamed.ID != b.ID {
 		t.Errorf("renamed %+v", renamed.Head)
 	}
-	must[store.Template](t)(s.CreateTemplate(ctx, template("b"))) // its name is free again
-	all := must[[]store.Template](t)(s.Templates(ctx))
+	must.Do(s.CreateTemplate(ctx, template("b")))(t) // its name is free again
+	all := must.Do(s.Templates(ctx))(t)
 	if len(all) != 3 || all[0].Name != "a" || all[1].Name != "c" || all[2].Name != "b" {
 		t.Errorf("listed %+v", all)
 	}
@@ -113,7 +100,7 @@ func TestTemplates(t *testing.T) {
 	if _, err := s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop }); !errors.Is(err, stop) {
 		t.Errorf("the error of a change became %v", err)
 	}
-	if got := must[store.Template](t)(s.Template(ctx, a.ID)); got.Image != "builtin/echo" || got.Env["A"] != "1" {
+	if got := must.Do(s.Template(ctx, a.ID))(t); got.Image != "builtin/echo" || got.Env["A"] != "1" {
 		t.Errorf("read %+v", got)
 	}
 	unknown := template("d")
@@ -166,8 +153,8 @@ func TestOneOfManyWins(t *testing.T) {
 func TestVolumesGrowOnly(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	v := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))
-	same := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20})) // not unique
+	v := must.Do(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))(t)
+	same := must.Do(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t) // not unique
 	// Concurrent updates, of which each would shrink the result of a larger one.
 	var wait sync.WaitGroup
 	for size := range int64(50) {
@@ -176,17 +163,15 @@ func TestVolumesGrowOnly(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if got := must[store.NetworkVolume](t)(store.Get[store.NetworkVolume](ctx, s, v.ID)); got.Size != 50 {
+	if got := must.Do(store.Get[store.NetworkVolume](ctx, s, v.ID))(t); got.Size != 50 {
 		t.Errorf("the largest of many won: %d", got.Size)
 	}
 
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID, same.ID}
-	e = must[store.Endpoint](t)(create(ctx, s, e))
-	if err := s.DeleteNetworkVolume(ctx, v.ID); err != nil {
-		t.Fatal(err)
-	}
-	if got := must[store.Endpoint](t)(s.Endpoint(ctx, e.ID)); !slices.Equal(got.NetworkVolumes, []string{same.ID}) {
+	e = must.Do(create(ctx, s, e))(t)
+	must.Succeed(t, s.DeleteNetworkVolume(ctx, v.ID))
+	if got := must.Do(s.Endpoint(ctx, e.ID))(t); !slices.Equal(got.NetworkVolumes, []string{same.ID}) {
 		t.Errorf("after the deletion the endpoint has %q", got.NetworkVolumes)
 	}
 	expectNotFound(t, s.DeleteNetworkVolume(ctx, v.ID))
@@ -196,10 +181,10 @@ func TestRegistryAuths(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
 	const secret = "hunter2-the-secret"
-	r := must[store.RegistryAuth](t)(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "user-of-it", Password: secret}))
-	all := must[[]store.RegistryAuth](t)(store.List[store.RegistryAuth](ctx, s))
-	got := must[store.RegistryAuth](t)(store.Get[store.RegistryAuth](ctx, s, r.ID))
-	c := must[store.Credentials](t)(s.Credentials(ctx, r.ID))
+	r := must.Do(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "user-of-it", Password: secret}))(t)
+	all := must.Do(store.List[store.RegistryAuth](ctx, s))(t)
+	got := must.Do(store.Get[store.RegistryAuth](ctx, s, r.ID))(t)
+	c := must.Do(s.Credentials(ctx, r.ID))(t)
 	if c.Password != secret || c.Username != "user-of-it" {
 		t.Error("the credentials were not kept")
 	}
@@ -211,19 +196,17 @@ func TestRegistryAuths(t *testing.T) {
 
 	tmpl := template("t")
 	tmpl.Registry = r.ID
-	tmpl = must[store.Template](t)(s.CreateTemplate(ctx, tmpl))
-	follower := must[store.Endpoint](t)(linked(ctx, s, tmpl.ID))
+	tmpl = must.Do(s.CreateTemplate(ctx, tmpl))(t)
+	follower := must.Do(linked(ctx, s, tmpl.ID))(t)
 	own := endpoint()
 	own.Registry = r.ID
-	own = must[store.Endpoint](t)(create(ctx, s, own))
-	if err := s.DeleteRegistryAuth(ctx, r.ID); err != nil {
-		t.Fatal(err)
-	}
-	if got := must[store.Template](t)(s.Template(ctx, tmpl.ID)); got.Registry != "" {
+	own = must.Do(create(ctx, s, own))(t)
+	must.Succeed(t, s.DeleteRegistryAuth(ctx, r.ID))
+	if got := must.Do(s.Template(ctx, tmpl.ID))(t); got.Registry != "" {
 		t.Errorf("the template names %q", got.Registry)
 	}
 	for _, id := range []string{follower.ID, own.ID} {
-		if got := must[store.Endpoint](t)(s.Endpoint(ctx, id)); got.Registry != "" || got.Version != 1 {
+		if got := must.Do(s.Endpoint(ctx, id))(t); got.Registry != "" || got.Version != 1 {
 			t.Errorf("the endpoint has %+v in version %d", got.Container, got.Version)
 		}
 	}
@@ -242,29 +225,29 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 		}
 		changed = append(changed, id)
 	})
-	tmpl := must[store.Template](t)(s.CreateTemplate(ctx, template("t")))
-	follower := must[store.Endpoint](t)(linked(ctx, s, tmpl.ID))
-	copied := must[store.Endpoint](t)(s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
+	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
+	follower := must.Do(linked(ctx, s, tmpl.ID))(t)
+	copied := must.Do(s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpoint()
 		from, err := tx.Template(tmpl.ID)
 		e.Copy(from)
 		return e, err
-	}))
+	}))(t)
 	if follower.TemplateID != tmpl.ID || copied.TemplateID != "" || copied.Env["A"] != "1" {
 		t.Errorf("made %+v and %+v", follower, copied)
 	}
-	if bound := must[map[string]bool](t)(s.BoundTemplates(ctx)); !bound[tmpl.ID] || len(bound) != 1 {
+	if bound := must.Do(s.BoundTemplates(ctx))(t); !bound[tmpl.ID] || len(bound) != 1 {
 		t.Errorf("bound are %v", bound)
 	}
 
 	changed = nil
-	must[store.Template](t)(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))
-	must[store.Template](t)(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Readme = "y"; return nil }))
-	got := must[store.Endpoint](t)(s.Endpoint(ctx, follower.ID))
+	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))(t)
+	must.Do(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Readme = "y"; return nil }))(t)
+	got := must.Do(s.Endpoint(ctx, follower.ID))(t)
 	if got.Env["A"] != "2" || got.Version != 1 { // the readme isn't part of the worker spec
 		t.Errorf("the follower has %+v in version %d", got.Container, got.Version)
 	}
-	if got := must[store.Endpoint](t)(s.Endpoint(ctx, copied.ID)); got.Env["A"] != "1" || got.Version != 0 {
+	if got := must.Do(s.Endpoint(ctx, copied.ID))(t); got.Env["A"] != "1" || got.Version != 0 {
 		t.Errorf("the copy has %+v in version %d", got.Container, got.Version)
 	}
 	if !slices.Contains(changed, follower.ID) || slices.Contains(changed, copied.ID) {
@@ -275,12 +258,8 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 	expectRefusal(t, err, "must stay a serverless template")
 	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
 	changed = nil
-	if err := s.DeleteEndpoint(ctx, follower.ID); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(changed, []string{follower.ID}) {
-		t.Errorf("told of %q", changed)
-	}
+	must.Succeed(t, s.DeleteEndpoint(ctx, follower.ID))
+	must.Equal(t, changed, []string{follower.ID}, "told of")
 	expectNotFound(t, s.DeleteEndpoint(ctx, follower.ID))
 	if err := s.DeleteTemplate(ctx, tmpl.ID); err != nil { // a copy isn't a link
 		t.Error(err)
@@ -291,16 +270,16 @@ func TestLinkedEndpointsFollow(t *testing.T) {
 func TestIDsOfAnotherKind(t *testing.T) {
 	s, _ := open(t, "")
 	ctx := t.Context()
-	v := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))
+	v := must.Do(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))(t)
 	e := endpoint()
 	e.NetworkVolumes = []string{v.ID}
-	must[store.Endpoint](t)(create(ctx, s, e))
+	must.Do(create(ctx, s, e))(t)
 	expectNotFound(t, s.DeleteTemplate(ctx, v.ID))
 	expectNotFound(t, s.DeleteRegistryAuth(ctx, v.ID))
 	expectNotFound(t, s.DeleteEndpoint(ctx, v.ID))
 	_, err := s.Endpoint(ctx, v.ID)
 	expectNotFound(t, err)
-	if all := must[[]store.Endpoint](t)(s.Endpoints(ctx)); len(all) != 1 || len(all[0].NetworkVolumes) != 1 {
+	if all := must.Do(s.Endpoints(ctx))(t); len(all) != 1 || len(all[0].NetworkVolumes) != 1 {
 		t.Errorf("the endpoint is %+v", all)
 	}
 }
@@ -310,7 +289,7 @@ func TestEndpointRules(t *testing.T) {
 	ctx := t.Context()
 	pod := template("for pods")
 	pod.Serverless = false
-	pod = must[store.Template](t)(s.CreateTemplate(ctx, pod))
+	pod = must.Do(s.CreateTemplate(ctx, pod))(t)
 	gpu := func(g store.GPU) func(*store.Endpoint) { return func(e *store.Endpoint) { e.GPU = &g } }
 	for _, c := range []struct {
 		refusal string // "": accepted
@@ -338,7 +317,7 @@ func TestEndpointRules(t *testing.T) {
 		made, err := create(ctx, s, e)
 		if c.refusal != "" {
 			expectRefusal(t, err, c.refusal)
-			ok := must[store.Endpoint](t)(create(ctx, s, endpoint()))
+			ok := must.Do(create(ctx, s, endpoint()))(t)
 			_, err = s.UpdateEndpoint(ctx, ok.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
 			expectRefusal(t, err, c.refusal)
 			continue
@@ -347,7 +326,7 @@ func TestEndpointRules(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		made = must[store.Endpoint](t)(s.UpdateEndpoint(ctx, made.ID, func(_ *store.Tx, e *store.Endpoint) error { e.Image = "other"; return nil }))
+		made = must.Do(s.UpdateEndpoint(ctx, made.ID, func(_ *store.Tx, e *store.Endpoint) error { e.Image = "other"; return nil }))(t)
 		if made.Version != 1 || made.Image != "other" {
 			t.Errorf("updated to %q in version %d", made.Image, made.Version)
 		}
@@ -359,16 +338,16 @@ func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	s, shut := open(t, dir)
 	ctx := t.Context()
-	tmpl := must[store.Template](t)(s.CreateTemplate(ctx, template("t")))
-	e := must[store.Endpoint](t)(linked(ctx, s, tmpl.ID))
-	r := must[store.RegistryAuth](t)(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))
+	tmpl := must.Do(s.CreateTemplate(ctx, template("t")))(t)
+	e := must.Do(linked(ctx, s, tmpl.ID))(t)
+	r := must.Do(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))(t)
 	shut()
 	s, _ = open(t, dir)
-	again := must[store.Endpoint](t)(s.Endpoint(ctx, e.ID))
+	again := must.Do(s.Endpoint(ctx, e.ID))(t)
 	if again.TemplateID != tmpl.ID || !again.Created.Equal(e.Created) || again.Env["A"] != "1" {
 		t.Errorf("made %+v\nread %+v", e, again)
 	}
-	if c := must[store.Credentials](t)(s.Credentials(ctx, r.ID)); c.Password != "p" {
+	if c := must.Do(s.Credentials(ctx, r.ID))(t); c.Password != "p" {
 		t.Error("the credentials are gone")
 	}
 	expectRefusal(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")

@@ -1,11 +1,13 @@
 package volume
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+)
 
 func TestMountPoint(t *testing.T) {
 	for dir, want := range map[string]string{"/proc": "/proc", "/": "/", "/proc/self": "", "/pro": "", t.TempDir(): ""} {
-		if at := mountPoint(dir); at != want {
-			t.Errorf("%s: %q, expected %q", dir, at, want)
-		}
+		must.Equal(t, mountPoint(dir), want, dir)
 	}
 }

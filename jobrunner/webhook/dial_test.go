@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The policy applies to the dialed address, so a name that resolves to a private network
@@ -11,9 +13,7 @@ import (
 func TestDialsNoPrivateAddress(t *testing.T) {
 	for _, target := range []string{"http://10.255.255.1/", "http://169.254.169.254/latest", "http://[fd00::1]/", "http://0.0.0.0:1/"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		resp, err := Policy{}.transport().RoundTrip(req)
 		var forbidden *ForbiddenError
 		if !errors.As(err, &forbidden) {

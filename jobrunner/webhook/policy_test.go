@@ -63,8 +63,7 @@ func TestPolicy(t *testing.T) {
 // Allowed hosts may have any address.
 func TestSpecialAddresses(t *testing.T) {
 	own := ""
-	addresses, err := net.InterfaceAddrs()
-	must.Succeed(t, err)
+	addresses := must.Do(net.InterfaceAddrs())(t)
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
 			own = n.IP.String()
@@ -97,8 +96,7 @@ func TestSpecialAddresses(t *testing.T) {
 		}
 	}
 	if own != "" {
-		p, err := webhook.NewPolicy(nil, true)
-		must.Succeed(t, err)
+		p := must.Do(webhook.NewPolicy(nil, true))(t)
 		if p.Check(&url.URL{Scheme: "http", Host: own}) == nil {
 			t.Errorf("this machine may be called at %s", own)
 		}
@@ -111,10 +109,8 @@ func TestNamesOfThisMachine(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer server.Close()
-	p, err := webhook.NewPolicy(nil, true)
-	must.Succeed(t, err)
-	name, err := os.Hostname()
-	must.Succeed(t, err)
+	p := must.Do(webhook.NewPolicy(nil, true))(t)
+	name := must.Do(os.Hostname())(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	for _, host := range []string{"127.0.0.1", "localhost", name} {
 		if deliver(t, p, "http://"+host+":"+port); reached.Load() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 )
@@ -81,9 +82,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 				for round := range 20 {
 					// An own name, and the name that hangs for the other owner.
 					for _, good := range []string{"good.example", host(round)} {
-						if delay := h.delay("good", "good", good); delay != 0 {
-							t.Errorf("round %d: the call at %s came after %g s, expected at once", round, good, delay)
-						}
+						must.Equal(t, h.delay("good", "good", good), 0, "round", round, "the call at", good, "came after", "s, expected at once")
 					}
 					sleep(7)
 				}
@@ -94,9 +93,7 @@ func TestOwnerWithHangingReceivers(t *testing.T) {
 						tries++
 					}
 				}
-				if tries != 3*calls {
-					t.Errorf("%d calls that hang, expected %d", tries, 3*calls)
-				}
+				must.Equal(t, tries, 3*calls, "calls that hang")
 				for name, n := range h.most {
 					bound := 8
 					switch {

@@ -51,10 +51,8 @@ func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f := &fixture{t: t, log: new(bytes.Buffer), start: time.Now()}
 		f.answer = func(call) (*http.Response, error) { return status(200), nil }
 		time, log := new(clock.Clock), slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		must.Succeed(t, err)
-		f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}))(t)
 		f.config = webhook.Config{Queue: f.engine, Clock: time, Logger: log, Transport: f}
 		f.sender = webhook.Start(f.config)
 		defer func() {
@@ -122,9 +120,7 @@ func (f *fixture) times(want ...float64) {
 	for _, c := range f.seen() {
 		got = append(got, c.at)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		f.t.Errorf("calls at %v s, want %v", got, want)
-	}
+	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "calls at", got, "s, want", want)
 }
 
 const target = "http://receiver.example/hook?token=planted-token"
@@ -140,8 +136,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	if n.Webhook == "" {
 		n.Webhook = target
 	}
-	job, err := f.engine.Submit(f.t.Context(), n)
-	must.Succeed(f.t, err)
+	job := must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
 	return job
 }
 
@@ -191,9 +186,7 @@ func TestCall(t *testing.T) {
 func TestNoCall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		cancelled := f.submit(engine.NewJob{})
-		if _, err := f.engine.Cancel(t.Context(), "ep", cancelled.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(f.engine.Cancel(t.Context(), "ep", cancelled.ID))(t)
 		f.submit(engine.NewJob{Timeout: 5 * time.Second})
 		if jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1}); err != nil || len(jobs) != 1 {
 			t.Fatal(jobs, err)
@@ -237,8 +230,7 @@ func TestTries(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
 			f.answer = c.answer
 			job := f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
-			before, err := f.engine.Get(t.Context(), "ep", job.ID)
-			must.Succeed(t, err)
+			before := must.Do(f.engine.Get(t.Context(), "ep", job.ID))(t)
 			sleep(1000)
 			f.times(c.want...)
 			if after, err := f.engine.Get(t.Context(), "ep", job.ID); err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
@@ -265,9 +257,7 @@ func TestAdvance(t *testing.T) {
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		time.Sleep(time.Second)
 		c.Advance(time.Hour)
-		if want := []time.Duration{0, 10 * time.Second, 20 * time.Second}; !slices.Equal(at, want) {
-			t.Errorf("calls after %v, want %v", at, want)
-		}
+		must.Equal(t, at, []time.Duration{0, 10 * time.Second, 20 * time.Second}, "calls after")
 	})
 }
 
@@ -282,9 +272,7 @@ func TestNothingIsLost(t *testing.T) {
 		}
 		sleep(600)
 		f.times(0, 10, 20)
-		if body := f.seen()[2].body; !strings.Contains(body, job.ID) {
-			t.Errorf("the last call says %s", body)
-		}
+		must.Contain(t, f.seen()[2].body, job.ID)
 	})
 	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang
@@ -312,18 +300,14 @@ func TestRetryWithdraws(t *testing.T) {
 		f.answer = func(call) (*http.Response, error) { return status(500), nil }
 		job := f.run(engine.NewJob{}, engine.Fail("x", nil))
 		sleep(5)
-		if _, err := f.engine.Retry(t.Context(), "ep", job.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(f.engine.Retry(t.Context(), "ep", job.ID))(t)
 		sleep(100)
 		f.times(0)
 		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
 		if err != nil || len(jobs) != 1 {
 			t.Fatal(jobs, err)
 		}
-		if _, err := f.engine.Report(t.Context(), jobs[0].Ref, engine.Done(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(f.engine.Report(t.Context(), jobs[0].Ref, engine.Done(nil)))(t)
 		sleep(100)
 		f.times(0, 105, 115, 125)
 	})

@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Reports of stale workers don't affect the new version.
@@ -46,11 +48,7 @@ func TestSignature(t *testing.T) {
 		"it ended right after its start, with exit status 2":                                  false,
 		failure + ". The end of its log:\nno model":                                           false,
 	} {
-		if got := signature(other) == signature(failure); got != same {
-			t.Errorf("%q has the same signature: %t", other, got)
-		}
+		must.Equal(t, signature(other) == signature(failure), same, other, "has the same signature")
 	}
-	if signature("at 0x7f12: no model 15") != signature("at 0x9a00: no model 16") {
-		t.Error("an address and a count change the signature")
-	}
+	must.Equal(t, signature("at 0x7f12: no model 15"), signature("at 0x9a00: no model 16"), "an address and a count change the signature")
 }

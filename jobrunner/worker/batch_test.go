@@ -75,8 +75,7 @@ func TestBatchHasItsOwnWorkers(t *testing.T) {
 // later.
 func TestBatchWorkerIsPreempted(t *testing.T) {
 	bubbleWith(t, newFakes(1), func(c *worker.Config) *gpu.Allocator {
-		inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
-		must.Succeed(t, err)
+		inventory := must.Do(gpu.Simulate("l4x2", slog.New(slog.DiscardHandler)))(t)
 		a := gpu.NewAllocator(inventory)
 		c.Devices = a
 		return a

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Chunks that arrive while another is in flight are stored together after it, in order.
@@ -76,14 +78,10 @@ func TestChunksAreBounded(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if added != 2 {
-			t.Errorf("%d chunks were accepted while a batch is in flight, expected 2", added)
-		}
+		must.Equal(t, added, 2, "chunks were accepted while a batch is in flight")
 		release <- struct{}{}
 		synctest.Wait()
-		if added != 3 {
-			t.Errorf("%d chunks were accepted after the batch was stored, expected 3", added)
-		}
+		must.Equal(t, added, 3, "chunks were accepted after the batch was stored")
 		close(release)
 		if err := c.flush(); err != nil {
 			t.Error(err)

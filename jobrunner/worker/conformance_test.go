@@ -58,9 +58,7 @@ func TestConformanceHandler(t *testing.T) {
 			pass(time.Minute)
 			got := f.state(job)
 			want.Endpoint, want.ID, want.Worker, want.Delay, want.Queued = "ep", job.ID, got.Worker, got.Delay, got.Queued
-			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				f.t.Errorf("%s: %+v, want %+v", input, got, want)
-			}
+			must.Equal(f.t, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want), input, got, want)
 		})
 	}
 }
@@ -163,9 +161,7 @@ func TestCloseStopsRunningJob(t *testing.T) {
 		job := f.order(`{"op": "sleep", "ms": 3600000}`)
 		before := time.Now()
 		f.pools.Close()
-		if d := time.Since(before); d != 0 {
-			f.t.Errorf("closing took %s", d)
-		}
+		must.Equal(f.t, time.Since(before), 0, "closing took")
 		if got := f.state(job); got.State != engine.InProgress {
 			f.t.Errorf("the job is %+v", got)
 		}

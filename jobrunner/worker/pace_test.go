@@ -59,12 +59,8 @@ func TestAdviceOnPace(t *testing.T) {
 					pass(c.pause)
 				}
 				advice := f.pools.Workers("ep")[0].Advice
-				if got := strings.Contains(advice, "concurrency_modifier"); got != c.advice {
-					f.t.Errorf("the advice is %q", advice)
-				}
-				if got := strings.Count(f.log.String(), "concurrency_modifier"); got != map[bool]int{true: 1}[c.advice] {
-					f.t.Errorf("the advice is logged %d times:\n%s", got, f.log)
-				}
+				must.Equal(f.t, strings.Contains(advice, "concurrency_modifier"), c.advice, "the advice is", advice)
+				must.Equal(f.t, strings.Count(f.log.String(), "concurrency_modifier"), map[bool]int{true: 1}[c.advice], "the advice is logged", "times", f.log)
 				pass(time.Second)
 			})
 		})
@@ -114,9 +110,7 @@ func TestAdviceOnSharedFolder(t *testing.T) {
 				for range 3 { // pings
 					f.pools.SDK("other", secondID, release)
 				}
-				if got := strings.Count(f.log.String(), "shares with other workers"); got != map[bool]int{true: 1}[want] {
-					f.t.Errorf("the advice is logged %d times:\n%s", got, f.log)
-				}
+				must.Equal(f.t, strings.Count(f.log.String(), "shares with other workers"), map[bool]int{true: 1}[want], "the advice is logged", "times", f.log)
 				if got := strings.Contains(f.pools.Workers("other")[0].Advice, release+" of the public SDK"); got != want {
 					f.t.Errorf("the advice is %q", f.pools.Workers("other")[0].Advice)
 				}

@@ -49,9 +49,7 @@ func (f *fixture) workers(want ...string) {
 		}
 		got = append(got, text)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		f.t.Errorf("the workers are %q, not %q", got, want)
-	}
+	must.Equal(f.t, fmt.Sprint(got), fmt.Sprint(want), "the workers are", got, want)
 }
 
 // A worker is INITIALIZING until it requests a job. Waiting jobs don't start another worker before
@@ -76,9 +74,7 @@ func TestFirstJobStartsOneProcess(t *testing.T) {
 		pass(time.Minute)
 		f.completed(first, 1)
 		f.counts(worker.Counts{})
-		if n := len(fakes.alive()); n != 0 {
-			t.Errorf("%d processes are left", n)
-		}
+		must.Equal(t, len(fakes.alive()), 0, "processes are left")
 	})
 }
 
@@ -91,17 +87,13 @@ func TestWorkerThatRequestsNoJob(t *testing.T) {
 		f.work(1)
 		const silent = "it has run for 30s and not asked for a job"
 		pass(29 * time.Second)
-		if why := f.pools.Failure("ep"); why != "" {
-			t.Errorf("the reason comes too soon: %q", why)
-		}
+		must.Equal(t, f.pools.Failure("ep"), "", "the reason comes too soon")
 		pass(2 * time.Second)
 		f.counts(worker.Counts{Initializing: 1})
 		if why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; !strings.HasPrefix(why, silent) || of.Reason != why || of.State != worker.Initializing {
 			t.Errorf("the endpoint says %q, the worker %+v", why, of)
 		}
-		if n := strings.Count(f.log.String(), silent); n != 1 {
-			t.Errorf("the reason is logged %d times:\n%s", n, f.log)
-		}
+		must.Equal(t, strings.Count(f.log.String(), silent), 1, "the reason is logged", "times", f.log)
 		pass(29*time.Second + time.Second/2)
 		f.counts(worker.Counts{Running: 1})
 		if why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; why != "" || of.Reason != "" {
@@ -130,14 +122,10 @@ func TestUnstoppableJobKillsWorker(t *testing.T) {
 		f.pools.Set(colored(1, 1))
 		deaf := f.submit(engine.NewJob{Input: []byte(`{"seconds": 600, "deaf": true}`)})
 		next := f.work(1)
-		if _, err := f.engine.Cancel(f.t.Context(), "ep", deaf.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(f.engine.Cancel(f.t.Context(), "ep", deaf.ID))(t)
 		pass(4 * time.Second)
 		f.counts(worker.Counts{Running: 1})
-		if n := fakes.started(); n != 1 {
-			t.Errorf("%d workers were started", n)
-		}
+		must.Equal(t, fakes.started(), 1, "workers were started")
 		pass(3 * time.Second)
 		f.completed(next, 1)
 		if got := f.state(deaf); got.State != engine.Cancelled || fakes.started() != 2 {
@@ -189,13 +177,9 @@ func TestCrashLoop(t *testing.T) {
 		synctest.Wait()
 		for i, w := range fakes.all[1:] {
 			want := min(time.Second<<i, time.Minute)
-			if pause := w.begun.Sub(fakes.all[i].begun).Round(time.Second); pause != want {
-				t.Errorf("start %d comes after %s, not %s", i+2, pause, want)
-			}
+			must.Equal(t, w.begun.Sub(fakes.all[i].begun).Round(time.Second), want, "start", i+2, "comes after")
 		}
-		if n := fakes.started(); n != 15 {
-			t.Errorf("%d workers were started", n)
-		}
+		must.Equal(t, fakes.started(), 15, "workers were started")
 		f.counts(worker.Counts{Unhealthy: 1})
 		info := f.pools.Workers("ep")[0]
 		if want := "it ended right after its start, with exit status 3. The end of its log:\nstarts in color-1\nno module named color-1"; info.Reason != want || info.State != worker.Unhealthy {
@@ -206,9 +190,7 @@ func TestCrashLoop(t *testing.T) {
 		} else if lines, more := log.Lines(0); len(lines) != 3 || more != nil || !lines[2].System || lines[2].Text != "the process ended with exit status 3" {
 			t.Errorf("its log is %v", lines)
 		}
-		if n := strings.Count(f.log.String(), "no module named"); n != 1 {
-			t.Errorf("the reason is logged %d times:\n%s", n, f.log)
-		}
+		must.Equal(t, strings.Count(f.log.String(), "no module named"), 1, "the reason is logged", "times", f.log)
 		if got := f.state(job); got.State != engine.InQueue || got.Retries != 0 {
 			t.Errorf("the job is %+v", got)
 		}
@@ -252,9 +234,7 @@ func TestCrashLoopWithSlowExits(t *testing.T) {
 				t.Errorf("%q", info.Reason)
 			}
 		}
-		if n := fakes.started(); n != 2 {
-			t.Errorf("%d workers were started", n)
-		}
+		must.Equal(t, fakes.started(), 2, "workers were started")
 		pass(2 * time.Second)
 		f.counts(worker.Counts{Idle: 2})
 	})

@@ -1,19 +1,18 @@
 package worker
 
 import (
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The table in the package's documentation matches the code.
 func TestLifecycleIsDocumented(t *testing.T) {
 	source, err := os.ReadFile("pools.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := strings.Split(string(source), "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "refused ") && strings.HasPrefix(l, "//\t") })
 	if first < 0 {
@@ -44,12 +43,8 @@ func TestLifecycleIsDocumented(t *testing.T) {
 			documented[e][from] = State(to)
 		}
 	}
-	if len(documented) != len(transitions) {
-		t.Errorf("documented: %v", documented)
-	}
+	must.Equal(t, len(documented), len(transitions), "documented", documented)
 	for e, want := range transitions {
-		if !maps.Equal(documented[e], want) {
-			t.Errorf("event %d is documented as %v, and is %v", e, documented[e], want)
-		}
+		must.Equal(t, documented[e], want, "event", e, "is documented as")
 	}
 }

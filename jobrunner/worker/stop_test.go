@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,16 +41,14 @@ type stopping struct {
 func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, engine.Event), test func(s *stopping)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
 		now, log := new(clock.Clock), slog.New(slog.DiscardHandler)
 		s := &stopping{t: t}
 		config := engine.Config{DB: db, Clock: now, Logger: log}
 		if observe != nil {
 			config.Observe = func(event engine.Event) { observe(s, event) }
 		}
-		e, err := engine.Open(t.Context(), config)
-		must.Succeed(t, err)
+		e := must.Do(engine.Open(t.Context(), config))(t)
 		processes := silent{make(chan string, 2), make(chan *mute, 2)}
 		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: now, Logger: log, URL: "http://deployment", Programs: processes})
 		defer func() {
@@ -65,8 +62,7 @@ func withStopping(t *testing.T, pause time.Duration, observe func(*stopping, eng
 		settings.Image, settings.Min, settings.Max = "team/worker", 1, 1
 		pools.Set(settings)
 		s.engine, s.pools, s.worker, s.ended = e, pools, <-processes.started, (<-processes.processes).Done()
-		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-		must.Succeed(t, err)
+		job := must.Do(e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(t)
 		s.job = job.ID
 		if jobs, err := pools.Take(t.Context(), "ep", s.worker, 1); err != nil || len(jobs) != 1 {
 			t.Fatalf("took %v, %v", jobs, err)
@@ -80,8 +76,7 @@ func (s *stopping) stops(wait time.Duration) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
 	defer cancel()
-	ids, err := s.pools.Stops(ctx, "ep", s.worker)
-	must.Succeed(s.t, err)
+	ids := must.Do(s.pools.Stops(ctx, "ep", s.worker))(s.t)
 	return ids
 }
 
@@ -119,9 +114,7 @@ func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
 func TestStopsOmitsPostedJob(t *testing.T) {
 	withStopping(t, 0, nil, func(s *stopping) {
 		done := s.pools.Posting("ep", s.worker, s.job)
-		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		if ids := s.stops(2 * time.Second); len(ids) > 0 {
 			s.t.Errorf("Stops names a job with an open post: %v", ids)
 		}
@@ -129,15 +122,11 @@ func TestStopsOmitsPostedJob(t *testing.T) {
 		go func() { stops <- s.stops(2 * time.Second) }()
 		synctest.Wait()
 		done()
-		if ids := <-stops; !slices.Equal(ids, []string{s.job}) {
-			s.t.Errorf("after the post Stops returns %v", ids)
-		}
+		must.Equal(s.t, <-stops, []string{s.job}, "after the post Stops returns")
 	})
 	withStopping(t, 0, nil, func(s *stopping) {
 		defer s.pools.Posting("ep", s.worker, s.job)()
-		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.engine.Cancel(s.t.Context(), "ep", s.job))(s.t)
 		time.Sleep(7 * time.Second) // until the pool notices, plus the grace
 		select {
 		case <-s.ended:

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -134,13 +135,9 @@ func (w *walk) check() {
 		if (info.State == worker.Running) != (info.Jobs > 0) && info.State != worker.Unhealthy {
 			w.t.Errorf("%s is %s with %d jobs", info.ID, info.State, info.Jobs)
 		}
-		if info.Stale != (info.Version != w.settings.Version) {
-			w.t.Errorf("%s of version %d is stale: %t, at version %d", info.ID, info.Version, info.Stale, w.settings.Version)
-		}
+		must.Equal(w.t, info.Stale, info.Version != w.settings.Version, info.ID, "of version", info.Version, "is stale", "at version", w.settings.Version)
 	}
-	if got := w.pools.Counts("ep"); got != counts {
-		w.t.Errorf("counts are %+v, want %+v", got, counts)
-	}
+	must.Equal(w.t, w.pools.Counts("ep"), counts, "counts")
 	alive := w.fakes.alive()
 	for _, one := range alive {
 		w.fakes.mu.Lock()
@@ -160,9 +157,7 @@ func (w *walk) check() {
 		delete(infos, one.spec.ID)
 	}
 	for id, info := range infos {
-		if info.State != worker.Unhealthy {
-			w.t.Errorf("%s is %s and not alive", id, info.State)
-		}
+		must.Equal(w.t, info.State, worker.Unhealthy, id, "and not alive")
 	}
 	if counts.Unhealthy == 0 && len(alive) < w.settings.Min {
 		w.t.Errorf("%d workers live, fewer than %d, and none is UNHEALTHY", len(alive), w.settings.Min)

@@ -46,10 +46,8 @@ func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.C
 		f := &fixture{t: t, log: new(bytes.Buffer)}
 		clk := new(clock.Clock)
 		log := slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		must.Succeed(t, err)
-		f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
-		must.Succeed(t, err)
+		db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+		f.engine = must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}))(t)
 		config := worker.Config{Queue: f.engine, Clock: clk, Logger: log, URL: "http://deployment"}
 		if programs != nil {
 			programs.t, config.Programs = t, programs
@@ -91,8 +89,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 	if n.Input == nil {
 		n.Input = []byte(`{"a": 1}`)
 	}
-	job, err := f.engine.Submit(f.t.Context(), n)
-	must.Succeed(f.t, err)
+	job := must.Do(f.engine.Submit(f.t.Context(), n))(f.t)
 	f.pools.Queued("ep")
 	synctest.Wait()
 	return job
@@ -101,17 +98,14 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 func (f *fixture) state(job engine.Job) engine.Job {
 	f.t.Helper()
 	synctest.Wait()
-	got, err := f.engine.Get(f.t.Context(), "ep", job.ID)
-	must.Succeed(f.t, err)
+	got := must.Do(f.engine.Get(f.t.Context(), "ep", job.ID))(f.t)
 	return got
 }
 
 func (f *fixture) counts(want worker.Counts) {
 	f.t.Helper()
 	synctest.Wait()
-	if got := f.pools.Counts("ep"); got != want {
-		f.t.Errorf("the workers are %+v, not %+v", got, want)
-	}
+	must.Equal(f.t, f.pools.Counts("ep"), want, "the workers")
 }
 
 func pass(d time.Duration) { time.Sleep(d) }
@@ -201,9 +195,7 @@ func TestUnknownImage(t *testing.T) {
 		if got := f.state(job); got.State != engine.InQueue {
 			f.t.Errorf("the job is %s", got.State)
 		}
-		if n := strings.Count(f.log.String(), "registry.example.com/sdxl"); n != 1 {
-			f.t.Errorf("the failure is logged %d times:\n%s", n, f.log)
-		}
+		must.Equal(f.t, strings.Count(f.log.String(), "registry.example.com/sdxl"), 1, "the failure is logged", "times", f.log)
 		f.pools.Set(echo)
 		f.counts(worker.Counts{Idle: 1})
 		if got := f.state(job); got.State != engine.Completed {
@@ -220,8 +212,7 @@ func TestBurst(t *testing.T) {
 		f.pools.Set(byRequests)
 		var jobs []engine.Job
 		for range 200 {
-			job, err := f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
-			must.Succeed(f.t, err)
+			job := must.Do(f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}))(f.t)
 			jobs = append(jobs, job)
 			f.pools.Queued("ep")
 			if c := f.pools.Counts("ep"); c.Idle+c.Running > 3 {

@@ -76,10 +76,9 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	d := &deployment{t: t, log: new(output), newWorkers: make(chan *startedWorker, 100)}
 	server := httptest.NewUnstartedServer(nil)
 	d.url = "http://" + server.Listener.Addr().String()
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{
+	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: d.url, Programs: d, Logger: slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	must.Succeed(t, err)
+	}))(t)
 	d.record = newRecord(j.Handler())
 	server.Config.Handler = d.record
 	server.Start()
@@ -109,13 +108,11 @@ func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 			t.Logf("the jobrunner wrote\n%s", d.log)
 		}
 	})
-	d.client, err = api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: api.V2})
-	must.Succeed(t, err)
-	d.endpoint, err = d.client.Endpoints.Create(t.Context(), api.Endpoint{
+	d.client = must.Do(api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: api.V2}))(t)
+	d.endpoint = must.Do(d.client.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: kind, Type: "QUEUE", Container: &api.Container{Image: new("handlers/" + kind)},
 		Workers: api.Workers{Max: maxWorkers, IdleTimeout: new(int64(60))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	return d
 }
 
@@ -126,15 +123,13 @@ func (d *deployment) submit(input string, policy ...api.JobPolicy) string {
 	if len(policy) > 0 {
 		s.Policy = &policy[0]
 	}
-	job, err := d.client.Jobs.Run(d.t.Context(), d.endpoint.ID, s)
-	must.Succeed(d.t, err)
+	job := must.Do(d.client.Jobs.Run(d.t.Context(), d.endpoint.ID, s))(d.t)
 	return job.ID
 }
 
 func (d *deployment) status(id string) api.Job {
 	d.t.Helper()
-	job, err := d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id)
-	must.Succeed(d.t, err)
+	job := must.Do(d.client.Jobs.Status(d.t.Context(), d.endpoint.ID, id))(d.t)
 	return job
 }
 
@@ -229,8 +224,7 @@ func (d *deployment) setIdleTimeout(seconds int64) {
 
 func (d *deployment) update(want api.Endpoint) {
 	d.t.Helper()
-	e, err := d.client.Endpoints.Update(d.t.Context(), d.endpoint, want)
-	must.Succeed(d.t, err)
+	e := must.Do(d.client.Endpoints.Update(d.t.Context(), d.endpoint, want))(d.t)
 	d.endpoint = e
 }
 
@@ -243,13 +237,10 @@ func (d *deployment) get(path string) (status int, text string) {
 // send sends a request with an Authorization header.
 func (d *deployment) send(authorization, method, path, body string) (status int, text string) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	must.Succeed(d.t, err)
+	req := must.Do(http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body)))(d.t)
 	req.Header.Set("Authorization", authorization)
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(d.t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(d.t)
 	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	must.Succeed(d.t, err)
+	all := must.Do(io.ReadAll(resp.Body))(d.t)
 	return resp.StatusCode, string(all)
 }

@@ -32,11 +32,9 @@ type fuzzServer struct {
 
 func newFuzzServer(f *testing.F) *fuzzServer {
 	f.Helper()
-	db, err := sqldb.Open(f.Context(), sqldb.Config{})
-	must.Succeed(f, err)
+	db := must.Do(sqldb.Open(f.Context(), sqldb.Config{}))(f)
 	log := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: log})
-	must.Succeed(f, err)
+	e := must.Do(engine.Open(f.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: log}))(f)
 	f.Cleanup(func() {
 		e.Close()
 		_ = db.Close()
@@ -184,9 +182,7 @@ func FuzzPost(f *testing.F) {
 		case after.State != engine.Completed && after.State != engine.Failed && after.State != engine.InProgress:
 			t.Errorf("after %q the job is %s", body, after.State)
 		}
-		if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(d.engine.Cancel(t.Context(), "ep", job.ID))(t)
 	},
 		fuzz.Seed{false, []byte(`{"output": {"a": [1, "héllo", 1e400]}}`)}, fuzz.Seed{false, []byte(`{"error": "ValueError", "output": null}`)}, fuzz.Seed{false, []byte(`{"error": {"error_type": "x"}}`)},
 		fuzz.Seed{false, []byte(`{"status": "IN_PROGRESS", "output": "half"}`)}, fuzz.Seed{false, []byte(`{"output": 1, "stopPod": true}`)}, fuzz.Seed{false, []byte(`{}`)},
@@ -228,8 +224,7 @@ func FuzzTakenJob(f *testing.F) {
 			}
 		}
 		members := append(append(append(append([]byte(`{"policy":`), policy...), `,"webhook":`...), hook...), '}')
-		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: members})
-		must.Succeed(t, err)
+		job := must.Do(d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: members}))(t)
 		_, text := d.send(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
 		var jobs []map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(text), &jobs); err != nil || len(jobs) != 1 {
@@ -239,9 +234,7 @@ func FuzzTakenJob(f *testing.F) {
 		if len(got) != 4 || string(got["id"]) != `"`+job.ID+`"` || !bytes.Equal(got["input"], bytes.TrimSpace(input)) || !bytes.Equal(got["policy"], bytes.TrimSpace(policy)) {
 			t.Errorf("%q with %q is handed out as %s", input, members, text)
 		}
-		if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(d.engine.Cancel(t.Context(), "ep", job.ID))(t)
 	},
 		fuzz.Seed{[]byte(`{"a": 1}`), []byte(`{"ttl": 10000}`), []byte(`"https://example.com"`)},
 		fuzz.Seed{[]byte(`{"id": "other", "input": {}}`), []byte(`{"id": "other"}`), []byte(`null`)},

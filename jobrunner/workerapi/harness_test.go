@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -190,9 +191,7 @@ func (p *protocol) expectCalls(want ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if got := strings.Join(p.calls, "\n"); got != strings.Join(want, "\n") {
-		p.t.Errorf("the worker was told\n%s\nnot\n%s", got, strings.Join(want, "\n"))
-	}
+	must.Equal(p.t, strings.Join(p.calls, "\n"), strings.Join(want, "\n"), "the worker was told")
 	p.calls = nil
 }
 

@@ -156,17 +156,14 @@ func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	t.Helper()
 	python.Need(t)
 	discard := slog.New(slog.DiscardHandler)
-	db, err := sqldb.Open(t.Context(), sqldb.Config{})
-	must.Succeed(t, err)
-	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard})
-	must.Succeed(t, err)
+	db := must.Do(sqldb.Open(t.Context(), sqldb.Config{}))(t)
+	e := must.Do(engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: discard}))(t)
 	l := &singleWorker{t: t, engine: e, log: new(output), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
 	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
 	setHandler(env, handler)
-	l.process, err = startProcess(env, l.log)
-	must.Succeed(t, err)
+	l.process = must.Do(startProcess(env, l.log))(t)
 	l.workerDone = l.process.Done()
 	t.Cleanup(func() {
 		l.process.Stop(0)
@@ -291,16 +288,14 @@ func (l *singleWorker) waitForExit() {
 // submit queues a job.
 func (l *singleWorker) submit(input string) string {
 	l.t.Helper()
-	job, err := l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)})
-	must.Succeed(l.t, err)
+	job := must.Do(l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)}))(l.t)
 	return job.ID
 }
 
 // get returns a job as a client sees it.
 func (l *singleWorker) get(id string) engine.Job {
 	l.t.Helper()
-	job, err := l.engine.Get(l.t.Context(), "ep", id)
-	must.Succeed(l.t, err)
+	job := must.Do(l.engine.Get(l.t.Context(), "ep", id))(l.t)
 	return job
 }
 

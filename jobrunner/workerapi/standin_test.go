@@ -68,8 +68,7 @@ func TestWorkerResults(t *testing.T) {
 func TestWorkerSeesTheSubmission(t *testing.T) {
 	t.Parallel()
 	l := newSingleWorker(t, "awaiting")
-	job, err := l.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{"op": "seen"}`), Rest: []byte(`{"s3Config":{"accessId":"a"},"webhook":"http://127.0.0.1/w"}`)})
-	must.Succeed(t, err)
+	job := must.Do(l.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{"op": "seen"}`), Rest: []byte(`{"s3Config":{"accessId":"a"},"webhook":"http://127.0.0.1/w"}`)}))(t)
 	var submission map[string]any
 	if got := l.waitForResult(job.ID); json.Unmarshal(got.Output, &submission) != nil || fmt.Sprint(submission["s3Config"]) != "map[accessId:a]" || submission["webhook"] != "http://127.0.0.1/w" {
 		t.Errorf("the handler saw %s", got.Output)

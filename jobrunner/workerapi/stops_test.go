@@ -60,10 +60,9 @@ func newManualWorker(t *testing.T) *manualWorker {
 	server := httptest.NewUnstartedServer(nil)
 	url := "http://" + server.Listener.Addr().String()
 	programs := idlePrograms{make(chan run.Spec, 10)}
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{
+	j := must.Do(jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: url, Programs: programs, NoJobLimits: true, Logger: slog.New(slog.DiscardHandler),
-	})
-	must.Succeed(t, err)
+	}))(t)
 	server.Config.Handler = j.Handler()
 	server.Start()
 	t.Cleanup(func() {
@@ -73,13 +72,11 @@ func newManualWorker(t *testing.T) *manualWorker {
 		}
 		server.Close()
 	})
-	client, err := api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2})
-	must.Succeed(t, err)
-	endpoint, err := client.Endpoints.Create(t.Context(), api.Endpoint{
+	client := must.Do(api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2}))(t)
+	endpoint := must.Do(client.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "spoken", Type: "QUEUE", Container: &api.Container{Image: new("team/worker")},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &manualWorker{t: t, spec: <-programs.specs, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
@@ -146,9 +143,7 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 		stops <- answers
 	}()
 	for range jobs {
-		if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}))(t)
 	}
 	for done := 0; done < jobs; {
 		ids := s.takeBatch(slots)
@@ -172,12 +167,9 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 func TestCancelledJobIsToStop(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)
-	job, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)})
-	must.Succeed(t, err)
+	job := must.Do(s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}))(t)
 	s.takeBatch(2)
-	if _, err := s.client.Jobs.Cancel(t.Context(), s.endpoint, job.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(s.client.Jobs.Cancel(t.Context(), s.endpoint, job.ID))(t)
 	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -192,9 +184,7 @@ func TestLargeJobHasALength(t *testing.T) {
 	t.Parallel()
 	s := newManualWorker(t)
 	input := `{"text":"` + strings.Repeat("x", 1<<20) + `"}`
-	if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(input)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(input)}))(t)
 	resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_GET_JOB", s.spec.ID, "&job_in_progress=0", "")
 	if err != nil || !strings.Contains(text, input) {
 		t.Fatalf("took %.100s, %v", text, err)

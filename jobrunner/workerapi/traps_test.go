@@ -50,9 +50,7 @@ func TestLateProgressChangesNothing(t *testing.T) {
 		d.expectJob(id, c[1], c[2], 0)
 		d.waitForEnd(d.submit(`{"op": "late progress", "of": "` + id + `"}`))
 		progress := d.waitForRequest(t, 1, false, "late progress", func(r request) bool { return strings.HasSuffix(r.path, id) && isProgress(r) })
-		if progress.status != 200 {
-			t.Errorf("late progress was answered %d: a worker can do nothing about it", progress.status)
-		}
+		must.Equal(t, progress.status, 200, "late progress was answered", "a worker can do nothing about it")
 		d.expectJob(id, c[1], c[2], 0)
 	}
 }
@@ -72,9 +70,7 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 		if strings.Contains(body, "NaN") {
 			want = 400
 		}
-		if status := d.postResult(second, busy, body); status != want {
-			t.Errorf("%s of another's job was answered %d", body, status)
-		}
+		must.Equal(t, d.postResult(second, busy, body), want, body, "of another's job was answered")
 		if job := d.status(busy); job.Status != "IN_PROGRESS" || job.Output != nil {
 			t.Errorf("%s of another's job made it %s with %s", body, job.Status, job.Output)
 		}
@@ -82,13 +78,9 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 	release()
 	d.expectJob(busy, "COMPLETED", input, 0)
 	for _, w := range []*startedWorker{first, second} {
-		if status := d.postResult(w, busy, `{"error": "twice"}`); status != 200 {
-			t.Errorf("a repeated result was answered %d", status)
-		}
+		must.Equal(t, d.postResult(w, busy, `{"error": "twice"}`), 200, "a repeated result was answered")
 	}
-	if status := d.postResult(first, "nobody-knows-it", `{"output": 1}`); status != 200 {
-		t.Errorf("a result of an unknown job was answered %d", status)
-	}
+	must.Equal(t, d.postResult(first, "nobody-knows-it", `{"output": 1}`), 200, "a result of an unknown job was answered")
 	d.expectJob(busy, "COMPLETED", input, 0)
 }
 
@@ -107,9 +99,7 @@ func TestCancelFreesTheSlot(t *testing.T) {
 				t.Fatalf("cancel answered %+v, %v", job, err)
 			}
 			job := d.expectJob(d.submit(`{}`), "COMPLETED", "", 0)
-			if sameWorker := job.WorkerID == w.id; sameWorker != workerSurvives {
-				t.Errorf("the worker survived the cancel: %t", sameWorker)
-			}
+			must.Equal(t, job.WorkerID == w.id, workerSurvives, "the worker survived the cancel")
 			if !workerSurvives {
 				d.waitForExit(w)
 				d.expectSilence(w, d.nextWorker())
@@ -127,9 +117,7 @@ func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
 	w := d.nextWorker()
 	w.log.waitForText(t, "began "+id)
 	d.requireRelease(t, 1, 10) // the first release with job-stop
-	if _, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, id))(t)
 	d.waitForAnswered(t, 1, "job-stop", "")
 	if status := d.sendAs(w, http.MethodGet, "ping/"+w.id, ""); status != 200 {
 		t.Fatalf("a ping was answered %d", status)
@@ -168,9 +156,7 @@ func TestCrashLosesTheJob(t *testing.T) {
 	d.waitForExit(first)
 	second := d.nextWorker()
 	job := d.expectJob(id, "FAILED", "", 1)
-	if !strings.Contains(job.Error, "timed out after 1 retries: its worker died with exit status 3") {
-		t.Errorf("a job that was lost twice failed with %q", job.Error)
-	}
+	must.Contain(t, job.Error, "timed out after 1 retries: its worker died with exit status 3")
 	if h, err := d.client.Jobs.Health(t.Context(), d.endpoint.ID); err != nil || h.Jobs.Retried != 1 || h.Jobs.Failed != 1 {
 		t.Errorf("health is %+v, %v", h, err)
 	}
@@ -311,9 +297,7 @@ func TestSlotsOfAWorker(t *testing.T) {
 	w.log.waitForText(t, "began "+running)
 	w.log.waitForText(t, "began "+cancelled)
 	d.requireRelease(t, 1, 10) // the first release with job-stop
-	if _, err := d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, cancelled); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(d.client.Jobs.Cancel(t.Context(), d.endpoint.ID, cancelled))(t)
 	if job := d.expectJob(running, "COMPLETED", `{"op": "sleep", "seconds": 9}`, 0); job.WorkerID != w.id {
 		t.Errorf("the job that stays ran on %s", job.WorkerID)
 	}
@@ -361,9 +345,7 @@ func TestUnfitWorkerIsUnhealthy(t *testing.T) {
 			t.Skip("the release of the SDK has no checks of fitness")
 		}
 		if h.Workers.Unhealthy == 1 {
-			if h.Workers.Idle+h.Workers.Running+h.Workers.Ready != 0 {
-				t.Errorf("health is %+v", h)
-			}
+			must.Equal(t, h.Workers.Idle+h.Workers.Running+h.Workers.Ready, 0, "health is", h)
 			break
 		}
 	}

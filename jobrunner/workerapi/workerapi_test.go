@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
@@ -63,9 +64,7 @@ func TestPollsAreHeld(t *testing.T) {
 			go func() { sleep(7); close(p.drain) }()
 			start = time.Now()
 			p.expect(p.mustSend("GET", path, ""), 204, "")
-			if duration := time.Since(start); duration != 7*time.Second {
-				t.Errorf("%s was held for %s while its worker drained after 7 s", path, duration)
-			}
+			must.Equal(t, time.Since(start), 7*time.Second, path, "was held for", "while its worker drained after 7 s")
 		})
 	}
 }
@@ -236,9 +235,7 @@ func TestKeys(t *testing.T) {
 		runProtocol(t, func(p *protocol) {
 			start := time.Now()
 			a := p.mustSend("GET", c.path, "", "Authorization", c.key)
-			if a.status != c.status {
-				t.Errorf("%s with %q: %d %s", c.path, c.key, a.status, a.text)
-			}
+			must.Equal(t, a.status, c.status, c.path, c.key, a.text)
 			if strings.Contains(a.text, "another") || (a.status == 401) != (a.header.Get("WWW-Authenticate") == "Bearer") {
 				t.Errorf("%s with %q: %s, %v", c.path, c.key, a.text, a.header)
 			}
@@ -309,9 +306,7 @@ func TestErrors(t *testing.T) {
 			p.err = errBroken
 			start := time.Now()
 			p.expect(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
-			if duration := time.Since(start); duration != held {
-				t.Errorf("%s was answered after %s", path, duration)
-			}
+			must.Equal(t, time.Since(start), held, path, "was answered after")
 			if !strings.Contains(p.log.String(), errBroken.Error()) {
 				t.Errorf("the log is %s", p.log)
 			}
@@ -332,8 +327,6 @@ func TestOwns(t *testing.T) {
 		"/v2/ep/job-take/w1": true, "/v2/ep/job-done/w1/j1": true, "/v2/ep/ping/w1&job_id=a": true, "/v2/ep/job-take-batch/w1": true,
 		"/v2/ep/run": false, "/v2/ep/status/ping": false, "/v2/ep/ping": false, "/live/v2/ep/ping/w1": false, "/v1/ep/ping/w1": false, "/": false,
 	} {
-		if got := workerapi.Owns(path); got != want {
-			t.Errorf("Owns(%q) is %t", path, got)
-		}
+		must.Equal(t, workerapi.Owns(path), want, "Owns", path)
 	}
 }

@@ -41,13 +41,9 @@ func onEachVersion(t *testing.T, test func(d *driver)) {
 func (d *driver) endpoint(workers api.Workers) (id string) {
 	d.Helper()
 	template, err := d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true})
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	made, err := d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID})
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	return made.ID
 }
 
@@ -55,9 +51,7 @@ func (d *driver) endpoint(workers api.Workers) (id string) {
 func (d *driver) submit(endpointID, input, status string) (id string) {
 	d.Helper()
 	job, err := d.c.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)})
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	d.await(endpointID, job.ID, status)
 	return job.ID
 }
@@ -66,9 +60,7 @@ func (d *driver) await(endpointID, jobID, status string) {
 	d.Helper()
 	d.until("the job is "+status, func() bool {
 		job, err := d.c.Jobs.Status(d.Context(), endpointID, jobID)
-		if err != nil {
-			d.Fatal(err)
-		}
+		must.Succeed(d, err)
 		return job.Status == status
 	})
 }
@@ -196,9 +188,7 @@ func TestRecycleWorkers(t *testing.T) {
 		id := d.endpoint(api.Workers{Min: 2, Max: 3})
 		d.until("two workers are idle", func() bool {
 			health, err := d.c.Jobs.Health(d.Context(), id)
-			if err != nil {
-				d.Fatal(err)
-			}
+			must.Succeed(d, err)
 			return health.Workers.Idle == 2
 		})
 		before := d.worker(id)
@@ -225,18 +215,14 @@ func TestRecycleWorkers(t *testing.T) {
 func (d *driver) worker(endpointID string) string {
 	d.Helper()
 	job, err := d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {})
-	if err != nil {
-		d.Fatal(err)
-	}
+	must.Succeed(d, err)
 	return job.WorkerID
 }
 
 func TestPodActions(t *testing.T) {
 	onEachVersion(t, func(d *driver) {
 		made, err := d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
-		if err != nil {
-			d.Fatal(err)
-		}
+		must.Succeed(d, err)
 		config := map[string]any{"pod_id": made.ID}
 		is := func(status string) {
 			d.Helper()
@@ -289,17 +275,13 @@ func TestActionsAreInterrupted(t *testing.T) {
 		}
 		maximum := func() int64 {
 			got, err := d.c.Endpoints.GetFresh(d.Context(), id)
-			if err != nil {
-				d.Fatal(err)
-			}
+			must.Succeed(d, err)
 			return got.Workers.Max
 		}
 		interrupt("job_run", map[string]any{"endpoint_id": id, "input": `{"op":"sleep","ms":600000}`}, inProgress, "interrupted; it was cancelled")
 		d.until("no job runs", func() bool { return !inProgress() })
 		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
 		interrupt("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, func() bool { return maximum() == 0 }, "interrupted")
-		if now := maximum(); now != 1 {
-			d.Errorf("the endpoint may have %d workers, expected 1", now)
-		}
+		must.Equal(d, maximum(), 1, "the endpoint may", "workers")
 	})
 }

@@ -42,8 +42,7 @@ func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
 
 func makeEndpoint(t *testing.T, c *api.Client) (id string) {
 	t.Helper()
-	made, err := c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}})
-	must.Succeed(t, err)
+	made := must.Do(c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}}))(t)
 	return made.ID
 }
 
@@ -69,8 +68,7 @@ func TestJobSubmission(t *testing.T) {
 		t.Skip("the job is made for a handler that is built into the jobrunner")
 	}
 	id := makeEndpoint(t, d.Client(t, api.V2))
-	target, err := url.Parse(d.URL)
-	must.Succeed(t, err)
+	target := must.Do(url.Parse(d.URL))(t)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	var sent []byte
 	refuses := false

@@ -22,19 +22,15 @@ func TestPatchesApply(t *testing.T) {
 	if *update {
 		renewPatches(t)
 	}
-	if _, err := Write(t.Context(), module, t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(Write(t.Context(), module, t.TempDir()))(t)
 }
 
 // renewPatches applies each patch with less context, and rewrites it with the current
 // context.
 func renewPatches(t *testing.T) {
 	t.Helper()
-	root, err := filepath.Abs(module)
-	must.Succeed(t, err)
-	patches, err := filepath.Glob(filepath.Join(root, patchFolder, "*.patch"))
-	must.Succeed(t, err)
+	root := must.Do(filepath.Abs(module))(t)
+	patches := must.Do(filepath.Glob(filepath.Join(root, patchFolder, "*.patch")))(t)
 	for _, patch := range patches {
 		dir := t.TempDir()
 		git := func(args ...string) []byte {
@@ -47,8 +43,7 @@ func renewPatches(t *testing.T) {
 			return out
 		}
 		git("init", "-q")
-		files, err := patchedFiles(patch)
-		must.Succeed(t, err)
+		files := must.Do(patchedFiles(patch))(t)
 		for _, file := range files {
 			must.Succeed(t, copyFile(filepath.Join(root, file), filepath.Join(dir, file)))
 		}

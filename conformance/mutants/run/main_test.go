@@ -116,8 +116,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")
 	must.Succeed(t, gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"))
-	program, err := os.ReadFile(binary)
-	must.Succeed(t, err)
+	program := must.Do(os.ReadFile(binary))(t)
 	if bytes.Contains(program, []byte(faultVariable)) {
 		t.Errorf("the program contains %s", faultVariable)
 	}
@@ -127,8 +126,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 			t.Error(v.line())
 		}
 	}
-	d, err := local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{faultVariable + "={"}})
-	must.Succeed(t, err)
+	d := must.Do(local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{faultVariable + "={"}}))(t)
 	must.Succeed(t, d.Stop())
 }
 
@@ -137,9 +135,7 @@ func TestNoFaultInTheProduct(t *testing.T) {
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()
-	if _, err := overlay.Write(t.Context(), root, patched); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(overlay.Write(t.Context(), root, patched))(t)
 	var source strings.Builder
 	var statements []string
 	for _, dir := range []string{root, patched} {
@@ -194,14 +190,12 @@ func constants(t *testing.T, dir string) (texts []string) {
 	t.Helper()
 	files := token.NewFileSet()
 	var parsed []*ast.File
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	must.Succeed(t, err)
+	paths := must.Do(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		must.Succeed(t, err)
+		file := must.Do(parser.ParseFile(files, path, nil, parser.SkipObjectResolution))(t)
 		parsed = append(parsed, file)
 	}
 	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"runtime/debug"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestText(t *testing.T) {
@@ -25,8 +27,6 @@ func TestInstalled(t *testing.T) {
 		{"(devel)", "", "dev"},
 		{"", "", "dev"},
 	} {
-		if got := installed(&debug.BuildInfo{Main: debug.Module{Version: c.version, Sum: c.sum}}); got != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
+		must.Equal(t, installed(&debug.BuildInfo{Main: debug.Module{Version: c.version, Sum: c.sum}}), c.want, c)
 	}
 }

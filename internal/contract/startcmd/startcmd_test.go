@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract/startcmd"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 func TestParse(t *testing.T) {
@@ -88,8 +89,6 @@ func TestJoinForAShell(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{"#b": "'#b'", "\r": "'\r'", "c#d": "c#d", "#it's": `'#it'\''s'`, "my handler.py": "'my handler.py'"} {
-		if got := startcmd.Join([]string{"a", word}); got != "a "+want {
-			t.Errorf("%q: got %q", word, got)
-		}
+		must.Equal(t, startcmd.Join([]string{"a", word}), "a "+want, word)
 	}
 }

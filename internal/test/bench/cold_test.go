@@ -35,9 +35,7 @@ func BenchmarkCold(b *testing.B) {
 			s := serveCold(b, bin)
 			listens = time.Since(begin)
 			clients, done := newClients(s, 1)
-			if _, err := clients[0].ask(http.MethodGet, "/v2/templates", nil); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(clients[0].ask(http.MethodGet, "/v2/templates", nil))(b)
 			all = time.Since(begin)
 			b.ReportMetric(all.Seconds()*1000, "ms")
 			done()
@@ -103,8 +101,7 @@ var judged = regexp.MustCompile(`clauses in ([0-9.msµ]+),`)
 func serveCold(b *testing.B, bin string) *subject {
 	b.Helper()
 	s := &subject{name: "ephemeral", key: benchKey, endpoints: map[string]string{}}
-	worker, err := filepath.Abs("testdata/worker.py")
-	must.Succeed(b, err)
+	worker := must.Do(filepath.Abs("testdata/worker.py"))(b)
 	config := filepath.Join(b.TempDir(), "jobrunner.yaml")
 	must.Succeed(b, os.WriteFile(config, fmt.Appendf(nil, "engine: none\nrules:\n  - image: bench/python\n    process:\n      run: [python3, %s]\n", worker), 0o600))
 	line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, "serve", "--ephemeral", "--listen", "127.0.0.1:0", "--gpus", "off", "--config", config)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The load in addition to the measured clients.
@@ -36,9 +38,7 @@ func BenchmarkMixed(b *testing.B) {
 			clients, done := newClients(s, 64)
 			defer done()
 			once, err := works[0].prepare(clients[0], 1<<10)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			var r result
 			for b.Loop() {
 				s.fill(b, queued)

@@ -96,8 +96,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 	all[0].deploy(b, w.handler, images[w.handler], workers, workers)
 	id := all[0].endpoints[w.handler]
 	defer func() {
-		answer, err := http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil))
-		must.Succeed(b, err)
+		answer := must.Do(http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil)))(b)
 		_ = answer.Body.Close()
 	}()
 	var clients []*client
@@ -107,8 +106,7 @@ func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost
 		defer done()
 		clients = append(clients, own...)
 	}
-	once, err := w.prepare(clients[0], 1<<10) // paths are equal on all nodes
-	must.Succeed(b, err)
+	once := must.Do(w.prepare(clients[0], 1<<10))(b)
 	load(clients, *moment/4, once)
 	awaitIdle(b, clients[0], id)
 	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // row has the results of all processes for one work, size and number of clients.
@@ -87,9 +89,7 @@ func write(b *testing.B, part, measured string) {
 	}
 	begin, end := "<!-- "+part+": begin -->", "<!-- "+part+": end -->"
 	text, err := os.ReadFile(*output)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {

@@ -96,11 +96,9 @@ func (s *subject) run(b *testing.B, program string, env []string, beginning stri
 	b.Helper()
 	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // built above
 	cmd.Env = append(os.Environ(), env...)
-	log, err := os.Create(filepath.Join(b.TempDir(), s.name+".log"))
-	must.Succeed(b, err)
+	log := must.Do(os.Create(filepath.Join(b.TempDir(), s.name+".log")))(b)
 	cmd.Stderr = log
-	out, err := cmd.StdoutPipe()
-	must.Succeed(b, err)
+	out := must.Do(cmd.StdoutPipe())(b)
 	must.Succeed(b, cmd.Start())
 	s.pid = cmd.Process.Pid
 	b.Cleanup(func() {
@@ -143,8 +141,7 @@ func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 	b.Helper()
 	body := fmt.Sprintf(`{"name": "bench-%s", "type": "QUEUE", "image": %q, "workers": {"min": %d, "max": %d}}`, handler, image, least, most)
 	r := s.request(b, http.MethodPost, "/v2/serverless", []byte(body))
-	answer, err := http.DefaultClient.Do(r)
-	must.Succeed(b, err)
+	answer := must.Do(http.DefaultClient.Do(r))(b)
 	text, _ := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	var made struct{ ID string }
@@ -161,14 +158,12 @@ func (s *subject) renew(b *testing.B, handler string) {
 	if s.name == floorName {
 		return // it bounds its jobs itself
 	}
-	answer, err := http.DefaultClient.Do(s.request(b, http.MethodDelete, "/v2/serverless/"+s.endpoints[handler], nil))
-	must.Succeed(b, err)
+	answer := must.Do(http.DefaultClient.Do(s.request(b, http.MethodDelete, "/v2/serverless/"+s.endpoints[handler], nil)))(b)
 	_ = answer.Body.Close()
 	s.deploy(b, handler, images[handler], workers, workers)
 }
 
 func (s *subject) request(tb testing.TB, method, path string, body []byte) *http.Request {
-	r, err := s.newRequest(method, path, body)
-	must.Succeed(tb, err)
+	r := must.Do(s.newRequest(method, path, body))(tb)
 	return r
 }

@@ -84,17 +84,14 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 	})
 	err = cmd.Run()
 	text, readErr := os.ReadFile(printed.Name())
-	if readErr != nil {
-		m.t.Fatal(readErr)
-	}
+	must.Succeed(m.t, readErr)
 	return string(text), err
 }
 
 // read returns the content of a file in the repository.
 func (m *machine) read(name string) string {
 	m.t.Helper()
-	text, err := os.ReadFile(filepath.Join(m.repo, name))
-	must.Succeed(m.t, err)
+	text := must.Do(os.ReadFile(filepath.Join(m.repo, name)))(m.t)
 	return string(text)
 }
 

@@ -138,8 +138,7 @@ func TestEmptyMachine(t *testing.T) {
 	m := newMachine(t, "examples/ci/shell")
 	env := []string{"RUNNER_TEMP=" + m.repo + "/temp", "PATH=" + m.tools + ":" + os.Getenv("PATH")}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // otherwise everything is downloaded and compiled
-		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output() //nolint:gosec // of the list above
-		must.Succeed(t, err)
+		value := must.Do(exec.CommandContext(t.Context(), "go", "env", name).Output())(t)
 		env = append(env, name+"="+strings.TrimSpace(string(value)))
 	}
 	output, err := m.bash("./test.sh", env...)
@@ -159,9 +158,7 @@ func TestExamplesAreEqual(t *testing.T) {
 			if i == 0 {
 				first = text
 			}
-			if text != first {
-				t.Errorf("%s of %s differs from github's", file, example)
-			}
+			must.Equal(t, text, first, file, example, "differs from github's")
 		}
 	}
 }

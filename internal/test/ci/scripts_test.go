@@ -183,8 +183,7 @@ func TestInstalledProvider(t *testing.T) {
 	if err := os.WriteFile(other, []byte("other"), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
-	built, err := os.Stat(filepath.Join(programs, "terraform-provider-gpucloud"))
-	must.Succeed(t, err)
+	built := must.Do(os.Stat(filepath.Join(programs, "terraform-provider-gpucloud")))(t)
 	for _, c := range []struct {
 		env, want string
 		fails     bool
@@ -207,9 +206,7 @@ func TestInstalledProvider(t *testing.T) {
 			if info, err := os.Stat(filepath.Join(m.home, ".terraform.d/plugins", host, "gpucloud/gpucloud/0.0.1", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-gpucloud")); err == nil {
 				size = info.Size()
 			}
-			if size != c.size {
-				t.Errorf("%s: the provider of %s has %d bytes, want %d", c.env, host, size, c.size)
-			}
+			must.Equal(t, size, c.size, c.env, "the provider of", host, "bytes")
 		}
 	}
 }

@@ -5,7 +5,6 @@ package ci
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -127,8 +126,6 @@ func TestInputsInWorkflows(t *testing.T) {
 		if name == "conformance.yml" {
 			want = []string{"conformance"}
 		}
-		if !slices.Equal(used, want) {
-			t.Errorf("%s uses the actions %q, want %q", name, used, want)
-		}
+		must.Equal(t, used, want, name, "uses the actions")
 	}
 }

@@ -21,8 +21,7 @@ var update = flag.Bool("update", false, "write docs/reference/fidelity.md")
 const page = "../../../docs/reference/fidelity.md"
 
 func TestPageIsCurrent(t *testing.T) {
-	want, err := Markdown()
-	must.Succeed(t, err)
+	want := must.Do(Markdown())(t)
 	if *update {
 		must.Succeed(t, os.WriteFile(page, []byte(want), 0o644))
 	}
@@ -33,8 +32,7 @@ func TestPageIsCurrent(t *testing.T) {
 
 // Every mark matches an operation, and every testable clause has an operation.
 func TestMarks(t *testing.T) {
-	list, err := marks()
-	must.Succeed(t, err)
+	list := must.Do(marks())(t)
 	placed := map[string]bool{}
 	for _, m := range list {
 		if !slices.ContainsFunc(operations(), func(o operation) bool { return o.served && m.operations.MatchString(o.full()) }) {
@@ -59,9 +57,7 @@ func TestMarks(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	if got := short([]string{"JOB-01", "JOB-03", "JOB-04", "JOB-05", "SUB-09", "SUB-10"}); got != "JOB-01, 03–05, SUB-09–10" {
-		t.Error(got)
-	}
+	must.Equal(t, short([]string{"JOB-01", "JOB-03", "JOB-04", "JOB-05", "SUB-09", "SUB-10"}), "JOB-01, 03–05, SUB-09–10")
 }
 
 // Served operations answer, and all others answer 501.

@@ -78,8 +78,7 @@ func seeds(configuration string) (out []uint64) {
 func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64, m defect) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key})
-		must.Succeed(t, err)
+		j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key}))(t)
 		c := &core{
 			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), defect: m,
 			state: map[string]object{},
@@ -103,9 +102,7 @@ func runSchedule(t *testing.T, v api.Version, configured nodeSource, seed uint64
 
 // scenario creates, changes and destroys a configuration, each until it succeeds.
 func (c *core) scenario() (wrong []string) {
-	if _, err := c.client().SSHKeys.Set(context.WithoutCancel(c.t.Context()), []string{foreignKey}); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.client().SSHKeys.Set(context.WithoutCancel(c.t.Context()), []string{foreignKey}))(c.t)
 	for i, nodes := range [][]node{c.configured(c.version, false), c.configured(c.version, true)} {
 		c.schedule.begin(fmt.Sprintf("apply %d", i+1))
 		if trouble := c.until("apply", func() []string { return c.apply(nodes) }); trouble != "" {
@@ -189,10 +186,9 @@ func (c *core) check(nodes []node) (wrong []string) {
 
 // client returns a client without faults.
 func (c *core) client() *api.Client {
-	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
+	client := must.Do(api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: newWire(c.t, &wire{
 		deployment: c.deployment, schedule: faultless(),
-	})})
-	must.Succeed(c.t, err)
+	})}))(c.t)
 	return client
 }
 
@@ -212,8 +208,7 @@ func (c *core) objects() map[string]string {
 		}
 	}
 	for kind, list := range kinds {
-		objects, err := list(ctx)
-		must.Succeed(c.t, err)
+		objects := must.Do(list(ctx))(c.t)
 		for _, o := range objects {
 			out[o.ID] = kind + " " + o.Name
 		}
@@ -223,7 +218,6 @@ func (c *core) objects() map[string]string {
 
 // keys returns the account's SSH keys.
 func (c *core) keys() []string {
-	keys, err := c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context()))
-	must.Succeed(c.t, err)
+	keys := must.Do(c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context())))(c.t)
 	return keys
 }

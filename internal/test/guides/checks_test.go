@@ -194,11 +194,9 @@ func afterInit(s *session, b block) {
 func testedBy(folder, test string) check {
 	return func(s *session, b block) {
 		s.t.Helper()
-		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
-		must.Succeed(s.t, err)
+		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*_test.go")))(s.t)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			must.Succeed(s.t, err)
+			text := must.Do(os.ReadFile(file))(s.t)
 			if strings.Contains(string(text), "\nfunc "+test+"(") && strings.Contains(string(text), b.document) {
 				return
 			}
@@ -242,8 +240,7 @@ var (
 // diagram checks the syntax of a mermaid diagram, and that the contract has its states.
 func diagram(s *session, b block) {
 	s.t.Helper()
-	contract, err := os.ReadFile(filepath.Join(root, "docs/reference/contract.md"))
-	must.Succeed(s.t, err)
+	contract := must.Do(os.ReadFile(filepath.Join(root, "docs/reference/contract.md")))(s.t)
 	first, lines, _ := strings.Cut(b.text, "\n")
 	for line := range strings.Lines(lines) {
 		line = strings.TrimRight(line, "\n")
@@ -273,12 +270,10 @@ func goOf(before, after, folder string) check {
 		if formatted, err := format.Source([]byte(source)); err != nil || string(formatted) != source {
 			s.t.Errorf("%s: %v; gofmt would write\n%s", b, err, formatted)
 		}
-		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-		must.Succeed(s.t, err)
+		files := must.Do(filepath.Glob(filepath.Join(root, folder, "*.go")))(s.t)
 		all := ""
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			must.Succeed(s.t, err)
+			text := must.Do(os.ReadFile(file))(s.t)
 			all += string(text)
 		}
 		for _, name := range used.FindAllStringSubmatch(b.text, -1) {

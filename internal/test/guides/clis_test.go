@@ -18,8 +18,7 @@ func TestOtherCommandLines(t *testing.T) {
 	python.Need(t)
 	bin := t.TempDir()
 	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"))
-	clis, err := tfcli.All(t.Context())
-	must.Succeed(t, err)
+	clis := must.Do(tfcli.All(t.Context()))(t)
 	for _, cli := range clis[1:] {
 		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
 			for _, guide := range guides[:2] {
@@ -32,9 +31,7 @@ func TestOtherCommandLines(t *testing.T) {
 			s := newSession(t, bin, cli)
 			s.must("make install && cd examples/module && terraform init")
 			s.serve("jobrunner serve --ephemeral --config tests/jobrunner.yaml")
-			if lacks := compare([]string{"Success! 5 passed, 0 failed."}, s.must("terraform test")); lacks != "" {
-				t.Error(lacks)
-			}
+			must.Equal(t, compare([]string{"Success! 5 passed, 0 failed."}, s.must("terraform test")), "")
 		})
 	}
 }

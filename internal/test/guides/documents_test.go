@@ -31,11 +31,9 @@ var short = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md"
 // The files and commands of each document work in their order and print what it shows.
 func TestDocuments(t *testing.T) {
 	python.Need(t)
-	bin, err := filepath.EvalSymlinks(t.TempDir())
-	must.Succeed(t, err)
+	bin := must.Do(filepath.EvalSymlinks(t.TempDir()))(t)
 	must.Succeed(t, gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner", root+"/cmd/conformance"))
-	cli, err := tfcli.Default(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Default(t.Context()))(t)
 	t.Run("each", func(t *testing.T) { // ends before bin is removed
 		for _, document := range documents(t) {
 			if !slices.Contains(guides, document) && checks[document] == nil || testing.Short() && !slices.Contains(short, document) {
@@ -85,8 +83,7 @@ var configured = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
 // expectPart checks that a block without a file name is part of a file that the reader has.
 func (s *session) expectPart(b block) {
 	s.t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.dir, "*.*"))
-	must.Succeed(s.t, err)
+	files := must.Do(filepath.Glob(filepath.Join(s.dir, "*.*")))(s.t)
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), b.text) {
 			return
@@ -98,8 +95,7 @@ func (s *session) expectPart(b block) {
 // standIn writes a stand-in for the public SDK, which the reader would install.
 func (s *session) standIn() {
 	s.t.Helper()
-	source, err := os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))
-	must.Succeed(s.t, err)
+	source := must.Do(os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py")))(s.t)
 	dir := filepath.Join(s.dir, "runpod")
 	must.Succeed(s.t, os.Mkdir(dir, 0o700))
 	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(source)} {

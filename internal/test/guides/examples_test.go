@@ -49,9 +49,7 @@ func TestModuleReadme(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Count(readme, "\n| `"); got != rows {
-		t.Errorf("examples/module/README.md has %d rows, the module %d inputs and outputs", got, rows)
-	}
+	must.Equal(t, strings.Count(readme, "\n| `"), rows, "examples/module/README.md", "rows, the module", "inputs and outputs")
 }
 
 // examples/blue-green contains the files that its guide shows.
@@ -70,16 +68,13 @@ func TestBlueGreenFolder(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"jobrunner.yaml", "main.tf", "worker.py"}; !slices.Equal(names, want) {
-		t.Errorf("the guide has %q, expected %q", names, want)
-	}
+	must.Equal(t, names, []string{"jobrunner.yaml", "main.tf", "worker.py"}, "the guide")
 }
 
 // The README lists every folder of examples/.
 func TestEveryExampleIsListed(t *testing.T) {
 	readme := string(must.ReadFile(t, filepath.Join(root, "examples/README.md")))
-	entries, err := os.ReadDir(filepath.Join(root, "examples"))
-	must.Succeed(t, err)
+	entries := must.Do(os.ReadDir(filepath.Join(root, "examples")))(t)
 	for _, e := range entries {
 		listed := strings.Contains(readme, "| ["+e.Name()+"](") || strings.Contains(readme, "`"+e.Name()+"`")
 		if e.IsDir() && !listed {

@@ -82,9 +82,7 @@ func TestMisplaced(t *testing.T) {
 		{"docs/reference/gpu.md", "examples/README.md", false},
 		{"README.md", "examples/README.md", true},
 	} {
-		if got := misplaced(c.document, c.path) == ""; got != c.ok {
-			t.Errorf("%s may link %s: %t, expected %t", c.document, c.path, got, c.ok)
-		}
+		must.Equal(t, misplaced(c.document, c.path) == "", c.ok, c.document, "may link", c.path)
 	}
 }
 

@@ -119,9 +119,7 @@ func (s *session) typeAll(b block) {
 		case program == "jobrunner" && strings.HasPrefix(rest, "doctor"):
 			c.text += " --listen=127.0.0.1:0" // the default address may be in use
 		case program == "jobrunner" && strings.HasPrefix(rest, "serve"):
-			if lacks := compare(c.shown, s.serve(c.text)); lacks != "" {
-				s.t.Errorf("%s: $ %s\n%s", b, c.text, lacks)
-			}
+			must.Equal(s.t, compare(c.shown, s.serve(c.text)), "", b, "$", c.text)
 			continue
 		}
 		output, err := s.run(c.text)
@@ -174,10 +172,7 @@ func (s *session) run(text string) (output string, err error) {
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.dir, s.env, strings.NewReader("yes\nyes\n"), out, out
 	s.own(cmd)
 	err = cmd.Run()
-	text2, readErr := os.ReadFile(printed)
-	if readErr != nil {
-		s.t.Fatal(readErr)
-	}
+	text2 := must.Do(os.ReadFile(printed))(s.t)
 	if left, readErr := os.ReadFile(after); readErr == nil {
 		folder, variables, _ := bytes.Cut(left, []byte("\n"))
 		s.dir, s.env = string(folder), strings.Split(strings.TrimSuffix(string(variables), "\x00"), "\x00")
@@ -212,8 +207,7 @@ var exported = regexp.MustCompile(`(?m)^export (\w+)=(.+)$`)
 func (s *session) serve(text string) (output string) {
 	s.t.Helper()
 	printed := filepath.Join(s.t.TempDir(), "printed")
-	out, err := os.Create(printed)
-	must.Succeed(s.t, err)
+	out := must.Do(os.Create(printed))(s.t)
 	defer out.Close()
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+text+" --listen=127.0.0.1:0")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, out, out
@@ -230,8 +224,7 @@ func (s *session) serve(text string) (output string) {
 		}
 	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		text, err := os.ReadFile(printed)
-		must.Succeed(s.t, err)
+		text := must.Do(os.ReadFile(printed))(s.t)
 		if output = string(text); strings.Contains(output, "Ctrl-C stops the deployment.") {
 			break
 		}
@@ -240,9 +233,7 @@ func (s *session) serve(text string) (output string) {
 		}
 	}
 	for _, v := range exported.FindAllStringSubmatch(output, -1) {
-		if _, err := s.run(v[0]); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.run(v[0]))(s.t)
 		switch v[1] {
 		case "GPUCLOUD_BASE_URL":
 			s.url = v[2]

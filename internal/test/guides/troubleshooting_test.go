@@ -37,9 +37,7 @@ func TestTroubleshootingTexts(t *testing.T) {
 			}
 		}
 	}
-	if rows := strings.Count(page, "\n| ") - strings.Count(page, "\n|---"); len(entries) != rows {
-		t.Errorf("read %d entries, expected one per row: %d", len(entries), rows)
-	}
+	must.Equal(t, len(entries), strings.Count(page, "\n| ")-strings.Count(page, "\n|---"), "read", "entries, expected one per row")
 }
 
 // literals returns all string literals of the product, with … for verbs. Concatenated literals

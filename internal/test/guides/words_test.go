@@ -5,16 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Pages that are read from top to bottom stay short.
 func TestWords(t *testing.T) {
 	total := 0
 	for _, document := range documents(t) {
-		text, err := os.ReadFile(filepath.Join(root, document))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Do(os.ReadFile(filepath.Join(root, document)))(t)
 		words, limit := len(strings.Fields(string(text))), 0
 		switch {
 		case document == "docs/guides/troubleshooting.md":

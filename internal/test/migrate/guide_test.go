@@ -78,8 +78,7 @@ func TestGuideNamesEveryAttribute(t *testing.T) {
 		t.Fatalf("no documents: %v", err)
 	}
 	for _, file := range files {
-		resources, err := recorded(file)
-		must.Succeed(t, err)
+		resources := must.Do(recorded(file))(t)
 		for _, r := range resources {
 			kind := kindOf(r.Type)
 			if kind == "" {
@@ -111,8 +110,7 @@ func kindOf(typeName string) string {
 // The guide's example is formatted and can be applied.
 func TestGuideExample(t *testing.T) {
 	text := string(must.ReadFile(t, guide))
-	cli, err := tfcli.Default(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Default(t.Context()))(t)
 	w := acctest.Deploy(t).Workspace(t, cli, api.V2)
 	for _, found := range snippet.FindAllStringSubmatch(text, -1) {
 		if strings.Contains(found[1], "\nresource ") {
@@ -124,7 +122,5 @@ func TestGuideExample(t *testing.T) {
 		}
 	}
 	w.MustRun("apply", "-auto-approve")
-	if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
-		t.Errorf("the next plan has changes:\n%s", out)
-	}
+	must.Contain(t, w.MustRun("plan"), "No changes.")
 }

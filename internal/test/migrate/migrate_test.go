@@ -194,9 +194,7 @@ func TestMigration(t *testing.T) {
 		if d.Writes() != writes {
 			t.Errorf("the apply sent %d writing requests", d.Writes()-writes)
 		}
-		if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
-			t.Errorf("the next plan has changes:\n%s", out)
-		}
+		must.Contain(t, w.MustRun("plan"), "No changes.")
 		state := must.ReadFile(t, filepath.Join(w.Dir, "terraform.tfstate"))
 		if strings.Contains(string(state), "hunter2") || strings.Contains(string(state), "runpod/runpod") {
 			t.Errorf("the state has the password or an object of the other provider:\n%s", state)
@@ -227,8 +225,7 @@ func guideCommand(t *testing.T) string {
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
-	out, err := filepath.Abs(path)
-	must.Succeed(t, err)
+	out := must.Do(filepath.Abs(path))(t)
 	return out
 }
 
@@ -236,8 +233,7 @@ func absolute(t *testing.T, path string) string {
 // objects of the same names.
 func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 	t.Helper()
-	resources, err := recorded(document)
-	must.Succeed(t, err)
+	resources := must.Do(recorded(document))(t)
 	c, ctx := d.Client(t, api.V2), t.Context()
 	ids := map[string]string{}
 	for _, list := range []func() ([]api.Named, error){
@@ -247,8 +243,7 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 		func() ([]api.Named, error) { return c.Endpoints.Named(ctx) },
 		func() ([]api.Named, error) { return c.Pods.Named(ctx) },
 	} {
-		objects, err := list()
-		must.Succeed(t, err)
+		objects := must.Do(list())(t)
 		for _, o := range objects {
 			ids[o.Name] = o.ID
 		}
@@ -281,7 +276,6 @@ func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) str
 		}
 		list = append(list, entry)
 	}
-	text, err := json.Marshal(map[string]any{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "outputs": map[string]any{}, "resources": list})
-	must.Succeed(t, err)
+	text := must.Do(json.Marshal(map[string]any{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "outputs": map[string]any{}, "resources": list}))(t)
 	return string(text)
 }

@@ -35,8 +35,7 @@ func codeLines(t *testing.T, path string) (n int) {
 	t.Helper()
 	text := must.ReadFile(t, path)
 	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, path, text, 0)
-	must.Succeed(t, err)
+	parsed := must.Do(parser.ParseFile(set, path, text, 0))(t)
 	lines := strings.Split(string(text), "\n")
 	for _, d := range parsed.Decls {
 		if general, ok := d.(*ast.GenDecl); ok && general.Tok == token.IMPORT {

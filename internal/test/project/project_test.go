@@ -54,8 +54,7 @@ func TestPackageComments(t *testing.T) {
 	comments := map[string][]string{}
 	names := map[string]string{}
 	for _, path := range files(t, func(path string) bool { return strings.HasSuffix(path, ".go") && !strings.Contains(path, "testdata/") }) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.ParseComments|parser.PackageClauseOnly)
-		must.Succeed(t, err)
+		file := must.Do(parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.ParseComments|parser.PackageClauseOnly))(t)
 		dir := filepath.Dir(path)
 		if names[dir] == "" || !strings.HasSuffix(path, "_test.go") { // a folder with only tests has their package name
 			names[dir] = strings.TrimSuffix(file.Name.Name, "_test")

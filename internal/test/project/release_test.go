@@ -58,8 +58,7 @@ func TestReleaseWorkflow(t *testing.T) {
 }
 
 func TestReleaseNotes(t *testing.T) {
-	script, err := filepath.Abs(filepath.Join(root, "tools/release-notes"))
-	must.Succeed(t, err)
+	script := must.Do(filepath.Abs(filepath.Join(root, "tools/release-notes")))(t)
 	dir := t.TempDir()
 	changelog := "# Changelog\n\n## 1.3.0 (Unreleased)\n\n- Provider: a.\n\n## 1.2.0 (November 2, 2026)\n\nNOTES:\n\n- Docs: c.\n\n## 1.1.0 (May 2, 2026)\n\n## 1.0.0 (May 1, 2026)\n\n- Docs: d.\n"
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600))

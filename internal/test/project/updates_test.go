@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // Dependabot watches every file that names a version of a dependency.
@@ -21,9 +23,7 @@ func TestDependencyUpdates(t *testing.T) {
 		}
 	}
 	read(t, ".github/dependabot.yml", &config)
-	if config.Version != 2 {
-		t.Errorf("version %d", config.Version)
-	}
+	must.Equal(t, config.Version, 2, "version")
 	listed := map[string]bool{}
 	for _, u := range config.Updates {
 		if !slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval) {

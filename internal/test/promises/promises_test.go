@@ -128,11 +128,9 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 		return known
 	}
 	functions := map[string]*ast.FuncDecl{}
-	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	must.Succeed(t, err)
+	files := must.Do(filepath.Glob(filepath.Join(folder, "*_test.go")))(t)
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		must.Succeed(t, err)
+		file := must.Do(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
 				functions[f.Name.Name] = f
@@ -149,11 +147,8 @@ func TestSkipsAreFound(t *testing.T) {
 		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: true,
 		`if os.Getenv("CI") == "" { t.Skip("x") }`: false, `if err != nil && os.Getenv("CI") == "" { t.SkipNow() }`: false, `if testing.Short() { n = 1 }; t.Skip("x")`: true,
 	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution)
-		must.Succeed(t, err)
-		if got := skips(file.Decls[0].(*ast.FuncDecl)); got != want {
-			t.Errorf("%s: %t, expected %t", body, got, want)
-		}
+		file := must.Do(parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution))(t)
+		must.Equal(t, skips(file.Decls[0].(*ast.FuncDecl)), want, body)
 	}
 	if names := slices.Sorted(maps.Keys(parse(t, "."))); !slices.Contains(names, "TestSkipsAreFound") || check(t, ".", "TestNothing") == "" {
 		t.Errorf("the tests of this folder are %v", names)

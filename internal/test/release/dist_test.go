@@ -57,14 +57,12 @@ func TestDist(t *testing.T) {
 }
 
 func readDist(t *testing.T, dir string) dist {
-	dir, err := filepath.Abs(dir)
-	must.Succeed(t, err)
+	dir = must.Do(filepath.Abs(dir))(t)
 	var about struct{ Version, Commit string }
 	readJSON(t, filepath.Join(dir, "metadata.json"), &about)
 	d := dist{dir: dir, version: about.Version, commit: about.Commit, archives: map[string]archive{}}
 	name := regexp.MustCompile(`^(terraform-provider-gpucloud|jobrunner|conformance)_` + regexp.QuoteMeta(d.version) + `_([a-z]+)_([a-z0-9]+)\.(?:zip|tar\.gz)$`)
-	files, err := os.ReadDir(dir)
-	must.Succeed(t, err)
+	files := must.Do(os.ReadDir(dir))(t)
 	for _, f := range files {
 		if found := name.FindStringSubmatch(f.Name()); found != nil {
 			d.archives[f.Name()] = archive{found[1], found[2], found[3]}
@@ -109,9 +107,7 @@ func (d dist) checkArchives(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if got := slices.Sorted(maps.Keys(d.archives)); !slices.Equal(got, want) {
-		t.Errorf("archives:\ngot  %v\nwant %v", got, want)
-	}
+	must.Equal(t, slices.Sorted(maps.Keys(d.archives)), want, "archives")
 	for name, a := range d.archives {
 		program := a.program
 		if a.program == "terraform-provider-gpucloud" {
@@ -163,8 +159,7 @@ func (d dist) checkSignature(t *testing.T) {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		t.Skip("no signature was made: gpg is not installed")
 	}
-	home, err := os.MkdirTemp("", "gpg-") // the agent's socket needs a short path
-	must.Succeed(t, err)
+	home := must.Do(os.MkdirTemp("", "gpg-"))(t)
 	gpg := func(args ...string) error {
 		return exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--quiet"}, args...)...).Run()
 	}
@@ -228,8 +223,7 @@ func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
 
 // checkInit installs the provider from a mirror of the published archives.
 func (d dist) checkInit(t *testing.T) {
-	cli, err := tfcli.Find(t.Context())
-	must.Succeed(t, err)
+	cli := must.Do(tfcli.Find(t.Context()))(t)
 	mirror, work := t.TempDir(), t.TempDir()
 	folder := filepath.Join(mirror, "registry.terraform.io", "gpucloud", "gpucloud")
 	must.Succeed(t, os.MkdirAll(folder, 0o755))
@@ -262,17 +256,14 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 	files := map[string][]byte{}
 	text := d.read(t, name)
 	if strings.HasSuffix(name, ".zip") {
-		r, err := zip.NewReader(strings.NewReader(text), int64(len(text)))
-		must.Succeed(t, err)
+		r := must.Do(zip.NewReader(strings.NewReader(text), int64(len(text))))(t)
 		for _, f := range r.File {
-			content, err := f.Open()
-			must.Succeed(t, err)
+			content := must.Do(f.Open())(t)
 			files[f.Name] = readAll(t, content)
 		}
 		return files
 	}
-	z, err := gzip.NewReader(strings.NewReader(text))
-	must.Succeed(t, err)
+	z := must.Do(gzip.NewReader(strings.NewReader(text)))(t)
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
@@ -285,8 +276,7 @@ func (d dist) unpack(t *testing.T, name string) map[string][]byte {
 
 func readAll(t *testing.T, r io.Reader) []byte {
 	t.Helper()
-	text, err := io.ReadAll(r)
-	must.Succeed(t, err)
+	text := must.Do(io.ReadAll(r))(t)
 	return text
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The number of calls of a plan doesn't depend on the number of objects.
@@ -30,9 +31,7 @@ func TestCallsOfAPlan(t *testing.T) {
 					t.Errorf("%d of each kind: %s %d times", n, call, times)
 				}
 			}
-			if want := planCalls[v]; sum(calls) != want {
-				t.Errorf("%d of each kind: %d calls, expected %d: %v", n, sum(calls), want, calls)
-			}
+			must.Equal(t, sum(calls), planCalls[v], n, "of each kind", "calls", calls)
 			if before != nil && !maps.Equal(calls, before) {
 				t.Errorf("%d of each kind: calls %v, fewer objects needed %v", n, calls, before)
 			}

@@ -57,8 +57,7 @@ func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
 	t.Helper()
 	must.Succeed(t, d.close())
 	c.APIKey, c.Logger = d.key, slog.New(slog.DiscardHandler)
-	j, err := jobrunner.New(context.WithoutCancel(t.Context()), c)
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(context.WithoutCancel(t.Context()), c))(t)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.behind, d.close = j.Handler(), j.Close

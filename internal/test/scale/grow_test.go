@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // grow creates objects until the state has n of each resource with count, without n applies: it
@@ -19,27 +21,19 @@ func (tf *terraform) grow(d *deployment, n int) {
 	tf.t.Helper()
 	path := filepath.Join(tf.dir, "terraform.tfstate")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		tf.t.Fatal(err)
-	}
+	must.Succeed(tf.t, err)
 	var state map[string]any
-	if err := json.Unmarshal(text, &state); err != nil {
-		tf.t.Fatal(err)
-	}
+	must.Succeed(tf.t, json.Unmarshal(text, &state))
 	for _, r := range state["resources"].([]any) {
 		r := r.(map[string]any)
 		instances := r["instances"].([]any)
 		first, err := json.Marshal(instances[0])
-		if err != nil {
-			tf.t.Fatal(err)
-		}
+		must.Succeed(tf.t, err)
 		var recorded struct {
 			Index      *int `json:"index_key"`
 			Attributes struct{ ID, Name string }
 		}
-		if err := json.Unmarshal(first, &recorded); err != nil {
-			tf.t.Fatal(err)
-		}
+		must.Succeed(tf.t, json.Unmarshal(first, &recorded))
 		if recorded.Index == nil {
 			continue
 		}
@@ -48,9 +42,7 @@ func (tf *terraform) grow(d *deployment, n int) {
 			id := d.repeat(tf.t, recorded.Attributes.Name, name)
 			var instance map[string]any
 			changed := strings.NewReplacer(recorded.Attributes.ID, id, `"`+recorded.Attributes.Name+`"`, `"`+name+`"`).Replace(string(first))
-			if err := json.Unmarshal([]byte(changed), &instance); err != nil {
-				tf.t.Fatal(err)
-			}
+			must.Succeed(tf.t, json.Unmarshal([]byte(changed), &instance))
 			instance["index_key"] = i
 			instances = append(instances, instance)
 		}

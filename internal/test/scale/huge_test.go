@@ -91,8 +91,6 @@ func TestCallsOfAHugePlan(t *testing.T) {
 		// secrets and global volumes, and the catalog's stock, because an imported endpoint has GPU
 		// pools and its configuration has types.
 		want := planCalls[v] + map[api.Version]int{api.V1: 1, api.V2: 6}[v]
-		if sum(calls) != want {
-			t.Errorf("%d calls, expected %d: %v", sum(calls), want, calls)
-		}
+		must.Equal(t, sum(calls), want, "calls", calls)
 	})
 }

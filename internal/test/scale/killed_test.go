@@ -19,8 +19,7 @@ import (
 // kill9 kills the children of the process that run a program.
 func (p *process) kill9(program string) {
 	p.t.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.Process.Pid))
-	must.Succeed(p.t, err)
+	files := must.Do(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.Process.Pid)))(p.t)
 	killed := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)

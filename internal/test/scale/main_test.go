@@ -53,8 +53,7 @@ func binary(t testing.TB, pkg string) string {
 		}
 		return dir, os.Rename(filepath.Join(dir, path.Base(pkg)), filepath.Join(dir, "terraform-provider-gpucloud"))
 	}))
-	dir, err := once.(func() (string, error))()
-	must.Succeed(t, err)
+	dir := must.Do(once.(func() (string, error))())(t)
 	return dir
 }
 

@@ -43,8 +43,7 @@ const required = `terraform {
 // workspace creates a workspace whose Terraform runs a provider binary against the deployment.
 func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
-	cli, err := findCLI()
-	must.Succeed(t, err)
+	cli := must.Do(findCLI())(t)
 	dir := t.TempDir()
 	bin := binary(t, pkg)
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n    %q = %q\n  }\n  direct {}\n}\n",
@@ -64,9 +63,7 @@ func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terrafor
 
 func (tf *terraform) write(name, text string) {
 	tf.t.Helper()
-	if err := os.WriteFile(filepath.Join(tf.dir, name), []byte(text), 0o600); err != nil {
-		tf.t.Fatal(err)
-	}
+	must.Succeed(tf.t, os.WriteFile(filepath.Join(tf.dir, name), []byte(text), 0o600))
 }
 
 // configure sets the configuration.
@@ -112,9 +109,7 @@ func (tf *terraform) start(args ...string) *process {
 	p.Cmd = exec.Command(tf.cli.Path, append(args, "-no-color")...)
 	p.Dir, p.Env, p.Stdout, p.Stderr = tf.dir, tf.env, &p.out, &p.out
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.Start(); err != nil {
-		tf.t.Fatal(err)
-	}
+	must.Succeed(tf.t, p.Start())
 	go func() {
 		p.err = p.Wait()
 		close(p.dead)
@@ -206,18 +201,14 @@ func (tf *terraform) ids() (out []string) {
 	if os.IsNotExist(err) {
 		return nil
 	}
-	if err != nil {
-		tf.t.Fatal(err)
-	}
+	must.Succeed(tf.t, err)
 	var state struct {
 		Resources []struct {
 			Type      string
 			Instances []struct{ Attributes struct{ ID string } }
 		}
 	}
-	if err := json.Unmarshal(text, &state); err != nil {
-		tf.t.Fatal(err)
-	}
+	must.Succeed(tf.t, json.Unmarshal(text, &state))
 	for _, r := range state.Resources {
 		for _, i := range r.Instances {
 			out = append(out, r.Type+" "+i.Attributes.ID)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wirefault"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // equalObjects returns a configuration of three equal volumes and endpoints. If unique is set,
@@ -92,9 +93,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 		}
 		for i, kept := range states {
 			for _, kind := range []string{"gpucloud_network_volume", "gpucloud_endpoint"} {
-				if n := len(ofKind(kept, kind)); n != 3 {
-					t.Errorf("a state has %d objects %s", n, kind)
-				}
+				must.Equal(t, len(ofKind(kept, kind)), 3, "a state", "objects", kind)
 			}
 			for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
 				if len(ofKind(kept, kind)) == 1 {

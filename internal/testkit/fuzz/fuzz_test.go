@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // faulty is the variable that makes FuzzFaulty fail in a child process.
@@ -57,9 +58,7 @@ func TestFaultsAreFound(t *testing.T) {
 func TestVariationsAreReproducible(t *testing.T) {
 	seeds := []fuzz.Seed{{"one", []byte("two"), true, 3, uint8(4)}, {"", []byte{}, false, 0, uint8(0)}}
 	first := fuzz.Vary("a", seeds, 500)
-	if !reflect.DeepEqual(first, fuzz.Vary("a", seeds, 500)) {
-		t.Error("they differ from run to run")
-	}
+	must.Equal(t, first, fuzz.Vary("a", seeds, 500), "they differ from run to run")
 	if reflect.DeepEqual(first, fuzz.Vary("b", seeds, 500)) {
 		t.Error("another name gets the same variations")
 	}

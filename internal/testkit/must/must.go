@@ -3,6 +3,7 @@ package must
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,29 @@ func Succeed(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Do returns the value of a call that must succeed: id := must.Do(create())(t).
+func Do[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Succeed(t, err)
+		return value
+	}
+}
+
+// Equal reports a difference between the values. A nil slice or map equals an empty one. The
+// report starts with about.
+func Equal[T any](t testing.TB, got, want T, about ...any) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
+	if (g.Kind() == reflect.Slice || g.Kind() == reflect.Map) && g.Kind() == w.Kind() && g.Len() == 0 && w.Len() == 0 {
+		return
+	}
+	t.Errorf("%+v\n got %+v\nwant %+v", about, got, want)
 }
 
 // Contain reports each of the wanted texts that isn't in text.

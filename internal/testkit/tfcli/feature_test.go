@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -81,9 +82,7 @@ func TestFeatures(t *testing.T) {
 				w.Write(cmp.Or(c.file, "main.tf"), c.config)
 				out, err := w.Run(c.args...)
 				works := err == nil && strings.Contains(out, c.want)
-				if works != cli.Has(c.feature) {
-					t.Errorf("%s works: %t, but Has reports %t: %v\n%s", c.feature, works, cli.Has(c.feature), err, out)
-				}
+				must.Equal(t, works, cli.Has(c.feature), c.feature, "works", "but Has reports", err, out)
 			})
 		})
 	}

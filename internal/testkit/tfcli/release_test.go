@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,16 +63,12 @@ func publish(t *testing.T, files map[string]string) Release {
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, "example.com", "tool", "@v")
 	must.Succeed(t, os.MkdirAll(dir, 0o755))
-	archive, err := os.Create(filepath.Join(dir, "v1.2.3.zip"))
-	must.Succeed(t, err)
+	archive := must.Do(os.Create(filepath.Join(dir, "v1.2.3.zip")))(t)
 	defer archive.Close()
 	z := zip.NewWriter(archive)
 	for name, text := range files {
-		w, err := z.Create("example.com/tool@v1.2.3/" + name)
-		must.Succeed(t, err)
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		w := must.Do(z.Create("example.com/tool@v1.2.3/" + name))(t)
+		must.Do(w.Write([]byte(text)))(t)
 	}
 	must.Succeed(t, z.Close())
 	for name, text := range map[string]string{"v1.2.3.mod": files["go.mod"], "v1.2.3.info": `{"Version": "v1.2.3"}`} {
@@ -88,8 +83,7 @@ func publish(t *testing.T, files map[string]string) Release {
 			return nil
 		})
 	})
-	gocache, err := exec.Command("go", "env", "GOCACHE").Output()
-	must.Succeed(t, err)
+	gocache := must.Do(exec.Command("go", "env", "GOCACHE").Output())(t)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(gocache)))
 	t.Setenv("GOMODCACHE", filepath.Join(cache, "mod"))
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
@@ -105,8 +99,7 @@ func publish(t *testing.T, files map[string]string) Release {
 // write to its folder, so that the test couldn't remove it.
 func quiet(t *testing.T) {
 	t.Helper()
-	dir, err := os.UserConfigDir()
-	must.Succeed(t, err)
+	dir := must.Do(os.UserConfigDir())(t)
 	dir = filepath.Join(dir, "go", "telemetry")
 	must.Succeed(t, os.MkdirAll(dir, 0o755))
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "mode"), []byte("off"), 0o600))
@@ -205,15 +198,12 @@ func TestMissing(t *testing.T) {
 		{[]CLI{cli("tofu", "1.15.0")}, []Release{terraform}},
 	} {
 		got := Missing(c.present)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("with %v, %v are missing, expected %v", c.present, got, c.want)
-		}
+		must.Equal(t, got, c.want, c.present, "are missing")
 	}
 }
 
 func TestInspectOfAnotherProgram(t *testing.T) {
-	program, err := exec.LookPath("go")
-	must.Succeed(t, err)
+	program := must.Do(exec.LookPath("go"))(t)
 	if c, err := Inspect(t.Context(), program); err == nil || !strings.Contains(err.Error(), "neither Terraform nor OpenTofu") {
 		t.Errorf("go is %s: %v", c, err)
 	}

@@ -189,8 +189,7 @@ const wholeGPU = 0xFFFFFFFF // the instance id in an event of the whole GPU
 
 func open(t *testing.T, b *board) gpu.Inventory {
 	t.Helper()
-	inventory, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	inventory := must.Do(nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)))(t)
 	return inventory
 }
 
@@ -228,9 +227,7 @@ func TestNVMLInventory(t *testing.T) {
 			{UUID: "MIG-5", Index: 3, TypeID: "NVIDIA H200 MIG 1g.18gb", MIG: "1g.18gb", Memory: 16 << 30},
 			{UUID: "MIG-6", Index: 3, TypeID: "NVIDIA H200 MIG 1g.16gb", MIG: "1g.16gb", Memory: 16 << 30},
 		}
-		if got := inventory.Devices(); !slices.Equal(got, want) {
-			t.Errorf("devices\n got %+v\nwant %+v", got, want)
-		}
+		must.Equal(t, inventory.Devices(), want, "devices")
 		for uuid, want := range map[string]gpu.Sample{
 			"GPU-0": {Utilization: 37, MemoryUsed: 3 << 30, Power: 250_000, Temperature: 55},
 			"MIG-5": {Utilization: -1, MemoryUsed: 1 << 30, Power: -1, Temperature: 55},
@@ -247,9 +244,7 @@ func TestNVMLInventory(t *testing.T) {
 			t.Error("Sample succeeds after Close")
 		}
 		inventory.Close()
-		if b.shutdowns != 1 {
-			t.Errorf("shutdown was called %d times", b.shutdowns)
-		}
+		must.Equal(t, b.shutdowns, 1, "shutdown was called", "times")
 	})
 }
 
@@ -319,19 +314,13 @@ func TestXIDs(t *testing.T) {
 		for _, harmless := range []uint64{13, 31, 43, 45, 63, 68, 94, 109} {
 			b.sendXID(b.cards[0], harmless, wholeGPU)
 		}
-		if got := faults(inventory); got != "" {
-			t.Errorf("after faults of a program: %s", got)
-		}
+		must.Equal(t, faults(inventory), "", "after faults of a program")
 		b.sendXID(b.cards[1], 79, wholeGPU)
 		<-inventory.Changed()
-		if got := faults(inventory); got != "GPU-1: XID 79: it has fallen off the bus" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-1: XID 79: it has fallen off the bus")
 		b.sendXID(b.cards[0], 4242, wholeGPU)
 		waitTwoPolls() // this driver doesn't report a recovery
-		if got := faults(inventory); got != "GPU-0: XID 4242; GPU-1: XID 79: it has fallen off the bus" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-0: XID 4242; GPU-1: XID 79: it has fallen off the bus")
 		b.events <- nvml.EventData{Device: b.cards[0], EventType: nvml.EventTypeDoubleBitEccError, GpuInstanceId: wholeGPU}
 		synctest.Wait()
 		if got := faults(inventory); !strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)") {
@@ -350,13 +339,9 @@ func TestInstanceXID(t *testing.T) {
 		defer inventory.Close()
 		b.sendXID(c, 95, 2)
 		waitTwoPolls()
-		if got := faults(inventory); got != "MIG-2: XID 95: an uncontained error in its memory" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "MIG-2: XID 95: an uncontained error in its memory")
 		b.sendXID(c, 79, wholeGPU)
-		if got := faults(inventory); got != "MIG-1: XID 79: it has fallen off the bus; MIG-2: XID 79: it has fallen off the bus" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "MIG-1: XID 79: it has fallen off the bus; MIG-2: XID 79: it has fallen off the bus")
 		// Instances are created and removed at run time.
 		b.update(func() { c.instances = c.instances[:1] })
 		waitTwoPolls()
@@ -375,28 +360,18 @@ func TestRecovery(t *testing.T) {
 		c.recovery, c.ecc = &none, 3 // contained errors
 		inventory := open(t, b)
 		defer inventory.Close()
-		if got := faults(inventory); got != "" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "")
 		b.sendXID(c, 119, wholeGPU)
-		if got := faults(inventory); got != "GPU-0: XID 119: its system processor doesn't answer" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-0: XID 119: its system processor doesn't answer")
 		b.update(func() { c.recovery = &reset })
 		waitTwoPolls()
-		if got := faults(inventory); got != "GPU-0: it needs a reset (nvidia-smi --gpu-reset)" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-0: it needs a reset (nvidia-smi --gpu-reset)")
 		b.update(func() { c.recovery = &unknown })
 		waitTwoPolls()
-		if got := faults(inventory); got != "GPU-0: the driver requires a recovery (action 99)" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-0: the driver requires a recovery (action 99)")
 		b.update(func() { c.recovery = &none })
 		waitTwoPolls()
-		if got := faults(inventory); got != "" {
-			t.Errorf("recovered: %s", got)
-		}
+		must.Equal(t, faults(inventory), "", "recovered")
 	})
 }
 
@@ -406,10 +381,8 @@ func TestMemoryErrors(t *testing.T) {
 		b.cards[0].ecc, b.cards[1].remapFailed = 2, true
 		inventory := open(t, b)
 		defer inventory.Close()
-		if got := faults(inventory); got != "GPU-0: 2 uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset); "+
-			"GPU-1: bad rows of its memory could not be remapped: the card must be replaced" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-0: 2 uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset); "+
+			"GPU-1: bad rows of its memory could not be remapped: the card must be replaced")
 	})
 }
 
@@ -423,9 +396,7 @@ func TestLostGPUReturns(t *testing.T) {
 		b.sendXID(b.cards[1], 79, wholeGPU)
 		b.update(func() { b.cards[1].lost = true })
 		waitTwoPolls()
-		if got := faults(inventory); got != "GPU-1: lost: ERROR_GPU_IS_LOST" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-1: lost: ERROR_GPU_IS_LOST")
 		if got, err := inventory.Sample("GPU-1"); err != nil || got != (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}) {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -436,9 +407,7 @@ func TestLostGPUReturns(t *testing.T) {
 		}
 		b.update(func() { b.cards = b.cards[:1] })
 		waitTwoPolls()
-		if got := faults(inventory); got != "GPU-1: lost: the driver no longer lists it" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-1: lost: the driver no longer lists it")
 		if got, err := inventory.Sample("GPU-1"); err != nil || got.Temperature != -1 {
 			t.Errorf("a sample of a removed GPU: %+v, %v", got, err)
 		}
@@ -454,9 +423,7 @@ func TestDriverIsReloaded(t *testing.T) {
 		defer inventory.Close()
 		b.update(func() { b.unloaded = true })
 		waitTwoPolls()
-		if got := faults(inventory); got != "GPU-0: the driver does not answer: ERROR_UNINITIALIZED" {
-			t.Error(got)
-		}
+		must.Equal(t, faults(inventory), "GPU-0: the driver does not answer: ERROR_UNINITIALIZED")
 		b.update(func() { b.unloaded, b.DriverVersion, b.CudaDriverVersion = false, "580.65.06", 13000 })
 		waitTwoPolls()
 		if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want || faults(inventory) != "" {

@@ -28,8 +28,7 @@ func TestRealGPU(t *testing.T) {
 	if os.Getenv("GPUCLOUD_TEST_GPU") == "" {
 		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/reference/gpu.md")
 	}
-	inventory, err := nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	must.Succeed(t, err)
+	inventory := must.Do(nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil))))(t)
 	t.Cleanup(inventory.Close)
 	var r realReport
 	defer func() { t.Log("\n" + r.markdown(inventory)) }()
@@ -103,9 +102,7 @@ func checkPlacement(t *testing.T, inventory gpu.Inventory, r *realReport) {
 		devices, refusal = a.Acquire(gpu.Request{Count: 1}, fmt.Sprint("worker ", acquired+1))
 		acquired += len(devices)
 	}
-	if acquired != len(inventory.Devices()) {
-		t.Errorf("%d of %d devices were assigned", acquired, len(inventory.Devices()))
-	}
+	must.Equal(t, acquired, len(inventory.Devices()), "devices were assigned")
 	r.add(fmt.Sprintf("worker %d, with %d of %[2]d devices in use", acquired+1, acquired), "refused: "+refusal.Error())
 }
 

@@ -65,8 +65,7 @@ func (o *output) await(t *testing.T, what string) {
 func local(t *testing.T, rule string) *Executor {
 	t.Helper()
 	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
-	e, err := New(t.Context(), Config{File: file, DataDir: t.TempDir()})
-	must.Succeed(t, err)
+	e := must.Do(New(t.Context(), Config{File: file, DataDir: t.TempDir()}))(t)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -77,8 +76,7 @@ func local(t *testing.T, rule string) *Executor {
 
 func program(t *testing.T, e *Executor, image string) run.Program {
 	t.Helper()
-	p, err := e.Program(image)
-	must.Succeed(t, err)
+	p := must.Do(e.Program(image))(t)
 	return p
 }
 
@@ -228,8 +226,7 @@ func TestCancelledJobKillsCommand(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(j.log.String()))
-	must.Succeed(t, err)
+	pid := must.Do(strconv.Atoi(strings.TrimSpace(j.log.String())))(t)
 	if alive(pid) {
 		t.Errorf("the process %d still runs", pid)
 	}
@@ -253,9 +250,7 @@ func TestCommandEnvironment(t *testing.T) {
 	j.Spec.Devices = []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}
 	j.Spec.Mounts = []run.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
 	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
-	if _, err := program(t, e, "x").Handle(t.Context(), j.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(program(t, e, "x").Handle(t.Context(), j.Job))(t)
 	seen := map[string]string{}
 	for line := range strings.Lines(j.log.String()) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
@@ -265,9 +260,7 @@ func TestCommandEnvironment(t *testing.T) {
 		"FROM": "rule", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "HF_HOME": "/models", "HOME": os.Getenv("HOME"), "PATH": "/nosuchfolder",
 		"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b", "GPUCLOUD_VOLUME": "/data/volumes/v", "PYTHONUNBUFFERED": "1",
 	} {
-		if seen[name] != want {
-			t.Errorf("%s is %q, want %q", name, seen[name], want)
-		}
+		must.Equal(t, seen[name], want, name)
 	}
 	for _, name := range []string{"GPUCLOUD_API_KEY", "OTHER", "NOSUCHVARIABLE"} {
 		if value, ok := seen[name]; ok {

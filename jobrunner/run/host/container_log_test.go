@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -27,9 +28,7 @@ func TestMarkedLines(t *testing.T) {
 	} {
 		log := newOutput()
 		m := &markedLines{since: since, last: since, pieces: true, log: log}
-		if _, err := io.Copy(m, iotest.OneByteReader(strings.NewReader(written))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(io.Copy(m, iotest.OneByteReader(strings.NewReader(written))))(t)
 		m.flush()
 		if got := log.String(); got != strings.Join(want, "\n")+"\n" || m.last != "2026-06-01T12:00:00.000000007Z" {
 			t.Errorf("since %q: %q, and then %s", since, got, m.last)

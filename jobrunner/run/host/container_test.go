@@ -30,8 +30,7 @@ type fake struct {
 
 func newFake(t *testing.T, name string) *fake {
 	t.Helper()
-	script, err := filepath.Abs("testdata/engine.sh")
-	must.Succeed(t, err)
+	script := must.Do(filepath.Abs("testdata/engine.sh"))(t)
 	f := &fake{t, t.TempDir(), filepath.Join(t.TempDir(), name)}
 	must.Succeed(t, os.Symlink(script, f.path))
 	t.Setenv("FAKE_ENGINE", f.dir)
@@ -66,16 +65,14 @@ func (f *fake) containers() []os.DirEntry {
 
 func (f *fake) executor(dataDir, rules string) *Executor {
 	f.t.Helper()
-	e, err := New(f.t.Context(), Config{File: write(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir})
-	must.Succeed(f.t, err)
+	e := must.Do(New(f.t.Context(), Config{File: write(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir}))(f.t)
 	f.t.Cleanup(func() { _ = e.Close() }) // if the test didn't
 	return e
 }
 
 func start(t *testing.T, e *Executor, s run.Spec) run.Process {
 	t.Helper()
-	p, err := program(t, e, s.Image).Start(t.Context(), s)
-	must.Succeed(t, err)
+	p := must.Do(program(t, e, s.Image).Start(t.Context(), s))(t)
 	t.Cleanup(func() { p.Stop(0) })
 	return p
 }
@@ -114,13 +111,9 @@ func TestContainer(t *testing.T) {
 	if got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"; got != want || f.read("env.mode") != "600\n" {
 		t.Errorf("file of variables, mode %s\n%s", f.read("env.mode"), got)
 	}
-	if got := f.read("env.inherited"); got != "LINES=a\nthe-secret\n" {
-		t.Errorf("inherited: %q", got)
-	}
+	must.Equal(t, f.read("env.inherited"), "LINES=a\nthe-secret\n", "inherited")
 	login := `{"auths":{"registry.example:5000":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("robot:the-secret")) + `"}}}`
-	if got := f.read("login"); got != "600\n"+login+"\nhost unix:///run/fake.sock\n" {
-		t.Errorf("login: %s", got)
-	}
+	must.Equal(t, f.read("login"), "600\n"+login+"\nhost unix:///run/fake.sock\n", "login")
 	if files, _ := os.ReadDir(e.scratch); len(files) != 0 {
 		t.Errorf("secrets stay on the disk: %v", files)
 	}
@@ -170,23 +163,17 @@ func TestContainerExit(t *testing.T) {
 		f.write("exit", code)
 		p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 		<-p.Done()
-		if p.Exit().Text != want {
-			t.Errorf("%s: %s", code, p.Exit().Text)
-		}
+		must.Equal(t, p.Exit().Text, want, code)
 	}
 	f.write("exit", "137")
 	f.write("oom", "true")
 	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	<-p.Done()
-	if want := "exit status 137: killed by SIGKILL, out of memory"; p.Exit().Text != want {
-		t.Errorf("a container that ran out of memory ended with %s", p.Exit().Text)
-	}
+	must.Equal(t, p.Exit().Text, "exit status 137: killed by SIGKILL, out of memory", "a container that ran out of memory ended with")
 	if left := f.containers(); len(left) > 0 {
 		t.Errorf("%d containers are left", len(left))
 	}
-	if pulls := strings.Count(f.read("calls"), "CALL|pull|"); pulls != 1 {
-		t.Errorf("the image was pulled %d times", pulls)
-	}
+	must.Equal(t, strings.Count(f.read("calls"), "CALL|pull|"), 1, "the image was pulled", "times")
 }
 
 func TestContainerStartFails(t *testing.T) {
@@ -268,9 +255,7 @@ func TestRegistryLogins(t *testing.T) {
 		"registry:5000/team/model@sha:1": {"registry:5000", "registry:5000"},
 	} {
 		got := [2]string{(&containerEngine{}).registryOf(image), (&containerEngine{podman: true}).registryOf(image)}
-		if got != want {
-			t.Errorf("%s: %q, want %q", image, got, want)
-		}
+		must.Equal(t, got, want, image)
 	}
 	f := newFake(t, "podman")
 	e := f.executor("", "")
@@ -320,9 +305,7 @@ func TestEngineRecovers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "acme/x") || !strings.Contains(err.Error(), "Cannot connect to the daemon") {
 		t.Fatal(err)
 	}
-	if asked := strings.Count(f.read("calls"), "CALL|version"); asked != 1 {
-		t.Errorf("probed %d times", asked)
-	}
+	must.Equal(t, strings.Count(f.read("calls"), "CALL|version"), 1, "probed", "times")
 	must.Succeed(t, os.Remove(filepath.Join(f.dir, "down")))
 	one := e.engines.all[0]
 	one.mu.Lock()
@@ -336,9 +319,7 @@ func TestEngineRecovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := e.Describe()[1]; got != "containers: docker 99.1 ("+f.path+")" {
-		t.Error(got)
-	}
+	must.Equal(t, e.Describe()[1], "containers: docker 99.1 ("+f.path+")")
 }
 
 // A start doesn't wait for the engine; the first pod does.
@@ -406,8 +387,7 @@ func TestContainersOfKilledRun(t *testing.T) {
 	if _, err := os.Stat(secrets); err == nil {
 		t.Error("the scratch folder is left")
 	}
-	r, err := procgroup.OpenRegister(ours)
-	must.Succeed(t, err)
+	r := must.Do(procgroup.OpenRegister(ours))(t)
 	if left, err := r.KilledRuns(); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -424,8 +404,7 @@ func TestUnwritableDataFolder(t *testing.T) {
 		t.Errorf("it starts without its data folder: %v", e.Close())
 	}
 	c.Optional = true
-	e, err := New(t.Context(), c)
-	must.Succeed(t, err)
+	e := must.Do(New(t.Context(), c))(t)
 	p := start(t, e, run.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
 	p.Stop(0)
 	if err := e.Close(); err != nil {

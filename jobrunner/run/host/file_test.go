@@ -35,8 +35,7 @@ rules:
       disk_limit: true
       options: [--shm-size=1g]
 `)
-	s, err := readFile(name)
-	must.Succeed(t, err)
+	s := must.Do(readFile(name))(t)
 	if len(s.Rules) != 3 || s.Engine.Value != "none" {
 		t.Fatalf("%+v", s)
 	}
@@ -45,9 +44,7 @@ rules:
 	for _, w := range c.Run {
 		words = append(words, w.Value)
 	}
-	if got := strings.Join(words, "|"); got != "sh|-c|cat|1.10|true" {
-		t.Errorf("run: %s", got)
-	}
+	must.Equal(t, strings.Join(words, "|"), "sh|-c|cat|1.10|true", "run")
 	if c.Env["VERSION"].Value != "1.10" || c.Env["ON"].Value != "yes" || c.Env["MANY"].Value != "a b" || c.Dir.Value != filepath.Dir(name) {
 		t.Errorf("%+v", c)
 	}

@@ -1,6 +1,10 @@
 package host
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
+)
 
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
@@ -42,9 +46,7 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
 		}
-		if got := p.matches(c.image); got != c.want {
-			t.Errorf("%s matches %s: %v", c.pattern, c.image, got)
-		}
+		must.Equal(t, p.matches(c.image), c.want, c.pattern, "matches", c.image)
 	}
 	for _, bad := range []string{"", "a[b", "a[]", "a[!]", "a[b^]", `a[\]`, "a[a/b]", "a[z-a]", "\xff"} {
 		if _, err := parsePattern(bad); err == nil {

@@ -17,18 +17,14 @@ import (
 func TestProcess(t *testing.T) {
 	e := local(t, "    process:\n      dir: /\n      run: [sh, -c, 'echo $$ at $PWD: $GREETING $1; exec sleep 1000', sh]\n      template: args\n")
 	log := newOutput()
-	p, err := program(t, e, "x:1").Start(t.Context(), run.Spec{
+	p := must.Do(program(t, e, "x:1").Start(t.Context(), run.Spec{
 		Container: store.Container{Image: "x", Args: "'two words'", Env: map[string]string{"GREETING": "hello", "TOKEN": "the-secret"}}, Log: log,
-	})
-	must.Succeed(t, err)
+	}))(t)
 	defer p.Stop(0)
 	log.await(t, "\n")
 	id, rest, _ := strings.Cut(log.String(), " ")
-	if rest != "at /: hello two words\n" {
-		t.Errorf("log: %s", log)
-	}
-	pid, err := strconv.Atoi(id)
-	must.Succeed(t, err)
+	must.Equal(t, rest, "at /: hello two words\n", "log", log)
+	pid := must.Do(strconv.Atoi(id))(t)
 	if line, err := os.ReadFile("/proc/" + id + "/cmdline"); err == nil && strings.Contains(string(line), "the-secret") {
 		t.Errorf("the command line contains a secret: %q", line)
 	}
@@ -49,14 +45,11 @@ func TestProcessFindsNoJobsOfKilledWorker(t *testing.T) {
 	}
 	e := local(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
 	log := newOutput()
-	p, err := program(t, e, "x").Start(t.Context(), run.Spec{Log: log})
-	must.Succeed(t, err)
+	p := must.Do(program(t, e, "x").Start(t.Context(), run.Spec{Log: log}))(t)
 	defer p.Stop(0)
 	log.await(t, "\n")
 	<-p.Done()
-	if log.String() != "model.bin\n" {
-		t.Errorf("it finds %q", log)
-	}
+	must.Equal(t, log.String(), "model.bin\n", "it finds", log)
 }
 
 func TestProcessStartFails(t *testing.T) {
@@ -84,7 +77,5 @@ func TestUnknownImages(t *testing.T) {
 	if _, err := e.Program("--privileged"); err == nil {
 		t.Error("an option is accepted as an image")
 	}
-	if got := strings.Join(e.Describe(), "\n"); got != e.file+": 1 × process\ncontainers: off" {
-		t.Errorf("engines:\n%s", got)
-	}
+	must.Equal(t, strings.Join(e.Describe(), "\n"), e.file+": 1 × process\ncontainers: off", "engines")
 }

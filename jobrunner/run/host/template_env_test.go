@@ -67,8 +67,6 @@ func TestTemplateEnvAllowed(t *testing.T) {
 	} {
 		p := program(t, local(t, "    process: "+rule+"\n"), "x")
 		err := p.Check(run.Spec{Container: store.Container{Env: map[string]string{"PYTHONPATH": "x", "GIT_DIR": "x"}}})
-		if allowed != (err == nil) {
-			t.Errorf("%s: %v", rule, err)
-		}
+		must.Equal(t, allowed, err == nil, rule, err)
 	}
 }

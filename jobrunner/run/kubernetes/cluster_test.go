@@ -45,8 +45,7 @@ func simulate(t *testing.T, objects ...runtime.Object) *simulated {
 func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
 	t.Helper()
 	f := fake.NewClientset(objects...)
-	c, err := open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1"}, self, f)
-	must.Succeed(t, err)
+	c := must.Do(open(t.Context(), run.ClusterConfig{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1"}, self, f))(t)
 	t.Cleanup(c.Close)
 	return &simulated{Cluster: c, t: t, fake: f}
 }
@@ -72,8 +71,7 @@ func (s *simulated) begin(w run.Spec) (pod *core.Pod, result <-chan started) {
 func (s *simulated) awaitPod() *core.Pod {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
-		list, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
-		must.Succeed(s.t, err)
+		list := must.Do(s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
 		if len(list.Items) > 0 {
 			return &list.Items[0]
 		}
@@ -86,9 +84,7 @@ func (s *simulated) awaitPod() *core.Pod {
 func (s *simulated) becomes(pod *core.Pod, state core.ContainerState) {
 	s.t.Helper()
 	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: containerName, State: state}}
-	if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 }
 
 // left counts the cluster's objects.
@@ -162,9 +158,7 @@ func TestWorker(t *testing.T) {
 	}
 	s.becomes(pod, running)
 	got := <-result
-	if got.err != nil {
-		t.Fatal(got.err)
-	}
+	must.Succeed(t, got.err)
 	got.process.Stop(0)
 	got.process.Stop(0) // again
 	if exit := got.process.Exit().Text; exit != "stopped by the jobrunner" || s.left() != 0 {
@@ -218,13 +212,10 @@ func TestStartIsCancelled(t *testing.T) {
 		result <- err
 	}()
 	for !strings.Contains(log.String(), "0/1 nodes are available") {
-		list, err := s.fake.CoreV1().Pods("gpucloud").List(t.Context(), meta.ListOptions{})
-		must.Succeed(t, err)
+		list := must.Do(s.fake.CoreV1().Pods("gpucloud").List(t.Context(), meta.ListOptions{}))(t)
 		for _, pod := range list.Items {
 			pod.Status.Conditions = []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}
-			if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}))(t)
 		}
 		time.Sleep(time.Millisecond) // the goroutines of client-go run in real time
 	}
@@ -246,9 +237,7 @@ func TestEnd(t *testing.T) {
 		"evicted": {func(s *simulated, pod *core.Pod) {
 			pod.Status.ContainerStatuses = nil
 			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = core.PodFailed, "Evicted", "The node was low on memory."
-			if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}); err != nil {
-				s.t.Fatal(err)
-			}
+			must.Do(s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}))(s.t)
 		}, "the cluster ended it: Evicted: The node was low on memory."},
 		"deleted": {func(s *simulated, pod *core.Pod) {
 			must.Succeed(s.t, s.fake.CoreV1().Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}))
@@ -259,9 +248,7 @@ func TestEnd(t *testing.T) {
 			pod, result := s.begin(plain())
 			s.becomes(pod, running)
 			got := <-result
-			if got.err != nil {
-				t.Fatal(got.err)
-			}
+			must.Succeed(t, got.err)
 			c.end(s, pod)
 			<-got.process.Done()
 			if exit := got.process.Exit().Text; exit != c.want || s.left() != 0 {
@@ -285,9 +272,7 @@ func TestEndWithoutAnAPIServer(t *testing.T) {
 			pod, result := s.begin(plain())
 			s.becomes(pod, running)
 			got := <-result
-			if got.err != nil {
-				t.Fatal(got.err)
-			}
+			must.Succeed(t, got.err)
 			got.process.Stop(0)
 			<-got.process.Done()
 			for deadline := time.Now().Add(time.Minute); s.left() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
@@ -313,15 +298,12 @@ func node(name, product string, gpus int64, ready core.ConditionStatus) *core.No
 // worker requires a node of its type.
 func TestInventory(t *testing.T) {
 	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
-	in, err := s.Inventory(t.Context())
-	must.Succeed(t, err)
+	in := must.Do(s.Inventory(t.Context()))(t)
 	devices := in.Devices()
 	if len(devices) != 3 || devices[0].TypeID != "NVIDIA L4" || !strings.Contains(devices[0].Fault, "node a is not ready") || devices[1].TypeID != "NVIDIA A100-SXM4-80GB" || devices[1].Fault != "" || devices[1].Memory != 1<<30 {
 		t.Errorf("%+v", devices)
 	}
-	if d := in.Driver(); d != (gpu.Driver{Version: "570.1", CUDA: "12.8"}) {
-		t.Errorf("%+v", d)
-	}
+	must.Equal(t, in.Driver(), gpu.Driver{Version: "570.1", CUDA: "12.8"})
 	w := plain()
 	w.Devices = devices[1:2]
 	pod, result := s.begin(w)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // If the stream breaks within a line, the log has that line once, and whole.
@@ -19,12 +21,8 @@ func TestBrokenLog(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		if _, err := copyLines(strings.NewReader(log), last, got); err != nil {
-			t.Fatal(err)
-		}
-		if got.String() != "first\nthe second line\nno end\n" {
-			t.Errorf("cut after %d bytes: %q", cut, got)
-		}
+		must.Do(copyLines(strings.NewReader(log), last, got))(t)
+		must.Equal(t, got.String(), "first\nthe second line\nno end\n", "cut after", cut, "bytes", got)
 	}
 }
 

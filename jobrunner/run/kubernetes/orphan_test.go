@@ -44,9 +44,7 @@ func (s *simulated) beginPod(w run.Spec) (made *core.Pod, process run.Process) {
 	made.Status.PodIP = "10.1.2.3"
 	s.becomes(made, running)
 	r := <-out
-	if r.err != nil {
-		s.t.Fatal(r.err)
-	}
+	must.Succeed(s.t, r.err)
 	return made, r.process
 }
 
@@ -61,9 +59,7 @@ func TestPod(t *testing.T) {
 	if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 8080 || len(c.Env) != 1 || c.Env[0].Name != "RUNPOD_PUBLIC_IP" || c.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
 		t.Errorf("%+v", c)
 	}
-	if process.Address() != "10.1.2.3" {
-		t.Errorf("%s", process.Address())
-	}
+	must.Equal(t, process.Address(), "10.1.2.3")
 	process.Stop(time.Second)
 	if exit := process.Exit(); exit != (run.Exit{Text: run.Stopped}) || s.left() != 0 {
 		t.Errorf("%+v; %d objects are left", exit, s.left())
@@ -82,9 +78,7 @@ func TestMember(t *testing.T) {
 	}
 	// Kubernetes expands only variables that come earlier.
 	want := []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"}
-	if !slices.Equal(variables, want) {
-		t.Errorf("%q, want %q", variables, want)
-	}
+	must.Equal(t, variables, want)
 }
 
 // The objects of a deployment outlive a run of the jobrunner, and a later run adopts or removes them.
@@ -120,9 +114,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatalf("%+v %v", left, err)
 	}
 	left[0].Remove()
-	if s.left() != 0 {
-		t.Errorf("%d objects are left", s.left())
-	}
+	must.Equal(t, s.left(), 0, "objects are left")
 	s.beginPod(podSpec(""))
 	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 1 || err != nil || s.left() != 0 {
 		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
@@ -132,8 +124,7 @@ func TestOrphans(t *testing.T) {
 // claims returns the sizes of all claims, by name.
 func (s *simulated) claims() map[string]string {
 	s.t.Helper()
-	list, err := s.fake.CoreV1().PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{})
-	must.Succeed(s.t, err)
+	list := must.Do(s.fake.CoreV1().PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{}))(s.t)
 	all := map[string]string{}
 	for _, c := range list.Items {
 		size := c.Spec.Resources.Requests[core.ResourceStorage]
@@ -164,13 +155,9 @@ func TestVolumes(t *testing.T) {
 		}
 		s.becomes(made, running)
 		got := <-result
-		if got.err != nil {
-			t.Fatal(got.err)
-		}
+		must.Succeed(t, got.err)
 		got.process.Stop(0)
-		if size := s.claims()["gpucloud-"+step.mount.Name]; size != step.want {
-			t.Errorf("%+v has a claim of %s, not %s", step.mount, size, step.want)
-		}
+		must.Equal(t, s.claims()["gpucloud-"+step.mount.Name], step.want, step.mount, "has a claim of")
 	}
 	if err := s.ResizeVolume(t.Context(), "volume-v1", 30); err != nil || s.claims()["gpucloud-volume-v1"] != "30G ReadWriteMany" {
 		t.Errorf("%v %v", err, s.claims())

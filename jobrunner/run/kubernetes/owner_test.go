@@ -36,15 +36,12 @@ func TestOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := simulateAs(t, "self", c.objects...)
 			for want, w := range map[string]run.Spec{"worker": plain(), "lasting": podSpec("d1"), "ephemeral": podSpec("")} {
-				o, err := s.build(w)
-				must.Succeed(t, err)
+				o := must.Do(s.build(w))(t)
 				got := ""
 				for _, owner := range o.pod.OwnerReferences {
 					got += owner.Kind + " " + owner.Name
 				}
-				if expected := map[string]string{"worker": c.worker, "ephemeral": c.worker, "lasting": c.lasting}[want]; got != expected {
-					t.Errorf("%s: %q, not %q", want, got, expected)
-				}
+				must.Equal(t, got, map[string]string{"worker": c.worker, "ephemeral": c.worker, "lasting": c.lasting}[want], want)
 			}
 		})
 	}

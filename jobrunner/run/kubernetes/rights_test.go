@@ -24,23 +24,17 @@ func TestRights(t *testing.T) {
 	if err := s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}); err != nil { // so that the worker's Pod is the only one
 		t.Fatal(err)
 	}
-	if _, err := s.Inventory(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(s.Inventory(t.Context()))(t)
 	for i := range 2 {
 		w := plain()
 		w.Mounts = []run.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
 		pod, result := s.begin(w)
 		s.becomes(pod, running)
 		got := <-result
-		if got.err != nil {
-			t.Fatal(got.err)
-		}
+		must.Succeed(t, got.err)
 		got.process.Stop(0)
 	}
-	if _, err := s.RemoveRun(t.Context(), "run-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(s.RemoveRun(t.Context(), "run-1"))(t)
 	must.Succeed(t, s.RemoveVolume(t.Context(), "volume-v"))
 	s.beginPod(podSpec("d1"))
 	used := map[string]bool{}
@@ -53,8 +47,7 @@ func TestRights(t *testing.T) {
 	}
 	delete(used, "version get")        // everyone has this permission
 	delete(used, "pods/status update") // used only by the test
-	guide, err := os.ReadFile("../../../docs/guides/kubernetes.md")
-	must.Succeed(t, err)
+	guide := must.Do(os.ReadFile("../../../docs/guides/kubernetes.md"))(t)
 	granted := map[string]bool{}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindAllStringSubmatch(string(guide), -1) {
 		for document := range strings.SplitSeq(block[1], "\n---\n") {

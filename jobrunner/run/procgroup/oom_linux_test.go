@@ -38,9 +38,7 @@ func TestOOMKills(t *testing.T) {
 			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
 			must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		}
-		if got := oomKillsUnder(root, 7); got != c.want {
-			t.Errorf("%s: %+v, not %+v", name, got, c.want)
-		}
+		must.Equal(t, oomKillsUnder(root, 7), c.want, name)
 	}
 }
 
@@ -63,8 +61,6 @@ func TestKilledText(t *testing.T) {
 		{oomKills{-1, -1}, oomKills{-1, -1}, unknown},
 		{oomKills{-1, -1}, oomKills{2, 3}, unknown}, // the counters before are unknown
 	} {
-		if got := killedText(c.before, c.after); got != c.want {
-			t.Errorf("%+v, then %+v: %s", c.before, c.after, got)
-		}
+		must.Equal(t, killedText(c.before, c.after), c.want, c.before, "then", c.after)
 	}
 }

@@ -65,8 +65,7 @@ func (l *lines) await(t *testing.T, n int) []string {
 func start(t *testing.T, c procgroup.Command) *procgroup.Group {
 	t.Helper()
 	c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
-	g, err := procgroup.Start(c)
-	must.Succeed(t, err)
+	g := must.Do(procgroup.Start(c))(t)
 	t.Cleanup(g.Kill)
 	return g
 }
@@ -134,12 +133,8 @@ func TestExit(t *testing.T) {
 	} {
 		g := shell(t, script, io.Discard)
 		awaitEnd(t, g)
-		if got := g.Exit(); got != want {
-			t.Errorf("%s: %q, want %q", script, got, want)
-		}
-		if g.Succeeded() != (want == "exit status 0") {
-			t.Errorf("%s: succeeded: %v", script, g.Succeeded())
-		}
+		must.Equal(t, g.Exit(), want, script)
+		must.Equal(t, g.Succeeded(), want == "exit status 0", script, "succeeded")
 	}
 }
 
@@ -176,9 +171,7 @@ func TestKillReachesGrandchildren(t *testing.T) {
 	g.Kill()
 	g.Kill()
 	allGone(t, all)
-	if got := g.Exit(); got != "stopped by the jobrunner" {
-		t.Errorf("exit: %q", got)
-	}
+	must.Equal(t, g.Exit(), "stopped by the jobrunner", "exit")
 }
 
 // A process that the SDK starts beside the worker would survive the worker's crash.
@@ -187,9 +180,7 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
 	awaitEnd(t, g)
 	allGone(t, pids(t, log.await(t, 1)))
-	if got := g.Exit(); got != "exit status 7" {
-		t.Errorf("exit: %q", got)
-	}
+	must.Equal(t, g.Exit(), "exit status 7", "exit")
 }
 
 // daemon leaves its group, session and parent, and closes its files.
@@ -229,9 +220,7 @@ func TestOutputIsWholeAndInOrder(t *testing.T) {
 	for i := range 2000 {
 		want.WriteString("out " + strconv.Itoa(i) + "\nerr " + strconv.Itoa(i) + "\n")
 	}
-	if log.String() != want.String() {
-		t.Error("lines are lost or in disorder")
-	}
+	must.Equal(t, log.String(), want.String(), "lines are lost or in disorder")
 }
 
 func TestSeparateStdoutAndStdin(t *testing.T) {
@@ -276,9 +265,7 @@ func TestSlowReaderGetsAllOutputAfterExit(t *testing.T) {
 	}
 	close(log.let)
 	awaitEnd(t, g)
-	if n := len(log.lines.String()); n != 60000 {
-		t.Errorf("%d bytes of 60000", n)
-	}
+	must.Equal(t, len(log.lines.String()), 60000, "bytes of 60000")
 }
 
 func TestKillEndlessWriter(t *testing.T) {

@@ -48,15 +48,13 @@ func serve(dir string) error {
 
 func open(t *testing.T, dir string) *procgroup.Register {
 	t.Helper()
-	r, err := procgroup.OpenRegister(dir)
-	must.Succeed(t, err)
+	r := must.Do(procgroup.OpenRegister(dir))(t)
 	return r
 }
 
 func killedRuns(t *testing.T, r *procgroup.Register) []procgroup.KilledRun {
 	t.Helper()
-	left, err := r.KilledRuns()
-	must.Succeed(t, err)
+	left := must.Do(r.KilledRuns())(t)
 	return left
 }
 
@@ -115,8 +113,7 @@ func TestProcessesOfKilledRun(t *testing.T) {
 func TestClosedRunLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir)
-	g, err := procgroup.Start(procgroup.Command{Args: []string{"sleep", "1000"}, Register: first})
-	must.Succeed(t, err)
+	g := must.Do(procgroup.Start(procgroup.Command{Args: []string{"sleep", "1000"}, Register: first}))(t)
 	g.Kill()
 	must.Succeed(t, first.Close())
 	second := open(t, dir)

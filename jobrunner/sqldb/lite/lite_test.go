@@ -16,8 +16,7 @@ import (
 
 func open(t *testing.T) *lite.Conn {
 	t.Helper()
-	c, err := lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db")))
-	must.Succeed(t, err)
+	c := must.Do(lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db"))))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -28,8 +27,7 @@ func open(t *testing.T) *lite.Conn {
 
 func prepare(t *testing.T, c *lite.Conn, text string) *lite.Stmt {
 	t.Helper()
-	s, err := c.Prepare(text)
-	must.Succeed(t, err)
+	s := must.Do(c.Prepare(text))(t)
 	t.Cleanup(s.Close)
 	return s
 }

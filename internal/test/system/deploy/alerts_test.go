@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var (
@@ -47,9 +49,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.UnmarshalWithOptions([]byte(readFile(t, "deploy/prometheus/alerts.yaml")), &file, yaml.Strict()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.UnmarshalWithOptions([]byte(readFile(t, "deploy/prometheus/alerts.yaml")), &file, yaml.Strict()))
 	names := 0
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {

@@ -94,8 +94,7 @@ func (s *server) create(text string, dry bool) error {
 func TestChartOnCluster(t *testing.T) {
 	s := connect(t)
 	for name, v := range combinations {
-		objects, err := renderChart(s.cluster.Namespace, v)
-		must.Succeed(t, err)
+		objects := must.Do(renderChart(s.cluster.Namespace, v))(t)
 		for _, text := range objects {
 			if strings.Contains(text, "kind: ServiceMonitor") {
 				continue // its definition belongs to the Prometheus operator
@@ -142,9 +141,7 @@ func TestChartRightsOnCluster(t *testing.T) {
 		t.Errorf("without rights: %v %s", err, out)
 	}
 	grant("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-	if granted != 5 {
-		t.Errorf("created %d objects, expected 5", granted)
-	}
+	must.Equal(t, granted, 5, "created", "objects")
 	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + config})
 	gateway.Forward(strings.TrimPrefix(j.url, "http://"))
 	// The jobrunner creates a Pod and reports the node's message about its image as the reason.
@@ -181,12 +178,11 @@ func TestJobrunnerInCluster(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.cluster.Import(t, filepath.Join(dir, "jobrunner-linux-"+runtime.GOARCH+".tar"))
-	objects, err := renderChart(s.cluster.Namespace, values{
+	objects := must.Do(renderChart(s.cluster.Namespace, values{
 		"image":  values{"repository": "localhost/gpucloud/jobrunner", "tag": "test", "pullPolicy": "Never"},
 		"apiKey": values{"secret": "jobrunner-key"}, "workers": values{"enabled": false},
 		"tolerations": []any{values{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	const key = "at-least-twenty-characters"
 	for _, text := range append(objects, "apiVersion: v1\nkind: Secret\nmetadata: {name: jobrunner-key}\nstringData: {api-key: "+key+"}\n") {
 		if strings.Contains(text, "\nkind: ConfigMap\n") || strings.Contains(text, "\nkind: ServiceAccount\n") || strings.Contains(text, "\nkind: Secret\n") {
@@ -198,16 +194,13 @@ func TestJobrunnerInCluster(t *testing.T) {
 	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, core.Volume{Name: "data"}) // an empty folder instead of the claim
 	pods := s.client.CoreV1().Pods(s.cluster.Namespace)
-	if _, err := pods.Create(t.Context(), pod, meta.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(pods.Create(t.Context(), pod, meta.CreateOptions{}))(t)
 	t.Cleanup(func() {
 		_ = pods.Delete(context.Background(), pod.Name, meta.DeleteOptions{GracePeriodSeconds: new(int64)})
 	})
 	address, state := "", core.PodStatus{}
 	eventually(t, "the Pod's readiness", func() bool {
-		now, err := pods.Get(t.Context(), pod.Name, meta.GetOptions{})
-		must.Succeed(t, err)
+		now := must.Do(pods.Get(t.Context(), pod.Name, meta.GetOptions{}))(t)
 		address, state = now.Status.PodIP, now.Status
 		for _, condition := range state.Conditions {
 			if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {

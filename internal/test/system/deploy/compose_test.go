@@ -17,8 +17,7 @@ import (
 // loadCompose loads compose.yaml as Compose does.
 func loadCompose(t *testing.T, env types.Mapping) (*types.Project, error) {
 	t.Helper()
-	folder, err := filepath.Abs(filepath.Join(root, "deploy/compose"))
-	must.Succeed(t, err)
+	folder := must.Do(filepath.Abs(filepath.Join(root, "deploy/compose")))(t)
 	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir: folder, Environment: env,
 		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(folder, "compose.yaml")}},
@@ -30,8 +29,7 @@ func TestComposeFile(t *testing.T) {
 	if _, err := loadCompose(t, nil); err == nil || !strings.Contains(err.Error(), "make image") {
 		t.Errorf("without an image: %v", err)
 	}
-	p, err := loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
-	must.Succeed(t, err)
+	p := must.Do(loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"}))(t)
 	for name, service := range p.Services {
 		for variable, value := range service.Environment {
 			if strings.Contains(variable, "PASSWORD") && !strings.HasSuffix(variable, "_FILE") {
@@ -39,22 +37,17 @@ func TestComposeFile(t *testing.T) {
 			}
 		}
 		for _, port := range service.Ports {
-			if port.HostIP != "127.0.0.1" {
-				t.Errorf("%s: the port %+v is open to other machines", name, port)
-			}
+			must.Equal(t, port.HostIP, "127.0.0.1", name, "the port", port, "is open to other machines")
 		}
 	}
 	for name, secret := range p.Secrets {
-		if want := filepath.Join(p.WorkingDir, "secrets", name); secret.File != want {
-			t.Errorf("the secret %s is %s, expected %s", name, secret.File, want)
-		}
+		must.Equal(t, secret.File, filepath.Join(p.WorkingDir, "secrets", name), "the secret", name)
 	}
 }
 
 // The jobrunner serves with the command, the variables and the secrets of the file.
 func TestComposeServes(t *testing.T) {
-	p, err := loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
-	must.Succeed(t, err)
+	p := must.Do(loadCompose(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"}))(t)
 	service, dir, data := p.Services["jobrunner"], t.TempDir(), t.TempDir()
 	contents := map[string]string{"engine": pgtest.Start(t), "api-key": "at-least-twenty-characters"}
 	for _, secret := range service.Secrets {

@@ -68,8 +68,7 @@ func start(t *testing.T, env, args []string) *jobrunner {
 	}
 	j := &jobrunner{t: t, cmd: exec.Command(program(t), args...)}
 	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}, env...), &j.stderr
-	out, err := j.cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Do(j.cmd.StdoutPipe())(t)
 	must.Succeed(t, j.cmd.Start())
 	t.Cleanup(func() {
 		j.cmd.Process.Kill()
@@ -97,15 +96,12 @@ func start(t *testing.T, env, args []string) *jobrunner {
 
 func (j *jobrunner) do(method, path, body string) (status int, text string) {
 	j.t.Helper()
-	req, err := http.NewRequestWithContext(j.t.Context(), method, j.url+path, strings.NewReader(body))
-	must.Succeed(j.t, err)
+	req := must.Do(http.NewRequestWithContext(j.t.Context(), method, j.url+path, strings.NewReader(body)))(j.t)
 	req.Header.Set("Authorization", "Bearer "+j.key)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(j.t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(j.t)
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	must.Succeed(j.t, err)
+	answer := must.Do(io.ReadAll(resp.Body))(j.t)
 	return resp.StatusCode, string(answer)
 }
 

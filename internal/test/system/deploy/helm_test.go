@@ -128,8 +128,7 @@ var combinations = map[string]values{
 func TestChart(t *testing.T) {
 	for name, v := range combinations {
 		t.Run(name, func(t *testing.T) {
-			objects, err := renderChart("team", v)
-			must.Succeed(t, err)
+			objects := must.Do(renderChart("team", v))(t)
 			all, monitors := decodeObjects(t, objects)
 			checkMonitors(t, v, monitors)
 			set := onlyOf[*apps.StatefulSet](t, all)
@@ -138,9 +137,7 @@ func TestChart(t *testing.T) {
 			pod := set.Spec.Template.Spec
 			container := pod.Containers[0]
 			for label, value := range set.Spec.Selector.MatchLabels {
-				if set.Spec.Template.Labels[label] != value {
-					t.Errorf("the selector %s=%s misses its Pods", label, value)
-				}
+				must.Equal(t, set.Spec.Template.Labels[label], value, "the selector", label, "misses its Pods")
 			}
 			if pod.ServiceAccountName != account.Name || !*pod.SecurityContext.RunAsNonRoot || !*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
 				t.Errorf("%+v, %+v", pod, container.SecurityContext)
@@ -164,8 +161,7 @@ func TestChart(t *testing.T) {
 // checkServe expects that the jobrunner has the flags and variables.
 func checkServe(t *testing.T, c core.Container) {
 	t.Helper()
-	help, err := exec.Command(program(t), "serve", "--help").Output()
-	must.Succeed(t, err)
+	help := must.Do(exec.Command(program(t), "serve", "--help").Output())(t)
 	for _, arg := range c.Args[1:] {
 		if flag, _, _ := strings.Cut(arg, "="); !regexp.MustCompile(regexp.QuoteMeta(flag) + `[=\s]`).Match(help) {
 			t.Errorf("serve has no flag %s", flag)
@@ -198,9 +194,7 @@ func checkMonitor(t *testing.T, text string) {
 func checkMonitors(t *testing.T, v values, monitors int) {
 	t.Helper()
 	_, want := v["serviceMonitor"]
-	if monitors != map[bool]int{true: 1}[want] {
-		t.Errorf("%d ServiceMonitors", monitors)
-	}
+	must.Equal(t, monitors, map[bool]int{true: 1}[want], "ServiceMonitors")
 }
 
 // checkFiles expects a configuration file per replica, with the replica's address.
@@ -264,8 +258,7 @@ func TestChartRefuses(t *testing.T) {
 
 // The chart grants its account exactly the rights of the guide.
 func TestChartRights(t *testing.T) {
-	objects, err := renderChart("team", required())
-	must.Succeed(t, err)
+	objects := must.Do(renderChart("team", required()))(t)
 	all, _ := decodeObjects(t, objects)
 	role, nodes := onlyOf[*rbac.Role](t, all), onlyOf[*rbac.ClusterRole](t, all)
 	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
@@ -291,8 +284,7 @@ func TestChartRights(t *testing.T) {
 		t.Errorf("%+v", nodesBinding)
 	}
 	// Without workers in the cluster the chart grants nothing.
-	objects, err = renderChart("team", combinations["without Pods"])
-	must.Succeed(t, err)
+	objects = must.Do(renderChart("team", combinations["without Pods"]))(t)
 	if text := strings.Join(objects, "\n"); strings.Contains(text, "rbac.authorization.k8s.io") || strings.Contains(text, "automountServiceAccountToken: true") {
 		t.Error("the chart grants unused rights")
 	}
@@ -301,8 +293,7 @@ func TestChartRights(t *testing.T) {
 // The chart creates no Secrets.
 func TestChartHasNoSecrets(t *testing.T) {
 	for name, v := range combinations {
-		objects, err := renderChart("team", v)
-		must.Succeed(t, err)
+		objects := must.Do(renderChart("team", v))(t)
 		if bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")) {
 			t.Errorf("%s: the chart creates a Secret", name)
 		}
@@ -317,8 +308,7 @@ func TestGuideValues(t *testing.T) {
 	}
 	var v values
 	must.Succeed(t, yaml.UnmarshalStrict([]byte(found[1]), &v))
-	objects, err := renderChart("gpucloud", v)
-	must.Succeed(t, err)
+	objects := must.Do(renderChart("gpucloud", v))(t)
 	all, monitors := decodeObjects(t, objects)
 	if set := onlyOf[*apps.StatefulSet](t, all); *set.Spec.Replicas != 3 || monitors != 1 {
 		t.Errorf("%d replicas, %d monitors", *set.Spec.Replicas, monitors)

@@ -34,9 +34,7 @@ func command(t *testing.T, state string) []string {
 		t.Fatalf("ExecStart: %q", start)
 	}
 	words := strings.Fields(strings.ReplaceAll(start[0], "${STATE_DIRECTORY}", state))
-	if words[0] != "/usr/local/bin/jobrunner" {
-		t.Errorf("the unit starts %s", words[0])
-	}
+	must.Equal(t, words[0], "/usr/local/bin/jobrunner", "the unit starts")
 	return words[1:]
 }
 

@@ -37,14 +37,11 @@ func TestDocker(t *testing.T) {
 	e := containers.Docker(t)
 	s := tested()
 	s.root, s.source, s.name, s.platforms = root, "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
-	images, err := s.build(t.Context())
-	must.Succeed(t, err)
+	images := must.Do(s.build(t.Context()))(t)
 	dir := t.TempDir()
 	must.Succeed(t, write(dir, s.tag(), joined(images), images))
 	e.Output(t, "load", "--input", filepath.Join(dir, archiveName(v1.Platform{OS: "linux", Architecture: runtime.GOARCH})))
-	if got := e.Output(t, "run", "--rm", "--network=none", s.tag(), "version"); got != "jobrunner 1.2.3" {
-		t.Errorf("version: %s", got)
-	}
+	must.Equal(t, e.Output(t, "run", "--rm", "--network=none", s.tag(), "version"), "jobrunner 1.2.3", "version")
 	t.Run("testcontainers", func(t *testing.T) { throughTestcontainers(t, e, s.tag()) })
 	volume := e.Output(t, "volume", "create")
 	t.Cleanup(func() { e.Output(t, "volume", "rm", volume) })
@@ -62,9 +59,7 @@ func TestDocker(t *testing.T) {
 	next := start(t, e, s.tag(), volume)
 	next.key = c.key
 	next.call(http.MethodGet, "/v2/"+endpoint.ID+"/status/"+job.ID, "", &job)
-	if job.Status != "COMPLETED" {
-		t.Errorf("after the next start: %+v", job)
-	}
+	must.Equal(t, job.Status, "COMPLETED", "after the next start", job)
 	next.stop()
 }
 
@@ -78,9 +73,7 @@ func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, file := range files { // so that go test's cached result depends on them
-		if _, err := os.ReadFile(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(os.ReadFile(file))(t)
 	}
 	for _, v := range append(slices.Clone(e.Env), "TESTCONTAINERS_RYUK_DISABLED=true", "JOBRUNNER_IMAGE="+tag) {
 		name, value, _ := strings.Cut(v, "=")
@@ -139,7 +132,5 @@ func (c *inDocker) call(method, path, body string, into any) {
 func (c *inDocker) stop() {
 	c.t.Helper()
 	c.engine.Output(c.t, "stop", "--time=60", c.id)
-	if got := c.engine.Output(c.t, "inspect", "--format={{.State.ExitCode}} {{.State.OOMKilled}}", c.id); got != "0 false" {
-		c.t.Errorf("the container ended with %s", got)
-	}
+	must.Equal(c.t, c.engine.Output(c.t, "inspect", "--format={{.State.ExitCode}} {{.State.OOMKilled}}", c.id), "0 false", "the container ended with")
 }

@@ -54,15 +54,11 @@ func TestReproducible(t *testing.T) {
 	} {
 		s := tested()
 		change(&s)
-		images, err := s.build(t.Context())
-		must.Succeed(t, err)
-		digest, err := joined(images).Digest()
-		must.Succeed(t, err)
+		images := must.Do(s.build(t.Context()))(t)
+		digest := must.Do(joined(images).Digest())(t)
 		digests[digest.String()] |= 1 << i
 	}
-	if got := slices.Sorted(maps.Values(digests)); !slices.Equal(got, []int{3, 4}) {
-		t.Errorf("digests, with a bit for each build: %v", digests)
-	}
+	must.Equal(t, slices.Sorted(maps.Values(digests)), []int{3, 4}, "digests, with a bit for each build", digests)
 }
 
 // The layout is valid and contains what a static program needs: an unprivileged user,
@@ -91,16 +87,14 @@ func TestImage(t *testing.T) {
 	here, err := filepath.Abs(root)
 	must.Succeed(t, err)
 	for _, m := range manifest.Manifests {
-		image, err := index.Image(m.Digest)
-		must.Succeed(t, err)
+		image := must.Do(index.Image(m.Digest))(t)
 		checkImage(t, m.Platform.Architecture, image, here)
 	}
 }
 
 func checkImage(t *testing.T, arch string, image v1.Image, here string) {
 	t.Helper()
-	config, err := image.ConfigFile()
-	must.Succeed(t, err)
+	config := must.Do(image.ConfigFile())(t)
 	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != "1.2.3" ||
 		config.Config.Labels["org.opencontainers.image.revision"] != "abc" || !config.Created.Equal(time.Unix(1700000000, 0)) {
 		t.Errorf("%s: %+v", arch, config)
@@ -159,24 +153,19 @@ func TestPush(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	target := registry.Address + "/team/small:1"
 	s := tested()
-	images, err := s.build(t.Context())
-	must.Succeed(t, err)
+	images := must.Do(s.build(t.Context()))(t)
 	index := joined(images)
 	if err := pushTo(t.Context(), target, index); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
 		t.Errorf("without a login: %v", err)
 	}
 	login := authn.FromConfig(authn.AuthConfig{Username: containers.Username, Password: containers.Password})
-	encoded, err := login.Authorization()
-	must.Succeed(t, err)
+	encoded := must.Do(login.Authorization())(t)
 	text := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, registry.Address, encoded.Username, encoded.Password)
 	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600))
 	must.Succeed(t, pushTo(t.Context(), target, index))
-	reference, err := name.ParseReference(target)
-	must.Succeed(t, err)
-	stored, err := remote.Index(reference, remote.WithAuth(login))
-	must.Succeed(t, err)
-	want, err := index.Digest()
-	must.Succeed(t, err)
+	reference := must.Do(name.ParseReference(target))(t)
+	stored := must.Do(remote.Index(reference, remote.WithAuth(login)))(t)
+	want := must.Do(index.Digest())(t)
 	if got, err := stored.Digest(); err != nil || got != want {
 		t.Errorf("the registry has %s, %v; expected %s", got, err, want)
 	}

@@ -144,8 +144,7 @@ func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
 		steps = append(steps, out)
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Compare(a.Version, b.Version) })
-	plan, err := json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps})
-	must.Succeed(t, err)
+	plan := must.Do(json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps}))(t)
 	path := filepath.Join(dir, "plan.json")
 	must.Succeed(t, os.WriteFile(path, plan, 0o600))
 	return path
@@ -159,8 +158,7 @@ func startProcess(t *testing.T) *scene {
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8", "--catalog="+catalogOfBuilds(t, dir)) //nolint:gosec // built above
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GPUCLOUD_API_KEY="+s.keys[own])
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Do(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context kills it
 	const line = "export GPUCLOUD_BASE_URL="

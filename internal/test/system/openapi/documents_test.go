@@ -72,8 +72,7 @@ func (o operation) parameters(in string) (list []*openapi3.Parameter) {
 func operations(t *testing.T) (list []operation) {
 	t.Helper()
 	for _, d := range documents {
-		spec, err := openapi3.NewLoader().LoadFromFile(d.file())
-		must.Succeed(t, err)
+		spec := must.Do(openapi3.NewLoader().LoadFromFile(d.file()))(t)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	sortOperations(list)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
@@ -100,9 +101,7 @@ func TestRefusedMethods(t *testing.T) {
 			for key, status := range map[string]int{own: 405, scoped: 403, "none": 401} {
 				r := request{method: method, path: w.at("x"), key: key, body: "{}"}
 				a := s.send(t, r)
-				if a.status != status {
-					t.Errorf("%v: %d, want %d", r, a.status, status)
-				}
+				must.Equal(t, a.status, status, r)
 				for other := range o.item.Operations() {
 					if allowed := strings.Split(a.header.Get("Allow"), ", "); a.status == 405 && !slices.Contains(allowed, other) {
 						t.Errorf("%v: Allow has %v, without %s", r, allowed, other)
@@ -158,9 +157,7 @@ func TestExhaustedQuotas(t *testing.T) {
 			w := &walker{T: t, scene: s, judge: new(judge), operation: o}
 			r := request{method: o.method, path: w.at("x"), key: key}
 			a := s.send(t, r)
-			if (a.status == 429) != (o.version == "v2") {
-				t.Errorf("%v: %d", r, a.status)
-			}
+			must.Equal(t, a.status == 429, o.version == "v2", r, a.status)
 			if o.version == "v2" {
 				for _, what := range w.differences(t.Context(), o, a) {
 					t.Errorf("%v: %s: %s", r, what, a.body)

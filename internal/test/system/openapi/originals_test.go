@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 var originals = flag.String("originals", "", "compare the served documents with the operator's in this `folder`")
@@ -205,9 +207,7 @@ func originalOperations(t *testing.T, folder string, asPublished bool) (list []o
 			path = filepath.Join(folder, d.source)
 		}
 		spec, err := openapi3.NewLoader().LoadFromFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		list = append(list, operationsOf(d, spec)...)
 	}
 	return list

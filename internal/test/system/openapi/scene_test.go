@@ -47,21 +47,18 @@ const (
 func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	gpus, err := gpu.Simulate("h200x8", log)
-	must.Succeed(t, err)
+	gpus := must.Do(gpu.Simulate("h200x8", log))(t)
 	t.Cleanup(gpus.Close)
 	dir := t.TempDir()
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}}
 	for name, endpoints := range map[string][]string{user: nil, scoped: {"some-endpoint"}} {
-		s.keys[name], err = apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints})
-		must.Succeed(t, err)
+		s.keys[name] = must.Do(apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}))(t)
 	}
 	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log, Catalog: catalogOfBuilds(t, dir)}
 	if configure != nil {
 		configure(&config)
 	}
-	j, err := jobrunner.New(t.Context(), config)
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(t.Context(), config))(t)
 	server := httptest.NewServer(j.Handler())
 	t.Cleanup(func() {
 		server.Close()
@@ -132,8 +129,7 @@ func (s *scene) make(t *testing.T, r request) *http.Request {
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}
-	out, err := http.NewRequestWithContext(t.Context(), r.method, address, strings.NewReader(r.body))
-	must.Succeed(t, err)
+	out := must.Do(http.NewRequestWithContext(t.Context(), r.method, address, strings.NewReader(r.body)))(t)
 	if r.body != "" {
 		out.Header.Set("Content-Type", "application/json")
 	}

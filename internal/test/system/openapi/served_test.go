@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // servedDocument returns the document that the jobrunner serves for a version.
@@ -18,9 +20,7 @@ func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
 		t.Fatalf("%s: %d %s", d.version, a.status, a.body)
 	}
 	spec, err := openapi3.NewLoader().LoadFromData(a.body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return spec
 }
 

@@ -93,8 +93,7 @@ type shown struct {
 
 func (d *deployment) key(k apikey.Key) string {
 	d.t.Helper()
-	added, err := apikey.At(d.dir).Add(k)
-	must.Succeed(d.t, err)
+	added := must.Do(apikey.At(d.dir).Add(k))(d.t)
 	return added
 }
 
@@ -134,9 +133,7 @@ func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
 				}
 				resp, body := d.send(http.MethodPost, "/ui/call?op="+op.name+"&"+op.query, "", bearer(k))
 				if !opens {
-					if resp.StatusCode != http.StatusUnauthorized {
-						t.Errorf("%s: %s: %d %v", name, op.name, resp.StatusCode, body)
-					}
+					must.Equal(t, resp.StatusCode, http.StatusUnauthorized, name, op.name, body)
 					continue
 				}
 				direct, why := d.send(op.method, op.path, op.body, bearer(k))
@@ -239,8 +236,7 @@ func TestKeysShown(t *testing.T) {
 	second := d.key(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
 	bob := d.key(apikey.Key{Name: "bob"})
 	secrets := []string{key, ada, second, bob, "sha256"}
-	stored, err := apikey.At(d.dir).List()
-	must.Succeed(t, err)
+	stored := must.Do(apikey.At(d.dir).List())(t)
 	for _, k := range stored {
 		hash, _ := k.Hash.MarshalText()
 		secrets = append(secrets, string(hash))

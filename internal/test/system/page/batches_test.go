@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The page lists an endpoint's batches, on a wide screen and on a phone. Batches that the API
@@ -28,9 +29,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			tab.Until(`document.querySelector('#batches-section').hidden`)
 
 			ended := d.batch(work, "ended", `{"op": "echo"}`, `{"op": "fail", "message": "no luck"}`)
-			if _, err := d.Jobs.FinalizeBatch(t.Context(), work, ended); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(d.Jobs.FinalizeBatch(t.Context(), work, ended))(t)
 			row := func(id string) string {
 				return `[...document.querySelectorAll('#batches tbody tr')].find((tr) => tr.cells[1].textContent.includes(` + quoted(id) + `))`
 			}
@@ -41,9 +40,7 @@ func TestBrowserShowsBatches(t *testing.T) {
 			is(ended, "finalized", 0, 1, 1, 2, false)
 			running := d.batch(work, hostile, `{"op": "sleep", "ms": 600000}`, `{}`, `{}`)
 			is(running, "draft", 0, 0, 0, 3, true)
-			if _, err := d.Jobs.FinalizeBatch(t.Context(), work, running); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(d.Jobs.FinalizeBatch(t.Context(), work, running))(t)
 			is(running, "finalized", 1, 0, 0, 3, true)
 			draft := d.batch(work, "a draft", `{}`)
 			tab.Until(`document.querySelector('#batches tbody tr').cells[1].textContent.includes(` + quoted(draft) + `)`) // newest first

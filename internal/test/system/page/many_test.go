@@ -105,9 +105,7 @@ func TestObjectsAreReadOnceASecond(t *testing.T) {
 				send("GET", "/ui/snapshot")
 			}
 			send("GET", "/ui/snapshot?endpoint=sdxl7k2m9q4w") // doesn't need the objects
-			if got := source.reads.Swap(0); got != want {
-				t.Errorf("%s the objects were read %d times, expected %d", when, got, want)
-			}
+			must.Equal(t, source.reads.Swap(0), want, when, "the objects were read", "times")
 		}
 		look("at first", 1)
 		time.Sleep(999 * time.Millisecond)

@@ -47,8 +47,7 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 	t.Helper()
 	dir := t.TempDir()
 	config.APIKey, config.Version, config.DataDir = key, "1.2.3", dir
-	j, err := jobrunner.New(t.Context(), config)
-	must.Succeed(t, err)
+	j := must.Do(jobrunner.New(t.Context(), config))(t)
 	server := httptest.NewServer(j.Handler())
 	end := sync.OnceFunc(func() {
 		server.Close()
@@ -57,25 +56,22 @@ func deployWith(t *testing.T, config jobrunner.Config) *deployment {
 		}
 	})
 	t.Cleanup(end)
-	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: key})
-	must.Succeed(t, err)
+	c := must.Do(api.New(api.Settings{BaseURL: server.URL, APIKey: key}))(t)
 	return &deployment{t, dir, server.URL, j.PageCode(), c, end}
 }
 
 func (d *deployment) endpoint(name, image string, most int64) string {
 	d.t.Helper()
-	e, err := d.Endpoints.Create(d.t.Context(), api.Endpoint{
+	e := must.Do(d.Endpoints.Create(d.t.Context(), api.Endpoint{
 		Name: name, Type: "QUEUE", Container: &api.Container{Image: &image},
 		Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
-	})
-	must.Succeed(d.t, err)
+	}))(d.t)
 	return e.ID
 }
 
 func (d *deployment) job(endpoint, input string) string {
 	d.t.Helper()
-	job, err := d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)})
-	must.Succeed(d.t, err)
+	job := must.Do(d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)}))(d.t)
 	return job.ID
 }
 
@@ -168,9 +164,7 @@ func TestBrowser(t *testing.T) {
 			tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
 			tab.Until(`document.querySelector('#title').textContent === ` + quoted(hostile))
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 3`)
-			if _, err := d.Jobs.Cancel(t.Context(), work, running); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(d.Jobs.Cancel(t.Context(), work, running))(t)
 			tab.Until(`document.querySelector('#jobs [data-state=CANCELLED]')`)
 			tab.Readable("endpoint")
 			tab.Picture(screen.name + "-endpoint")
@@ -219,16 +213,14 @@ func clean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
 
 func (d *deployment) send(method, path, body string, header map[string]string) (*http.Response, map[string]any) {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	must.Succeed(d.t, err)
+	req := must.Do(http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body)))(d.t)
 	for name, value := range header {
 		req.Header.Set(name, value)
 		if name == "Host" {
 			req.Host = value
 		}
 	}
-	resp, err := http.DefaultClient.Do(req)
-	must.Succeed(d.t, err)
+	resp := must.Do(http.DefaultClient.Do(req))(d.t)
 	defer resp.Body.Close()
 	var decoded map[string]any
 	_ = json.NewDecoder(resp.Body).Decode(&decoded)
@@ -286,9 +278,7 @@ func TestAccess(t *testing.T) {
 		{"GET", "/debug/pprof/", "", auth, 404},
 	} {
 		resp, body := d.send(c.method, c.path, c.body, c.header)
-		if resp.StatusCode != c.status {
-			t.Errorf("%s %s %v: got %d, want %d: %v", c.method, c.path, c.header, resp.StatusCode, c.status, body)
-		}
+		must.Equal(t, resp.StatusCode, c.status, c.method, c.path, c.header, body)
 		if csp := resp.Header.Get("Content-Security-Policy"); c.status != 421 && (strings.HasPrefix(c.path, "/ui/") || c.path == "/") && !strings.Contains(csp, "default-src 'none'") {
 			t.Errorf("%s %s has the policy %q", c.method, c.path, csp)
 		}
@@ -333,8 +323,7 @@ func TestSession(t *testing.T) {
 		t.Error("a sign-out didn't end exactly its own session")
 	}
 	keys := apikey.At(d.dir)
-	added, err := keys.Add(apikey.Key{Name: "ada"})
-	must.Succeed(t, err)
+	added := must.Do(keys.Add(apikey.Key{Name: "ada"}))(t)
 	_, third := signIn(`{"key":"` + added + `"}`)
 	if !sees(third) {
 		t.Error("an added key doesn't open the page")
@@ -343,8 +332,7 @@ func TestSession(t *testing.T) {
 	if sees(third) || !sees(second) {
 		t.Error("removing a key didn't end exactly its session")
 	}
-	some, err := keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
-	must.Succeed(t, err)
+	some := must.Do(keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}}))(t)
 	if resp, _ := signIn(`{"key":"` + some + `"}`); resp.StatusCode != 403 {
 		t.Errorf("a key for one endpoint: %d", resp.StatusCode)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/test/system/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/must"
 )
 
 // The form sends jobs, shows streams as they arrive, cancels and retries jobs, and keeps its
@@ -116,9 +117,7 @@ func TestCalls(t *testing.T) {
 		{"POST", "", auth, 404},
 	} {
 		resp, body := d.send(c.method, "/ui/call?"+c.query, `{"input": {"op": "echo"}}`, c.header)
-		if resp.StatusCode != c.status {
-			t.Errorf("%s %s: got %d, want %d: %v", c.method, c.query, resp.StatusCode, c.status, body)
-		}
+		must.Equal(t, resp.StatusCode, c.status, c.method, c.query, body)
 	}
 }
 
@@ -129,8 +128,6 @@ func TestStreamExplainsItself(t *testing.T) {
 	job := d.job(work, `{"op": "stream", "n": 1}`)
 	for prefix, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
 		resp, _ := d.send(http.MethodGet, prefix+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
-		if got := resp.Header.Get("X-Stream-Shape"); got != want {
-			t.Errorf("%s/v2: the header is %q, want %q", prefix, got, want)
-		}
+		must.Equal(t, resp.Header.Get("X-Stream-Shape"), want, prefix, "/v2: the header")
 	}
 }

@@ -22,12 +22,10 @@ import (
 func show(t *testing.T, tab *chromium.Tab) (address string) {
 	t.Helper()
 	text := must.ReadFile(t, "../../../../conformance/report/testdata/sample.json")
-	sample, err := report.Read(bytes.NewReader(text))
-	must.Succeed(t, err)
+	sample := must.Do(report.Read(bytes.NewReader(text)))(t)
 	i := slices.IndexFunc(report.Forms, func(f report.Form) bool { return f.Name == "html" })
 	path := filepath.Join(t.TempDir(), "report.html")
-	file, err := os.Create(path)
-	must.Succeed(t, err)
+	file := must.Do(os.Create(path))(t)
 	must.Succeed(t, errors.Join(report.Forms[i].Write(file, sample), file.Close()))
 	address = "file://" + path
 	tab.Visit(address)
@@ -91,9 +89,7 @@ func TestBrowser(t *testing.T) {
 				{`document.querySelector('.none button').click()`, "[JOB-01 JOB-02 JOB-03 JOB-04 JOB-05 JOB-06 JOB-07 JOB-08 JOB-09 JOB-10 T-01]"},
 			} {
 				tab.Eval(step.do, nil)
-				if got := fmt.Sprint(visible(tab)); got != step.want {
-					t.Errorf("after %s: got %s, want %s", step.do, got, step.want)
-				}
+				must.Equal(t, fmt.Sprint(visible(tab)), step.want, "after", step.do)
 			}
 
 			// An address with a filter, and then of a clause that the filter hides.
