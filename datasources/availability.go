@@ -29,7 +29,7 @@ func availableIn(of, where string) schema.ListNestedAttribute {
 
 func productAttribute(products string) schema.SetAttribute {
 	return schema.SetAttribute{Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "Products whose availability is returned: " + products + ". Without it, availability is null. Of several, the scarcest counts."}
+		MarkdownDescription: "Products whose availability is returned: " + products + ". Without it, availability is null. If there are several, the lowest availability is returned."}
 }
 
 const minAvailabilityText = "Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`."

@@ -90,16 +90,20 @@ func (b *billing) readFilters(m *bill, get func(attribute string, into any)) {
 }
 
 func (b *billing) schema() schema.Schema {
+	onlyV2 := " API v2 only."
+	if b.version != "" { // the page says it once
+		onlyV2 = ""
+	}
 	records, totals := map[string]schema.Attribute{
 		"start_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Start of the bucket, as RFC 3339."},
-		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, exclusive. API v2 only."},
+		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, exclusive." + onlyV2},
 	}, map[string]schema.Attribute{}
 	for _, member := range b.ids {
 		records[snake(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member)}
 	}
 	for _, member := range b.amounts {
-		records[snake(member)] = number(describeAmount(member))
-		totals[snake(member)] = number(describeAmount(member))
+		records[snake(member)] = number(describeAmount(member, onlyV2))
+		totals[snake(member)] = number(describeAmount(member, onlyV2))
 	}
 	for _, member := range b.counts {
 		records[snake(member)] = integer(describeCount(member))
@@ -119,10 +123,10 @@ func (b *billing) schema() schema.Schema {
 		Attributes: with(map[string]schema.Attribute{
 			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339, rounded down to its bucket; default 30 days ago."},
 			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339, rounded up to its bucket; default now."},
-			"last_n":      schema.Int64Attribute{Optional: true, MarkdownDescription: "Number of latest buckets, instead of `start_time` and `end_time`. API v2 only."},
+			"last_n":      schema.Int64Attribute{Optional: true, MarkdownDescription: "Number of latest buckets, instead of `start_time` and `end_time`." + onlyV2},
 			"bucket_size": schema.StringAttribute{Optional: true, MarkdownDescription: "Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`."},
-			"period": object("Period of the records. API v2 only.", map[string]schema.Attribute{
-				"start_time": text("Start, as RFC 3339."), "end_time": text("End, which is not in it."), "bucket_size": text("Length of a bucket."),
+			"period": object("Period of the records."+onlyV2, map[string]schema.Attribute{
+				"start_time": text("Start, as RFC 3339."), "end_time": text("End, exclusive."), "bucket_size": text("Length of a bucket."),
 			}),
 			"records": objects("What was billed, by bucket and id.", records),
 			"totals":  object("Sums of all records.", totals),
@@ -261,15 +265,18 @@ func words(member, ending string) string {
 	return text
 }
 
-func describeAmount(member string) string {
-	if member == "totalAmount" {
+func describeAmount(member, onlyV2 string) string {
+	switch member {
+	case "totalAmount":
 		return "All together, in USD."
+	case "highPerformanceAmount": // both versions have it
+		onlyV2 = ""
 	}
 	text := words(member, "_amount")
 	if strings.HasSuffix(text, "fee") {
 		text += ", deprecated and always 0"
 	}
-	return strings.ToUpper(text[:1]) + text[1:] + ", in USD." + map[bool]string{true: " API v2 only."}[member != "highPerformanceAmount"]
+	return strings.ToUpper(text[:1]) + text[1:] + ", in USD." + onlyV2
 }
 
 func describeID(member string) string {

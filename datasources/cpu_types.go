@@ -22,7 +22,7 @@ type cpuQuery struct {
 
 var cpuQueryAttributes = map[string]schema.Attribute{
 	"product":    productAttribute("`POD`, `SERVERLESS`"),
-	"vcpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "vCPUs of one machine: a power of two from 2. Needs `product`."},
+	"vcpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "Availability of machines with this many vCPUs, a power of two from 2. Needs `product`."},
 }
 
 func (q *cpuQuery) validate(c diagnostics.Check) {
@@ -76,7 +76,7 @@ var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Title:   "CPU types",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The CPU flavours of the catalog, with prices and, where `product` asks for it, availability. API v2 only.",
+		MarkdownDescription: "The CPU flavours of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(cpuQueryAttributes, map[string]schema.Attribute{
 			"group":            schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this generation."},
 			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
@@ -112,7 +112,7 @@ var CPUType = &kit.DataSource[oneCPUType, api.CPUType]{
 	Title:   "CPU type",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "A CPU flavour of the catalog, by `id` or exact `name`, with prices and, where `product` asks for it, availability. API v2 only.",
+		MarkdownDescription: "A CPU flavour of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes:          with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavour", "cpu3c", "Compute-Optimized")),
 	},
 	Validate: func(c diagnostics.Check, config *oneCPUType) {

@@ -32,14 +32,14 @@ var dataCenterAttributes = map[string]schema.Attribute{
 	"name":                 text("Name."),
 	"region":               optionalText("Part of the world, such as `EUROPE`."),
 	"global_network":       boolean("Whether it supports the global network."),
-	"network_volume_types": texts("Storage tiers that network volumes may have there; none where it has no network volumes."),
+	"network_volume_types": texts("Storage tiers of its network volumes; empty if it offers none."),
 	"compliance":           texts("Certifications, such as `GDPR`."),
 	"gpu_availability":     availableIn("each GPU type", "the data center; null unless `include` has `GPU_AVAILABILITY`"),
 	"cpu_availability":     availableIn("each CPU flavour", "the data center; null unless `include` has `CPU_AVAILABILITY`"),
 }
 
 var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,
-	MarkdownDescription: "What to ask for beside the data centers: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
+	MarkdownDescription: "What else to return: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
 
 // completed replaces requested lists that the answer lacks with empty ones.
 func completed(include types.Set) func(api.DataCenter) api.DataCenter {

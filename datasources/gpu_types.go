@@ -28,12 +28,12 @@ type gpuQuery struct {
 
 var gpuQueryAttributes = map[string]schema.Attribute{
 	"product":       productAttribute("`POD`, `CLUSTER`, `SERVERLESS`"),
-	"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs of one machine; default 1. Needs `product`."},
-	"cloud":         schema.StringAttribute{Optional: true, MarkdownDescription: "Cloud of the availability, `SECURE` (default) or `COMMUNITY`. Needs `product`."},
-	"country_codes": schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Countries of the availability, such as `FR`. Needs `product`."},
+	"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "Availability of machines with this many GPUs; default 1. Needs `product`."},
+	"cloud":         schema.StringAttribute{Optional: true, MarkdownDescription: "Availability in this cloud: `SECURE` (default) or `COMMUNITY`. Needs `product`."},
+	"country_codes": schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Availability in these countries, such as `FR`. Needs `product`."},
 	"with_cuda_versions": schema.SetAttribute{Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "CUDA versions, as `major.minor`, of which a machine has one. Needs `product`; not together with `min_cuda_version`."},
-	"min_cuda_version": schema.StringAttribute{Optional: true, MarkdownDescription: "Lowest CUDA version, as `major` or `major.minor`, of a machine. Needs `product`."},
+		MarkdownDescription: "Availability of machines with one of these CUDA versions, as `major.minor`. Needs `product`; not together with `min_cuda_version`."},
+	"min_cuda_version": schema.StringAttribute{Optional: true, MarkdownDescription: "Availability of machines with at least this CUDA version, as `major` or `major.minor`. Needs `product`."},
 }
 
 func (q *gpuQuery) validate(c diagnostics.Check) {
@@ -125,7 +125,7 @@ var GPUTypes = &kit.DataSource[gpuTypes, gpuTypesFound]{
 	Title:   "GPU types",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The GPU types of the catalog, with prices and, where `product` asks for it, availability. API v2 only.",
+		MarkdownDescription: "The GPU types of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(gpuQueryAttributes, map[string]schema.Attribute{
 			"pool":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only those in this serverless pool."},
 			"manufacturer":     schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this manufacturer."},
@@ -165,7 +165,7 @@ var GPUType = &kit.DataSource[oneGPUType, api.GPUType]{
 	Title:   "GPU type",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "A GPU type of the catalog, by `id` or exact `name`, with prices and, where `product` asks for it, availability. API v2 only.",
+		MarkdownDescription: "A GPU type of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes:          with(gpuQueryAttributes, gpuTypeAttributes, keyAttributes("GPU type", "NVIDIA L4", "L4")),
 	},
 	Validate: func(c diagnostics.Check, config *oneGPUType) {

@@ -32,7 +32,7 @@ var clusterSchema = schema.Schema{
 		"entrypoint":          keptAttribute(entrypointAttribute(ofCluster, fixedOfCluster)),
 		"cmd":                 keptAttribute(cmdAttribute(ofCluster, fixedOfCluster)),
 		"disk":                integerPlan(leftOut(ofCluster.integer("disk", "Container disk of each pod in GB, new at each start. If omitted, a new cluster gets the deployment's default, and an existing one keeps its value.", fixedOfCluster), true), createDefault{types.Int64Null()}),
-		"env":                 keptAttribute(envAttribute(ofCluster, " The variables of ranks win, such as `NODE_RANK`."+fixedOfCluster)),
+		"env":                 keptAttribute(envAttribute(ofCluster, " The cluster's own variables, such as `NODE_RANK`, take precedence."+fixedOfCluster)),
 		"ports":               keptAttribute(portsAttribute(ofCluster, fixedOfCluster)),
 		"mounts":              keptAttribute(podMountsAttribute("cluster")),
 		"data_center_ids":     ofCluster.texts("dataCenterIds", "Data centers that the cluster may be placed in; default any.", fixedOfCluster),
@@ -45,14 +45,14 @@ var clusterSchema = schema.Schema{
 
 		"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the template that the pods were made from, if any."},
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the cluster, once a pod is placed."},
-		"pods": computedObject("The pods of the cluster, counted.", attributes{
+		"pods": computedObject("Counts of the cluster's pods.", attributes{
 			"total":     schema.Int64Attribute{Computed: true, MarkdownDescription: "All of them."},
 			"by_status": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "By status, such as `RUNNING`."},
 		}),
 		"network": computedObject("The network of the pods, once it is provisioned.", attributes{
 			"cidr":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its addresses."},
-			"vxlan_id":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Id of the overlay, where there is one."},
-			"vxlan_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port of the overlay, where there is one."},
+			"vxlan_id":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Id of the overlay, if any."},
+			"vxlan_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port of the overlay, if any."},
 		}),
 		"primary": computedObject("The pod of rank 0, once it is placed.", attributes{
 			"pod_id":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its id."},

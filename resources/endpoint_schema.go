@@ -119,7 +119,7 @@ var gpuAttribute = optionalObject("GPUs of a worker, chosen by `pools` or by `ty
 	},
 	"count":                 ofEndpoint.integer("gpu.count", "GPUs per worker."),
 	"allowed_cuda_versions": ofEndpoint.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
-	"min_cuda_version":      ofEndpoint.text("gpu.minCudaVersion", "Lowest CUDA version, as `major.minor`, that a machine may have."),
+	"min_cuda_version":      ofEndpoint.text("gpu.minCudaVersion", "Minimum CUDA version of a machine, as `major.minor`."),
 })
 
 var cpuAttribute = schema.ListNestedAttribute{

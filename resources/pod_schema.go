@@ -21,7 +21,7 @@ const unreadable = " Forces replacement; not returned by the API."
 
 var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
-		"The container comes from a template, from the pod's own settings, or from both: the pod's win, and `env` is merged. " +
+		"The container comes from a template, from the pod's own settings, or from both: the pod's settings take precedence, and `env` is merged. " +
 		"A create copies the template (`from_template`); later changes of the template have no effect. A change of the container replaces it in place: its `disk` is lost, its mounts stay.",
 	Attributes: map[string]schema.Attribute{
 		"id":                idAttribute("pod"),
@@ -47,13 +47,13 @@ var podSchema = schema.Schema{
 		"global_networking": optionalObject("A private address that pods of other data centers reach. Needs an NVIDIA GPU; takes effect at the next start. Not returned by API v1.", attributes{
 			"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
 			"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
-			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its name there, once it has one. API v2 only."},
+			"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its DNS name, once it has one. API v2 only."},
 		}),
 		"locked": schema.BoolAttribute{
 			Optional:            true,
 			Computed:            true,
 			Default:             booldefault.StaticBool(false),
-			MarkdownDescription: "Whether the pod can't be stopped, nor its container be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false.",
+			MarkdownDescription: "If true, the pod can't be stopped and its container can't be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false.",
 		},
 		"start_ssh":     leftOut(ofPod.boolean("startSsh", "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; default: the template's, or false.", unreadable), false),
 		"start_jupyter": leftOut(ofPod.boolean("startJupyter", "Whether the pod gets a generated `JUPYTER_PASSWORD`; default: the template's, or false.", unreadable), false),
@@ -73,11 +73,11 @@ var podSchema = schema.Schema{
 		"gpu_type_priority":       podPriority("gpuTypePriority", "GPU types"),
 		"cpu_flavor_priority":     podPriority("cpuFlavorPriority", "CPU flavors"),
 		"data_center_priority":    podPriority("dataCenterPriority", "data centers"),
-		"min_ram_per_gpu":         leftOut(ofPod.integer("minRamPerGpu", "Least memory of the machine for each GPU, in GB.", unreadable), false),
-		"min_vcpu_per_gpu":        leftOut(ofPod.integer("minVcpuPerGpu", "Least vCPUs of the machine for each GPU.", unreadable), false),
-		"min_disk_bandwidth_mbps": ofPod.number("minDiskBandwidthMBps", "Least bandwidth of the machine's disk, in MB per second.", unreadable),
-		"min_download_mbps":       ofPod.number("minDownloadMbps", "Least download speed of the machine, in Mbit per second.", unreadable),
-		"min_upload_mbps":         ofPod.number("minUploadMbps", "Least upload speed of the machine, in Mbit per second.", unreadable),
+		"min_ram_per_gpu":         leftOut(ofPod.integer("minRamPerGpu", "Minimum memory of the machine for each GPU, in GB.", unreadable), false),
+		"min_vcpu_per_gpu":        leftOut(ofPod.integer("minVcpuPerGpu", "Minimum vCPUs of the machine for each GPU.", unreadable), false),
+		"min_disk_bandwidth_mbps": ofPod.number("minDiskBandwidthMBps", "Minimum bandwidth of the machine's disk, in MB per second.", unreadable),
+		"min_download_mbps":       ofPod.number("minDownloadMbps", "Minimum download speed of the machine, in Mbit per second.", unreadable),
+		"min_upload_mbps":         ofPod.number("minUploadMbps", "Minimum upload speed of the machine, in Mbit per second.", unreadable),
 
 		"status": schema.StringAttribute{
 			Computed:            true,
@@ -89,7 +89,7 @@ var podSchema = schema.Schema{
 		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),
 		"ssh": computedObject("How to reach the SSH server of the pod, while it runs.", attributes{
 			"proxy":  sshEndpointAttribute("Through the deployment's proxy; null without one. API v2 only."),
-			"direct": sshEndpointAttribute("Where `22/tcp` is published; null where it is not."),
+			"direct": sshEndpointAttribute("Where `22/tcp` is published; null if it isn't."),
 		}),
 		"runtime": computedObject("The running pod; null if the pod does not run.", attributes{
 			"ports": schema.ListNestedAttribute{
@@ -98,7 +98,7 @@ var podSchema = schema.Schema{
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
 					"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
-					"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null where it is not published."},
+					"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null if it isn't published."},
 					"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
 				}},
 			},
@@ -120,9 +120,9 @@ var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu`
 	"id":                     ofPod.text("gpu.id", "GPU type, such as `NVIDIA L4`. Forces replacement."),
 	"count":                  onCreate(ofPod.integer("gpu.count", "Number of GPUs. Forces replacement. Default {default}; an existing pod keeps its value.")),
 	"allowed_cuda_versions":  ofPod.texts("gpu.allowedCudaVersions", "CUDA versions, as `major.minor`, of the machine; default: the template's, or any. Not with `min_cuda_version`.", unreadable),
-	"min_cuda_version":       ofPod.text("gpu.minCudaVersion", "Least CUDA version, as `major.minor`, that the machine may have.", unreadable),
-	"min_ram_per_gpu":        ofPod.integer("gpu.minRamPerGpu", "Least memory of the machine for each GPU, in GB: a filter, not an allocation.", unreadable),
-	"min_vcpu_count_per_gpu": ofPod.integer("gpu.minVcpuCountPerGpu", "Least vCPUs of the machine for each GPU: a filter, not an allocation.", unreadable),
+	"min_cuda_version":       ofPod.text("gpu.minCudaVersion", "Minimum CUDA version of the machine, as `major.minor`.", unreadable),
+	"min_ram_per_gpu":        ofPod.integer("gpu.minRamPerGpu", "Minimum memory of the machine for each GPU, in GB: a filter, not an allocation.", unreadable),
+	"min_vcpu_count_per_gpu": ofPod.integer("gpu.minVcpuCountPerGpu", "Minimum vCPUs of the machine for each GPU: a filter, not an allocation.", unreadable),
 	"vcpu_count":             schema.Float64Attribute{Computed: true, MarkdownDescription: "vCPUs of the pod, for all GPUs together. API v2 only."},
 	"memory":                 schema.Float64Attribute{Computed: true, MarkdownDescription: "Memory of the pod in GB, for all GPUs together. API v2 only."},
 })
@@ -140,13 +140,13 @@ var podCPUAttribute = optionalObject("The CPUs of a pod without GPUs. Either `gp
 // podMountsAttribute is the storage of a pod, or of a cluster's pods.
 func podMountsAttribute(title string) schema.SingleNestedAttribute {
 	return optionalObject("Storage that survives restarts of the container: either `persistent` or `network`. Another kind forces replacement.", attributes{
-		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not of a CPU pod.", attributes{
+		"persistent": optionalObject("Storage on the host, which is deleted with the "+title+". Not for CPU pods.", attributes{
 			"size": persistentSizeAttribute,
 			"path": mountPathAttribute,
 		}),
 		"network": schema.ListNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "A network volume: the API takes one.",
+			MarkdownDescription: "The network volume: a list of one.",
 			Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"volume_id": schema.StringAttribute{

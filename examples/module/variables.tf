@@ -14,7 +14,7 @@ variable "image" {
 }
 
 variable "env" {
-  description = "Environment of the workers. The state contains it: no secrets."
+  description = "Environment of the workers. The state contains it, so don't put secrets into it."
   type        = map(string)
   default     = {}
 }
@@ -31,7 +31,7 @@ variable "max_workers" {
 }
 
 variable "watched_job" {
-  description = "Id of a job that must be COMPLETED; null for none."
+  description = "Id of a job to watch: a check warns unless it is COMPLETED. Null watches none."
   type        = string
   default     = null
 }

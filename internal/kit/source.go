@@ -50,7 +50,7 @@ func (s *Source[M]) One() datasource.DataSource {
 	attributes["id"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
 	attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
 	schema := data.Schema{
-		MarkdownDescription: s.description() + "\n\nFound by `id` or by exact `name`. If the name is unknown or not unique, the error lists candidates.",
+		MarkdownDescription: s.description() + "\n\nSet `id` or the exact `name`. If the name is unknown or not unique, the error lists candidates.",
 		Attributes:          attributes,
 	}
 	return &dataSource{

@@ -14,7 +14,7 @@ var jobRetry = &definition[jobRetryModel]{
 	name:    "job_retry",
 	failure: "Could not retry the job",
 	about: "Runs a job that is `FAILED` or `TIMED_OUT` again, under its id and with its input, and waits for its end. Its previous output is removed. " +
-		"A job that does not complete is an error; one that takes longer than `timeout` goes on. The service keeps the result of a job for 30 minutes (1 minute where it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
+		"A job that does not complete is an error; one that takes longer than `timeout` goes on. The service keeps the result of a job for 30 minutes (1 minute if it was submitted to `/runsync`), after which it can't be retried. " + jobrun.Costs,
 	attributes: map[string]schema.Attribute{
 		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: jobrun.EndpointID},
 		"job_id":      schema.StringAttribute{Required: true, MarkdownDescription: "Id of the job."},

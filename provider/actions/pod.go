@@ -23,7 +23,7 @@ var podStart = podAction("pod_start", "Could not start the pod",
 	})
 
 var podStop = podAction("pod_stop", "Could not stop the pod",
-	"Stops a pod and waits until it has ended. It releases its GPUs and keeps its persistent storage.",
+	"Stops a pod and waits until it has ended. The pod releases its GPUs and keeps its persistent storage.",
 	func(ctx context.Context, c *api.Client, id string, report reporter) error {
 		if _, err := c.Pods.Reach(ctx, id, false); err != nil {
 			return err
