@@ -40,7 +40,7 @@ func (q *cpuQuery) values() url.Values {
 }
 
 var cpuTypeAttributes = map[string]schema.Attribute{
-	"id":    text("Id of the CPU flavour, such as `cpu3c`."),
+	"id":    text("Id of the CPU flavor, such as `cpu3c`."),
 	"name":  text("Name."),
 	"group": optionalText("Generation."),
 	"vcpu": object("vCPUs of a machine.", map[string]schema.Attribute{
@@ -51,7 +51,7 @@ var cpuTypeAttributes = map[string]schema.Attribute{
 		"secure_per_vcpu": number("Of a pod."), "serverless_per_vcpu": number("Of a serverless worker."),
 	}),
 	"availability": optionalText("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
-	"data_centers": availableIn("the flavour", "each data center that has it; null without `product`"),
+	"data_centers": availableIn("the flavor", "each data center that has it; null without `product`"),
 }
 
 // cpuType completes an entry: a requested list that the answer lacks becomes empty.
@@ -76,11 +76,11 @@ var CPUTypes = &kit.DataSource[cpuTypes, cpuTypesFound]{
 	Title:   "CPU types",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "The CPU flavours of the catalog, with prices, and with availability if `product` is set. API v2 only.",
+		MarkdownDescription: "The CPU flavors of the catalog, with prices, and with availability if `product` is set. API v2 only.",
 		Attributes: with(cpuQueryAttributes, map[string]schema.Attribute{
 			"group":            schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this generation."},
 			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
-			"cpu_types":        objects("The CPU flavours, ordered by id.", cpuTypeAttributes),
+			"cpu_types":        objects("The CPU flavors, ordered by id.", cpuTypeAttributes),
 		}),
 	},
 	Validate: func(c diagnostics.Check, config *cpuTypes) {
@@ -112,8 +112,8 @@ var CPUType = &kit.DataSource[oneCPUType, api.CPUType]{
 	Title:   "CPU type",
 	Version: api.V2,
 	Schema: schema.Schema{
-		MarkdownDescription: "A CPU flavour of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
-		Attributes:          with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavour", "cpu3c", "Compute-Optimized")),
+		MarkdownDescription: "A CPU flavor of the catalog, by `id` or exact `name`, with prices, and with availability if `product` is set. API v2 only.",
+		Attributes:          with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavor", "cpu3c", "Compute-Optimized")),
 	},
 	Validate: func(c diagnostics.Check, config *oneCPUType) {
 		cpuTypeLookup.Validate(c, config.ID, config.Name)

@@ -35,7 +35,7 @@ var dataCenterAttributes = map[string]schema.Attribute{
 	"network_volume_types": texts("Storage tiers of its network volumes; empty if it offers none."),
 	"compliance":           texts("Certifications, such as `GDPR`."),
 	"gpu_availability":     availableIn("each GPU type", "the data center; null unless `include` has `GPU_AVAILABILITY`"),
-	"cpu_availability":     availableIn("each CPU flavour", "the data center; null unless `include` has `CPU_AVAILABILITY`"),
+	"cpu_availability":     availableIn("each CPU flavor", "the data center; null unless `include` has `CPU_AVAILABILITY`"),
 }
 
 var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,

@@ -117,8 +117,8 @@ func TestPlanNames(t *testing.T) {
 		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big", "LAB Pig"}})), "gpu.type_ids.1", `Unknown GPU type: gpu.type_ids[1]: The catalog of the deployment has no GPU type "LAB Pig"; did you mean "LAB Big"?`, false},
 		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_95"}})), "gpu.pools.*", `has no GPU pool "LAB_95"; did you mean "LAB_96"?`, false},
 		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Smal"}})), "gpu.excluded_types", `got "LAB Smal"; did you mean "LAB Small"?`, false},
-		{endpointType, labEndpoint(cpus("cpuZ", 2)), "cpu.1.id", `has no CPU flavour "cpuZ"; did you mean "cpuX" or "cpuY"?`, false},
-		{endpointType, labEndpoint(cpus("cpuX", 32)), "cpu.1.vcpu_count", `The CPU flavour "cpuX" has 2 to 16 vCPUs, not 32.`, false},
+		{endpointType, labEndpoint(cpus("cpuZ", 2)), "cpu.1.id", `has no CPU flavor "cpuZ"; did you mean "cpuX" or "cpuY"?`, false},
+		{endpointType, labEndpoint(cpus("cpuX", 32)), "cpu.1.vcpu_count", `The CPU flavor "cpuX" has 2 to 16 vCPUs, not 32.`, false},
 		{endpointType, labEndpoint(map[string]any{"data_center_ids": []any{"LAB-1", "LAB-9"}}), "data_center_ids.*", `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"?`, true},
 		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5})), "gpu.count", "The largest machine of LAB_96 has 4 GPUs, and the configuration asks for 5 for each worker.", false},
 		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big"}, "count": 5})), "gpu.count", "The largest machine of LAB Big has 4 GPUs", false},
@@ -126,7 +126,7 @@ func TestPlanNames(t *testing.T) {
 		{podType, labPod(gpus(map[string]any{"id": "Voodoo 2"})), "gpu.id", `has no GPU type "Voodoo 2".`, false},
 		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 5})), "gpu.count", `The largest machine with the GPU type "LAB Big" in the SECURE cloud has 4 GPUs, and the configuration asks for 5.`, false},
 		{podType, labPod(map[string]any{"cloud": "COMMUNITY"}), "gpu.id", `The COMMUNITY cloud does not offer the GPU type "LAB Big".`, false},
-		{podType, labPod(podCPU("cpuZ", 2)), "cpu.id", `has no CPU flavour "cpuZ"`, false},
+		{podType, labPod(podCPU("cpuZ", 2)), "cpu.id", `has no CPU flavor "cpuZ"`, false},
 		{podType, labPod(podCPU("cpuX", 32)), "cpu.vcpu_count", `not 32`, false},
 		{clusterType, labCluster("LAB Bog", 1, 2, nil), "compute.gpu_type_id", `did you mean "LAB Big"?`, false},
 		{clusterType, labCluster("LAB Big", 8, 2, nil), "compute.gpu_count_per_pod", `has 4 GPUs`, false},
@@ -374,7 +374,7 @@ func TestPlanChecksOnlyChanges(t *testing.T) {
 	state, gone = apply(t, lenient, endpointType, tfdrive.State{}, rest, "create"), rest
 	expect(p, map[string]any{"name": "another"}, "update", "")
 	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}, map[string]any{"id": "cpuX", "vcpu_count": 2}}}, "update", "")
-	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 4}}}, "", `no CPU flavour "cpuGone"`)
+	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 4}}}, "", `no CPU flavor "cpuGone"`)
 
 	podState := apply(t, lenient, podType, tfdrive.State{}, labPod(gpus(map[string]any{"id": "GONE GPU"})), "create")
 	for _, c := range []struct {

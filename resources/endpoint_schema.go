@@ -129,7 +129,7 @@ var cpuAttribute = schema.ListNestedAttribute{
 	Validators: []validator.List{someElements{}, unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
-			"id":         ofEndpoint.text("cpu[].id", "CPU flavour, such as `cpu3c`."),
+			"id":         ofEndpoint.text("cpu[].id", "CPU flavor, such as `cpu3c`."),
 			"vcpu_count": ofEndpoint.integer("cpu[].vcpuCount", "vCPUs of a worker: a power of two from 2 up."),
 		},
 	},

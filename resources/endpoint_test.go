@@ -295,8 +295,8 @@ func TestEndpointUnknowns(t *testing.T) {
 // Two elements with unknown parts aren't duplicates, because they may become distinct.
 func TestEndpointUnknownElementsAreNoDuplicates(t *testing.T) {
 	_, p := deploy(t)
-	flavour := map[string]any{"id": tfdrive.Unknown, "vcpu_count": 2}
-	config := map[string]any{"name": "e", "image": "i", "cpu": []any{flavour, flavour}}
+	flavor := map[string]any{"id": tfdrive.Unknown, "vcpu_count": 2}
+	config := map[string]any{"name": "e", "image": "i", "cpu": []any{flavor, flavor}}
 	must.Succeed(t, p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err())
 }
 
@@ -332,7 +332,7 @@ func TestEndpointUnknownTurnsKnown(t *testing.T) {
 		"a floor":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(map[string]any{"min_cuda_version": "12.4"})},
 		"cpu":               {map[string]any{"gpu": nil, "cpu": tfdrive.Unknown}, cpu(flavor("cpu3c", 2))},
 		"a count":           {cpu(flavor("cpu3c", tfdrive.Unknown), flavor("cpu5c", 4)), cpu(flavor("cpu3c", 4), flavor("cpu5c", 4))},
-		"a flavour":         {cpu(flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu5c", 4))},
+		"a flavor":          {cpu(flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu5c", 4))},
 		"no type":           {map[string]any{"type": tfdrive.Unknown}, nil},
 		"no flashboot":      {map[string]any{"flashboot": tfdrive.Unknown}, nil},
 		"no volumes":        {map[string]any{"network_volumes": tfdrive.Unknown}, nil},

@@ -128,11 +128,11 @@ var podGPUAttribute = optionalObject("The GPUs of the pod. Either `gpu` or `cpu`
 })
 
 var podCPUAttribute = optionalObject("The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.", attributes{
-	"id":         ofPod.text("cpu.id", "CPU flavour, such as `cpu3c`. Forces replacement."),
+	"id":         ofPod.text("cpu.id", "CPU flavor, such as `cpu3c`. Forces replacement."),
 	"vcpu_count": ofPod.integer("cpu.vcpuCount", "Number of vCPUs: a power of two from 2 up. Forces replacement."),
 	"memory": schema.Int64Attribute{
 		Computed:            true,
-		MarkdownDescription: "Memory in GB, which follows from the flavour and the vCPUs.",
+		MarkdownDescription: "Memory in GB, which follows from the flavor and the vCPUs.",
 		PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
 	},
 })

@@ -44,7 +44,7 @@ type serve struct {
 	GPUs              string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
 	SimulateGPUs      string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs, to test placement: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Pprof             bool     `help:"Serve profiles of the process at /debug/pprof/, to clients on this machine."`
-	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavours, prices and stock (docs/reference/catalog.md). It is read again when it changes. Default: the built-in one."`
+	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavors, prices and stock (docs/reference/catalog.md). It is read again when it changes. Default: the built-in one."`
 	Logs              bool     `help:"Show the output of workers, after their ids."`
 	httpLimits        `embed:""`
 	LogFormat         string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`

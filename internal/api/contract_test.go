@@ -60,7 +60,7 @@ var leftOut = map[contract.API]map[string]map[string]string{ // by API, resource
 		},
 	},
 	contract.V2: {
-		"endpoint": {"cpu[].memory": "follows from the flavour and the vCPU count"},
+		"endpoint": {"cpu[].memory": "follows from the flavor and the vCPU count"},
 		"pod": {
 			"templateId":       "no update applies a template again: it would bring the template's other changes",
 			"globalNetworking": "a boolean in requests and an object in answers: GlobalNetworking encodes the one and decodes the other",

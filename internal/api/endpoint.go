@@ -241,7 +241,7 @@ func (w endpointV1) gpu() *GPU {
 	return &g
 }
 
-// instanceID is <flavour>-<vCPUs>-<GB of memory>, such as cpu3c-8-16.
+// instanceID is <flavor>-<vCPUs>-<GB of memory>, such as cpu3c-8-16.
 var instanceID = regexp.MustCompile(`^(.+)-(\d+)-\d+$`)
 
 // cpu returns nil if an instance id has another form.

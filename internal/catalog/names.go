@@ -44,7 +44,7 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 			continue
 		}
 		if all, ok := c.cpuTypes(ctx, to); ok {
-			c.unknown(to, c.Names, "CPU flavour", []Ref{cpu.Ref}, column(all, cpuID))
+			c.unknown(to, c.Names, "CPU flavor", []Ref{cpu.Ref}, column(all, cpuID))
 			c.checkVCPUs(to, cpu, all)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
 		c.undocumented(to, "GPU type", r.GPU.Types, contract.GPUTypeIDs)
 	}
 	for _, cpu := range r.CPU {
-		c.undocumented(to, "CPU flavour", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
+		c.undocumented(to, "CPU flavor", []Ref{cpu.Ref}, append(slices.Clone(contract.CPUFlavorIDs), "cpu3m", "cpu5m")) // other documents mention these
 	}
 	c.undocumented(to, "data center", r.DataCenters, contract.DataCenterIDs)
 }
@@ -152,7 +152,7 @@ func (c *Checks) checkWorkerGPUs(to diagnostics.Check, r Request, types []api.GP
 func (c *Checks) checkVCPUs(to diagnostics.Check, cpu CPU, all []api.CPUType) {
 	for _, t := range all {
 		if t.ID == cpu.ID && cpu.VCPUs > 0 && t.VCPU.Max > 0 && (cpu.VCPUs < t.VCPU.Min || cpu.VCPUs > t.VCPU.Max) {
-			c.Names.report(to, cpu.VCPUsAt, "vCPUs that the flavour does not have", "The CPU flavour %q has %d to %d vCPUs, not %d.", t.ID, t.VCPU.Min, t.VCPU.Max, cpu.VCPUs)
+			c.Names.report(to, cpu.VCPUsAt, "vCPUs that the flavor does not have", "The CPU flavor %q has %d to %d vCPUs, not %d.", t.ID, t.VCPU.Min, t.VCPU.Max, cpu.VCPUs)
 		}
 	}
 }

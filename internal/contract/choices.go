@@ -32,7 +32,7 @@ var choicesOnAll = []Choice{
 	{"Ports", "The description: `<port>/<http|tcp>`. The v2 document: port/protocol, no more.", "Both versions accept ports 1 to 65535 with http or tcp."},
 	{"Mount path of a template", "The description: an absolute path. The v2 document says nothing of it.", "Both versions require a leading `/`."},
 	{"Data centers of an endpoint", "The v2 document calls them preferred; field notes say that they are enforced.", "Enforced: workers run only there. If no listed data center fits, the effect is that of missing stock, not an error."},
-	{"Open lists", "The v1 document has closed lists of GPU types, CPU flavours, data centers and CUDA versions.", "All lists are open: clients and servers accept unlisted ids. Only v2's `gpu.excludedTypes` are checked: each must be in one of the pools."},
+	{"Open lists", "The v1 document has closed lists of GPU types, CPU flavors, data centers and CUDA versions.", "All lists are open: clients and servers accept unlisted ids. Only v2's `gpu.excludedTypes` are checked: each must be in one of the pools."},
 	{"Endpoint time-out", "v1 states no default and no bounds, v2 a default of 300000 ms. Field notes: an endpoint whose time-out was never set shows 0, and its jobs run up to 600000 ms.", "0 if never set; 0 also clears it. Other values are 5000 to 604800000 ms and become the default of `policy.executionTimeout`."},
 	{"Idle time-out", "The default is 5 s in v1 and 10 s in v2.", "The default is 5 s in v1 and 10 s in v2. The provider's default is 10 s in both."},
 	{"Idle time-out with REQUEST_COUNT", "The v2 document: not applicable to a QUEUE endpoint that scales on REQUEST_COUNT. v1 says nothing.", "On a QUEUE endpoint v2 rejects it with 422 and omits it from responses; the provider rejects it in a plan for v2. v1 accepts it."},
@@ -51,7 +51,7 @@ var choicesOnAll = []Choice{
 	{"CUDA versions of a template", "The v2 document: an endpoint copies them at create.", "An endpoint copies them at create, through v2 only. The provider sends them when it applies a template again."},
 	{"Content type of a request", "The documents name application/json alone.", "Bodies are read as JSON whatever the `Content-Type`, because `curl -d` sends another one."},
 	{"Empty query parameters", "The documents allow none.", "An empty parameter counts as absent. An invalid one is 422 in v2, and 400 in v1 and for logs."},
-	{"Pods that this machine can't run", "All sources are silent; the v2 document returns 400 for a lack of stock.", "A missing image or GPU doesn't fail a create: the pod is PROVISIONING, and `reason`, `lastStatusChange` and its log say why. More GPUs than the catalog's `maxCount`, or vCPUs beyond a known flavour, are 400."},
+	{"Pods that this machine can't run", "All sources are silent; the v2 document returns 400 for a lack of stock.", "A missing image or GPU doesn't fail a create: the pod is PROVISIONING, and `reason`, `lastStatusChange` and its log say why. More GPUs than the catalog's `maxCount`, or vCPUs beyond a known flavor, are 400."},
 	{"Update of a pod", "v1: potentially triggers a reset. v2: some changes apply immediately.", "Both versions replace the container of a running pod if image, command, disk, env, ports, registry auth or mount changes; its volume stays. Name, lock and global network change in place, the last at the next start."},
 	{"Locked pods", "Both documents: a lock is against stopping and resetting.", "A lock prevents a stop, v1's reset and updates that replace the container, but not a restart or deletion. `actions` then lacks `stop`."},
 	{"Disk and volume of a pod", "Both documents: the container's disk is wiped at a restart, the volume persists. All sources are silent on what a reset wipes.", "A reset also wipes the pod's own volume, but never a network volume; a stopped pod stays stopped. A deletion removes the volume."},
@@ -84,10 +84,10 @@ var choicesOnV1 = []Choice{
 	{"Workers omitted", "The document states no default.", "0 to 3, as in v2."},
 	{"Data centers omitted", "The document's default is the list of all that it names.", "All and none both mean any. Clients read the full list as none."},
 	{"Name of an endpoint", "The document does not require one.", "The default is its template's name. The provider requires a name."},
-	{"CPU flavours omitted", "The document has no default for a CPU endpoint.", "Any known flavour."},
+	{"CPU flavors omitted", "The document has no default for a CPU endpoint.", "Any known flavor."},
 	{"Periods of billing", "The document states neither the default start and end of a period nor whether buckets are cut.", "As in v2: from 30 days ago to now, in whole buckets, with a record for each group and bucket that has costs. A malformed parameter is 400; ids of GPU types and data centers are open lists."},
 	{"Disk space billed", "The document: in the period, in GB.", "The sum of the disks of billed workers or pods, or of the volumes' largest sizes, in the bucket. `amount` and `diskSpaceBilledGb` of volumes include high-performance storage."},
-	{"What is never returned", "Responses lack flashboot, CPU flavours, vCPU count and endpoint type.", "For flashboot, CPU flavours, vCPU count and endpoint type, clients keep their own values."},
+	{"What is never returned", "Responses lack flashboot, CPU flavors, vCPU count and endpoint type.", "For flashboot, CPU flavors, vCPU count and endpoint type, clients keep their own values."},
 }
 
 var choicesOnV2 = []Choice{

@@ -139,7 +139,7 @@ var DataCenters = []DataCenter{
 	{"US-GA-1", "US Georgia 1", "NORTH_AMERICA", "US"},
 }
 
-// CPUFlavor is a CPU flavour.
+// CPUFlavor is a CPU flavor.
 type CPUFlavor struct {
 	ID, Name         string
 	Group            string // generation
@@ -147,7 +147,7 @@ type CPUFlavor struct {
 	RAMGBPerVCPU     float64
 }
 
-// CPUFlavors are the CPU flavours of the v1 document.
+// CPUFlavors are the CPU flavors of the v1 document.
 var CPUFlavors = []CPUFlavor{
 	{"cpu3c", "Compute-Optimized", "Gen 3", 2, 32, 2},
 	{"cpu3g", "General Purpose", "Gen 3", 2, 32, 4},

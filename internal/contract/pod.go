@@ -112,7 +112,7 @@ var podV2 = rows(V2, "pod", "v2 document: CreatePodRequest",
 
 	f("cpu", "object", Create|Read, note("exactly one of gpu and cpu")),
 	f("cpu.id", "string", Create|Read, required(Create|Read), atLeast(1), known(CPUFlavorIDs), form(ID), from("v2 document: BaseCpuConfig")),
-	f("cpu.vcpuCount", "integer", Create|Read, required(Create|Read), atLeast(2), powerOfTwo, from("v2 document: BaseCpuConfig"), note("within the flavour's bounds")),
+	f("cpu.vcpuCount", "integer", Create|Read, required(Create|Read), atLeast(2), powerOfTwo, from("v2 document: BaseCpuConfig"), note("within the flavor's bounds")),
 	f("cpu.memory", "integer", Read, required(Read), atLeast(1), unit("GB"), from("v2 document: CpuConfig")),
 
 	f("mounts", "object", every, required(Read), from("v2 document: Mounts"), note("at most one kind, fixed at create")),

@@ -147,7 +147,7 @@ var openLists = []struct {
 	{"GPU types", "gpu-types", GPUTypeIDs},
 	{"GPU pools", "gpu-pools", GPUPools},
 	{"Data centers", "data-centers", DataCenterIDs},
-	{"CPU flavours", "cpu-flavours", CPUFlavorIDs},
+	{"CPU flavors", "cpu-flavors", CPUFlavorIDs},
 	{"CUDA versions", "cuda-versions", CUDAVersions},
 }
 

@@ -244,7 +244,7 @@ func (f *file) pools(c *Catalog) error {
 func (f *file) cpus(c *Catalog) error {
 	lines := map[string]int{}
 	for _, e := range f.CPUs {
-		if err := f.checkID(e.ID, e.line, "CPU flavour", idForm, lines); err != nil {
+		if err := f.checkID(e.ID, e.line, "CPU flavor", idForm, lines); err != nil {
 			return err
 		}
 		id := e.ID.Value

@@ -12,7 +12,7 @@ func (f *file) remove(c *Catalog) (err error) {
 	if c.GPUs, err = without(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removed); err != nil {
 		return err
 	}
-	if c.CPUs, err = without(f, c.CPUs, f.Remove.CPUs, "CPU flavour", cpuID, nil); err != nil {
+	if c.CPUs, err = without(f, c.CPUs, f.Remove.CPUs, "CPU flavor", cpuID, nil); err != nil {
 		return err
 	}
 	if c.Pools, err = without(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {

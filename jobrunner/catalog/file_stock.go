@@ -43,7 +43,7 @@ func (f *file) stockRule(c *Catalog, e fileStock) (r stockRule, err error) {
 		known  []string
 	}{
 		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), every)},
-		{&r.cpus, e.CPUs, "CPU flavour", append(idsOf(c.CPUs, cpuID), every)},
+		{&r.cpus, e.CPUs, "CPU flavor", append(idsOf(c.CPUs, cpuID), every)},
 		{&r.dataCenters, e.DataCenters, "data center", append(idsOf(c.DataCenters, dataCenterID), every)},
 		{&r.clouds, e.Clouds, "cloud", Clouds},
 		{&r.products, e.Products, "product", Products},

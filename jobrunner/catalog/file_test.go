@@ -195,7 +195,7 @@ func TestInvalidFile(t *testing.T) {
 		"stock:\n  - gpus: [NVIDIA L4]":                                         "c.yaml:2: stock needs a level: one of [NONE LOW MEDIUM HIGH]",
 		"stock: [{gpus: [NVIDIA L4], level: LOWER}]":                            `unknown level "LOWER"; did you mean "LOW"?`,
 		"stock: [{gpus: [NVIDIA L5], level: LOW}]":                              "unknown GPU type",
-		"stock: [{cpus: [cpu9], level: LOW}]":                                   "unknown CPU flavour",
+		"stock: [{cpus: [cpu9], level: LOW}]":                                   "unknown CPU flavor",
 		"stock: [{gpus: [NVIDIA L4], level: LOW, data_centers: [X]}]":           "unknown data center",
 		"stock: [{gpus: [NVIDIA L4], level: LOW, clouds: [DARK]}]":              "unknown cloud",
 		"stock: [{gpus: [NVIDIA L4], level: LOW, products: [PODS]}]":            `unknown product "PODS"; did you mean "POD"?`,

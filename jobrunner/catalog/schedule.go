@@ -68,5 +68,5 @@ func (f *file) unknown(id text, kind string, known []string) error {
 
 // describe counts what a catalog offers.
 func (c *Catalog) describe() string {
-	return fmt.Sprintf("%d GPU types, %d pools, %d CPU flavours, %d data centers", len(c.GPUs), len(c.Pools), len(c.CPUs), len(c.DataCenters))
+	return fmt.Sprintf("%d GPU types, %d pools, %d CPU flavors, %d data centers", len(c.GPUs), len(c.Pools), len(c.CPUs), len(c.DataCenters))
 }

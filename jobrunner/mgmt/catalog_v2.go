@@ -200,7 +200,7 @@ func (c *call) listCPUTypes(q cpuQuery) ([]cpuTypeV2, error) {
 func (c *call) getCPUType(q cpuQuery) (cpuTypeV2, error) {
 	offered := c.Catalog.Now()
 	f, ok := offered.CPUByID(c.id)
-	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavour", c.id)
+	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavor", c.id)
 }
 
 // newDataCenter shows a data center with the stock that include requests.

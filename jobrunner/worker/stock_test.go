@@ -59,8 +59,8 @@ func TestWorkersWaitForStock(t *testing.T) {
 		"of a pool":              {pools, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 2m}]", 2 * time.Minute, "no stock of NVIDIA L4"},
 		"any GPU, none at all":   {gpu(), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA H200], level: LOW, after: 4m}]`, 4 * time.Minute, "no stock of any GPU"},
 		"any GPU, some":          {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
-		"both CPU flavours":      {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
-		"one CPU flavour":        {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
+		"both CPU flavors":       {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
+		"one CPU flavor":         {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
 		"no GPUs requested":      {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,7 @@ provider "gpucloud" {
   max_hourly_cost = 5
 
   plan_checks = {
-    names        = "error"   # an unknown GPU type, pool or CPU flavour
+    names        = "error"   # an unknown GPU type, pool or CPU flavor
     data_centers = "error"   # volumes, data centers and GPUs that share no data center
     stock        = "off"     # nothing that the object asks for is in stock: by default "warning"
     cost         = "warning" # above max_hourly_cost: by default "error"
