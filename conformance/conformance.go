@@ -10,6 +10,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -81,7 +82,7 @@ const (
 // Judge judges a target. An error is about the options; faults of the target are in the
 // report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
-	chosen, err := Clauses(o.Select)
+	chosen, err := o.clauses()
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +109,14 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	r.judge(ctx, chosen)
 	r.finish(ctx)
 	return r.report, nil
+}
+
+// clauses returns the selected clauses.
+func (o *Options) clauses() ([]clauses.Clause, error) {
+	if t := &o.Target; !t.HasV2() && !t.HasV1() && (t.Queue() == "" || t.Endpoint == "") {
+		return nil, errors.New("nothing to judge: give --base-url for the management API, --queue-url and --endpoint-id for the job API, or --local")
+	}
+	return Clauses(o.Select)
 }
 
 type run struct {

@@ -28,7 +28,7 @@ const fixtureRequests = 2
 
 // Plan returns what Judge would do, without a request to the target.
 func Plan(o Options) (Planned, error) {
-	chosen, err := Clauses(o.Select)
+	chosen, err := o.clauses()
 	if err != nil {
 		return Planned{}, err
 	}

@@ -50,7 +50,9 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		case x.Status == 0:
 			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, unreachableReason(ctx, x.Err))), nil
 		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
-			faults = append(faults, fmt.Sprintf("the key is refused: GET %s returned %d", p.url, x.Status))
+			faults = append(faults, fmt.Sprintf("GET %s refuses the key of GPUCLOUD_API_KEY: %d", p.url, x.Status))
+		case x.Header.Get("Location") != "":
+			faults = append(faults, fmt.Sprintf("GET %s redirects to %s: name the address that answers", p.url, x.Header.Get("Location")))
 		case x.Status/100 != 2:
 			faults = append(faults, fmt.Sprintf("GET %s returned %d instead of %s", p.url, x.Status, p.what))
 		case x.Err != nil || err != nil:
@@ -64,9 +66,6 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 			}
 			return "", append(notes, noteClockSkew(x)...)
 		}
-	}
-	if len(faults) == 0 {
-		return "nothing to judge: give --base-url for the management API, or --queue-url and --endpoint-id for the job API", nil
 	}
 	return "not this API, or not this key: " + e.Secrets.Redact(faults[0]), nil
 }

@@ -132,6 +132,8 @@ func TestUsage(t *testing.T) {
 		"selects no clause":   {"run", "--base-url=" + url, "--select=JOB,!JOB"},
 		"invalid --base-url: expected an http or https URL":   {"run", "--base-url=localhost:8420"},
 		"invalid --queue-url: expected an http or https URL":  {"run", "--base-url=" + url, "--queue-url=nonsense"},
+		"invalid --base-url: remove /v2 from its end":         {"run", "--base-url=" + url + "/v2/"},
+		"nothing to judge: give --base-url":                   {"run", "--dry-run"},
 		"the clause X-01 doesn't exist":                       {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
 		"no clause matches":                                   {"explain", "X-01"},
 		"--allow":                                             {"run", "--allow=everything"},

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -89,8 +90,12 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 	}
 	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {
 		u, err := url.Parse(address)
-		if address != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		switch {
+		case address == "":
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 			return env.Target{}, nil, fmt.Errorf("invalid %s: expected an http or https URL, such as https://api.example.com", flag)
+		case path.Base(u.Path) == "v1" || path.Base(u.Path) == "v2":
+			return env.Target{}, nil, fmt.Errorf("invalid %s: remove /%s from its end", flag, path.Base(u.Path))
 		}
 	}
 	out := env.Target{

@@ -169,6 +169,9 @@ print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is 
 func (p *interpreter) check(ctx context.Context, env []string, folder, program string, sdk bool) error {
 	words := strings.Fields(commandOutput(ctx, folder, env, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
 	if len(words) < 2 {
+		if _, err := exec.LookPath(p.command[0]); err != nil {
+			return fmt.Errorf("there is no %s on PATH: install Python 3.10 or later", p.command[0])
+		}
 		return fmt.Errorf("running the Python from %s failed: %s", p.from, strings.Join(p.command, " "))
 	}
 	p.version = words[0]

@@ -31,3 +31,11 @@ func TestUncalledHandler(t *testing.T) {
 		}
 	}
 }
+
+func TestNoPython(t *testing.T) {
+	t.Parallel()
+	err := (&interpreter{command: []string{"no-python"}, from: "PATH"}).check(t.Context(), nil, t.TempDir(), "", false)
+	if err == nil || !strings.Contains(err.Error(), "there is no no-python on PATH: install Python") {
+		t.Error(err)
+	}
+}

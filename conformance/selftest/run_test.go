@@ -42,14 +42,21 @@ func TestRunFromGo(t *testing.T) {
 	must.Equal(t, r.Counts[report.Pass], 2, r.Counts)
 }
 
-// A run against an unreachable target ends soon, with the reason in one line.
+// A run against a target that can't be judged ends soon, with the reason in one line.
 func TestTargetIsDown(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer hanging.Close()
-	for url, want := range map[string]string{closed.URL: "connection refused", hanging.URL: "no answer within", "http://name.invalid": "unreachable"} {
+	moved := httptest.NewServer(http.RedirectHandler("https://elsewhere.example/", http.StatusFound))
+	defer moved.Close()
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer locked.Close()
+	for url, want := range map[string]string{
+		closed.URL: "connection refused", hanging.URL: "no answer within", "http://name.invalid": "unreachable",
+		moved.URL: "redirects to https://elsewhere.example/", locked.URL: "refuses the key of GPUCLOUD_API_KEY: 401",
+	} {
 		start := time.Now()
 		r := judge(t, conformance.Options{Target: conformance.Target{BaseURL: url, Key: "the-key"}})
 		if took := time.Since(start); took > time.Minute || !strings.Contains(r.Preflight, want) || strings.Contains(r.Preflight, "\n") || r.Exit != conformance.ExitInconclusive {

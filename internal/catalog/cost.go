@@ -73,7 +73,7 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 		}
 	}
 	if highest.unit != nil && highest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
-		to.WarnAt(at, "The catalog has no prices but 0", "max_hourly_cost of %s USD (%s) is compared with prices of 0 alone, and refuses nothing: the catalog says that all costs 0 that may be got here. A jobrunner has the prices of its catalog file (--catalog).", decimal(ceiling.USD), ceiling.Source)
+		to.WarnAt(at, "The catalog has no prices but 0", "max_hourly_cost of %s USD (%s) rejects nothing, because the catalog's prices for this object are 0. A jobrunner takes its prices from the file of --catalog.", decimal(ceiling.USD), ceiling.Source)
 	}
 	if highest.unit != nil {
 		factor := r.Machines

@@ -128,7 +128,7 @@ func (e *Error) Remedy() string {
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
 		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform or tofu apply -parallelism=2).", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:
-		return "The rate limit is exceeded: try again later, or send fewer requests at a time (terraform or tofu apply -parallelism=2)."
+		return "Try again later, or send fewer requests at a time (terraform or tofu apply -parallelism=2)."
 	case e.Status == http.StatusNotImplemented:
 		return "The deployment doesn't have this operation."
 	case e.Status >= 500:

@@ -2,6 +2,7 @@ package httpclient
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,9 @@ func (d dialing) RoundTrip(r *http.Request) (*http.Response, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	resp, err := d.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+		err = http.ErrSchemeMismatch // as http.Client says it, if err isn't wrapped
+	}
 	if err != nil && !connected.Load() && !neverSent(err) {
 		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}

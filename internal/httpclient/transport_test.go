@@ -29,7 +29,12 @@ func TestFailedConnectionSendsNothing(t *testing.T) {
 		serve func(net.Conn)
 		want  string
 	}{
-		"the handshake ends early":    {false, func(c net.Conn) { c.Read(make([]byte, 1<<16)); c.Close() }, "dial tcp: EOF (tried 4 times)"},
+		"the handshake ends early": {false, func(c net.Conn) { c.Read(make([]byte, 1<<16)); c.Close() }, "dial tcp: EOF (tried 4 times)"},
+		"the server speaks HTTP": {false, func(c net.Conn) {
+			c.Read(make([]byte, 1<<16))
+			c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			c.Close()
+		}, "server gave HTTP response to HTTPS client"},
 		"the handshake never ends":    {false, func(net.Conn) {}, "no connection within 10s"},
 		"the proxy refuses":           {true, proxied("HTTP/1.1 403 Forbidden\r\n\r\n"), "proxyconnect tcp: the proxy proxy:3128 answered 403 Forbidden (tried 4 times)"},
 		"the proxy wants a password":  {true, proxied("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"), "the proxy proxy:3128 answered 407"},

@@ -123,7 +123,7 @@ func TestBatchList(t *testing.T) {
 		for range 8 {
 			d.createBatch(`[]`)
 		}
-		if a := d.do("POST", "/v2/ep/batch", "[]"); a.status != 429 || a.header.Get("Retry-After") == "" {
+		if a := d.do("POST", "/v2/ep/batch", "[]"); a.status != 429 || a.header.Get("Retry-After") != "" {
 			t.Errorf("the 11th active batch: %d %s", a.status, a.raw)
 		}
 		d.do("POST", older+"/finalize", "") // a batch without requests is completed at once

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -218,10 +217,11 @@ func find(r *http.Request) (*operation, target, error) {
 // fail answers an error as {"error": text}.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refused := new(engine.BatchRefused); errors.As(err, &refused) {
-		err = httpanswer.Refuse(http.StatusBadRequest, "%s", refused)
+		status := http.StatusBadRequest
 		if refused.Active {
-			err = rateLimited(time.Minute, "%s", refused)
+			status = http.StatusTooManyRequests // without Retry-After: nobody knows when a batch ends
 		}
+		err = httpanswer.Refuse(status, "%s", refused)
 	}
 	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNoBatch) || errors.Is(err, engine.ErrNoRequest)) {
 		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
