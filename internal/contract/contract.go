@@ -268,6 +268,3 @@ func fieldsOf(fields []Field, api API, resource string, u Use) []Field {
 	}
 	return out
 }
-
-// Resources returns the resources that have fields, sorted.
-func Resources(api API) []string { return slices.Sorted(slices.Values(inTableOrder(api))) }

@@ -161,6 +161,9 @@ func inTableOrder(api API) []string {
 	return names
 }
 
+// Resources returns the resources that have fields, sorted.
+func Resources(api API) []string { return slices.Sorted(slices.Values(inTableOrder(api))) }
+
 func typeOf(f Field) string {
 	name := f.Type
 	if f.Items != "" {
