@@ -20,7 +20,6 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 		Name:   "catalog_template",
 		Title:  "public template",
 		Schema: catalogTemplateSchema,
-		ID:     func(m *catalogTemplate) *types.String { return &m.ID },
 		Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) {
 			all, err := c.CatalogTemplates(ctx)
 			out := make([]api.Named, len(all))

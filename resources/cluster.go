@@ -14,17 +14,13 @@ import (
 
 // Cluster is gpucloud_cluster: equal pods with their own network. Only its name can change.
 var Cluster = collected(kit.Kind[cluster]{
-	Name:      "cluster",
-	Title:     "cluster",
-	Schema:    clusterSchema,
-	ID:        func(m *cluster) *types.String { return &m.ID },
-	Version:   api.V2,
-	Private:   func(m *cluster) any { return &m.Private },
-	Moved:     movedCluster,
-	Validate:  validateCluster,
-	Plan:      planCluster,
-	Volatile:  []string{"template", "data_center_id", "pods", "network", "primary"},
-	Protected: func(m *cluster) types.Bool { return m.DeletionProtection },
+	Name:     "cluster",
+	Schema:   clusterSchema,
+	Version:  api.V2,
+	Moved:    movedCluster,
+	Validate: validateCluster,
+	Plan:     planCluster,
+	Volatile: []string{"template", "data_center_id", "pods", "network", "primary"},
 	Loss: func(m *cluster) string {
 		return fmt.Sprintf("The apply deletes cluster %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), clusterLoss)
 	},

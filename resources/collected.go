@@ -1,17 +1,21 @@
 package resources
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// collected completes a kind whose objects are a collection of the client: it adds each function
-// that the kind lacks. expand and flatten convert an object; nil converts all fields by name.
+// collected completes a kind whose objects are a collection of the client: it adds the title, which
+// is the name in words, and each function that the kind lacks. expand and flatten convert an object;
+// nil converts all fields by name.
 func collected[M, T any](k kit.Kind[M], of func(*api.Client) api.Collection[T], expand func(*M) T, flatten func(*M, T)) *kit.Kind[M] {
-	id := func(m *M) string { return k.ID(m).ValueString() }
+	id := func(m *M) string { return value.Text(m, "id").ValueString() }
+	k.Title = cmp.Or(k.Title, strings.ReplaceAll(k.Name, "_", " "))
 	if expand == nil {
 		expand = func(m *M) (object T) { value.Expand(m, &object); return object }
 	}

@@ -3,8 +3,6 @@ package resources
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
@@ -12,16 +10,12 @@ import (
 // Endpoint is gpucloud_endpoint: a serverless endpoint. It may follow a template (see
 // endpoint_template.go) or have its own container settings.
 var Endpoint = collected(kit.Kind[endpoint]{
-	Name:      "endpoint",
-	Title:     "endpoint",
-	Schema:    endpointSchema,
-	ID:        func(m *endpoint) *types.String { return &m.ID },
-	Only:      endpointOnly,
-	Protected: func(m *endpoint) types.Bool { return m.DeletionProtection },
-	Private:   func(m *endpoint) any { return &m.Private },
-	Moved:     movedEndpoint,
-	Validate:  validateEndpoint,
-	Plan:      planEndpoint,
+	Name:     "endpoint",
+	Schema:   endpointSchema,
+	Only:     endpointOnly,
+	Moved:    movedEndpoint,
+	Validate: validateEndpoint,
+	Plan:     planEndpoint,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
 		want, err := plan.desired(ctx, c)
 		if err != nil {

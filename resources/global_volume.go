@@ -13,12 +13,9 @@ import (
 
 // GlobalVolume is gpucloud_global_volume: storage without a fixed size or location.
 var GlobalVolume = collected(kit.Kind[globalVolume]{
-	Name:      "global_volume",
-	Title:     "global volume",
-	Schema:    globalVolumeSchema,
-	ID:        func(m *globalVolume) *types.String { return &m.ID },
-	Version:   api.V2,
-	Protected: func(m *globalVolume) types.Bool { return m.DeletionProtection },
+	Name:    "global_volume",
+	Schema:  globalVolumeSchema,
+	Version: api.V2,
 	Loss: func(m *globalVolume) string {
 		return fmt.Sprintf("The apply deletes global volume %s (%s) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), "Nothing looks for its users first.")
 	},

@@ -20,13 +20,10 @@ import (
 // can only grow.
 var NetworkVolume = collected(kit.Kind[networkVolume]{
 	Name:   "network_volume",
-	Title:  "network volume",
 	Schema: networkVolumeSchema,
-	ID:     func(m *networkVolume) *types.String { return &m.ID },
 	Only:   ofVolume.only(),
 	Plan:   planNetworkVolume,
 
-	Protected: func(m *networkVolume) types.Bool { return m.DeletionProtection },
 	Loss: func(m *networkVolume) string {
 		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64(), volumeUsers)
 	},

@@ -14,17 +14,13 @@ import (
 // Pod is gpucloud_pod: a container on a GPU or CPU machine. See pod_plan.go for its fixed
 // attributes.
 var Pod = collected(kit.Kind[pod]{
-	Name:      "pod",
-	Title:     "pod",
-	Schema:    podSchema,
-	ID:        func(m *pod) *types.String { return &m.ID },
-	Only:      podOnly,
-	Private:   func(m *pod) any { return &m.Private },
-	Moved:     movedPod,
-	Validate:  validatePod,
-	Plan:      planPod,
-	Volatile:  []string{"status", "data_center_id", "cost", "ssh", "runtime", "gpu.vcpu_count", "gpu.memory", "global_networking.ip", "global_networking.internal_dns"},
-	Protected: func(m *pod) types.Bool { return m.DeletionProtection },
+	Name:     "pod",
+	Schema:   podSchema,
+	Only:     podOnly,
+	Moved:    movedPod,
+	Validate: validatePod,
+	Plan:     planPod,
+	Volatile: []string{"status", "data_center_id", "cost", "ssh", "runtime", "gpu.vcpu_count", "gpu.memory", "global_networking.ip", "global_networking.internal_dns"},
 	Loss: func(m *pod) string {
 		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
 	},

@@ -22,11 +22,8 @@ import (
 // which Terraform also applies to the dependencies of a resource that sets it.
 var RegistryAuth = collected(kit.Kind[registryAuth]{
 	Name:     "registry_auth",
-	Title:    "registry auth",
 	Schema:   registryAuthSchema,
-	ID:       func(m *registryAuth) *types.String { return &m.ID },
 	NewIDs:   true,
-	Private:  func(m *registryAuth) any { return &m.Private },
 	Moved:    movedRegistryAuth,
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,

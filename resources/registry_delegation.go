@@ -20,9 +20,7 @@ import (
 // repository in AWS ECR, without a stored credential.
 var RegistryDelegation = collected(kit.Kind[registryDelegation]{
 	Name:    "registry_delegation",
-	Title:   "registry delegation",
 	Schema:  registryDelegationSchema,
-	ID:      func(m *registryDelegation) *types.String { return &m.ID },
 	Version: api.V2,
 	Moved:   movedRegistryDelegation,
 	Plan:    planRegistryDelegation,

@@ -21,11 +21,8 @@ import (
 // name. Neither the API's responses nor the state contain the value.
 var Secret = collected(kit.Kind[secret]{
 	Name:    "secret",
-	Title:   "secret",
 	Schema:  secretSchema,
-	ID:      func(m *secret) *types.String { return &m.ID },
 	Version: api.V2,
-	Private: func(m *secret) any { return &m.Private },
 	Validate: func(_ context.Context, c diagnostics.Check, config *secret) {
 		checkWriteOnlyVersion(c, "value_wo", config.ValueWO, config.ValueWOVersion)
 	},

@@ -25,7 +25,6 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	Title:   "list of SSH keys",
 	Single:  true,
 	Schema:  sshKeysSchema,
-	ID:      func(m *sshKeys) *types.String { return &m.ID },
 	Version: api.V2,
 	Plan:    planSSHKeys,
 	Objects: func(context.Context, *api.Client) ([]api.Named, error) {

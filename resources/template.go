@@ -17,12 +17,9 @@ import (
 
 // Template is gpucloud_template: the container settings of pods or serverless workers.
 var Template = collected(kit.Kind[template]{
-	Name:    "template",
-	Title:   "template",
-	Schema:  templateSchema,
-	ID:      func(m *template) *types.String { return &m.ID },
-	Only:    templateOnly,
-	Private: func(m *template) any { return &m.Private },
+	Name:   "template",
+	Schema: templateSchema,
+	Only:   templateOnly,
 	Validate: func(_ context.Context, c diagnostics.Check, config *template) {
 		config.validate(c, config.Env)
 		config.command().check(c)

@@ -32,7 +32,7 @@ func (r *kindResource[M]) IdentitySchema(_ context.Context, _ resource.IdentityS
 // identify sets an object's identity, which is its id. CLIs without identities pass nil.
 func (k *Kind[M]) identify(ctx context.Context, m *M, identity *tfsdk.ResourceIdentity, diags *diag.Diagnostics) {
 	if identity != nil {
-		diags.Append(identity.SetAttribute(ctx, idPath, *k.ID(m))...)
+		diags.Append(identity.SetAttribute(ctx, idPath, *k.id(m))...)
 	}
 }
 

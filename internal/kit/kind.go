@@ -4,6 +4,7 @@ package kit
 
 import (
 	"context"
+	"reflect"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -17,10 +18,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // Kind describes a kind of managed object. M is its model: a struct with a tfsdk tag for every
-// attribute of Schema.
+// attribute of Schema, which has an id. If it has deletion_protection, the kit obeys it. Its field
+// Private, if it has one, is the object's part of the private state: a struct that JSON can encode.
 //
 // Its functions change the model in place; the result becomes the state. Read reports a missing
 // object with an error for which api.IsNotFound is true.
@@ -28,7 +31,6 @@ type Kind[M any] struct {
 	Name     string // name of the type, without the provider's prefix
 	Title    string // in messages: "network volume"
 	Schema   schema.Schema
-	ID       func(*M) *types.String
 	NewIDs   bool                                                      // an update may give the object a new id
 	Single   bool                                                      // an account has exactly one object
 	Version  api.Version                                               // the only version that has the kind; "" if both have it
@@ -43,22 +45,27 @@ type Kind[M any] struct {
 	// Volatile are the computed attributes, as dotted paths, that the server may change with any
 	// update. They are unknown in a plan that changes anything else.
 	Volatile []string
-	// Protected returns the attribute deletion_protection, if the kind has one.
-	Protected func(*M) types.Bool
 	// Loss describes the data that a deletion destroys, for a warning in the plan. "" means
 	// none.
 	Loss func(state *M) string
 	// Moved reads the values that no API returns from another provider's state, for moved
 	// blocks.
 	Moved migrate.Table[M]
-	// Private returns a pointer to the object's part of the private state: a struct that JSON
-	// can encode, in a field of the model with the tag tfsdk:"-".
-	Private func(*M) any
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error
 	Read   func(ctx context.Context, c *api.Client, state *M) error
 	Update func(ctx context.Context, c *api.Client, config, state, plan *M) error
 	Delete func(ctx context.Context, c *api.Client, state *M) error
+}
+
+func (k *Kind[M]) id(m *M) *types.String { return value.Text(m, "id") }
+
+// private returns a pointer to the model's private part. It is nil without one.
+func (k *Kind[M]) private(m *M) any {
+	if field := reflect.ValueOf(m).Elem().FieldByName("Private"); field.IsValid() {
+		return field.Addr().Interface()
+	}
+	return nil
 }
 
 // Run is shared by all resources during a run of the provider.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
@@ -58,8 +59,8 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		resp.Diagnostics.Append(value.Store(ctx, (*tfsdk.State)(&resp.Plan), p.Plan)...)
 	}
 	p.SettleUnknowns(r.kind.Volatile)
-	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.ID, r.kind.Loss)
-	if !r.kind.ID(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
+	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.id, r.kind.Loss)
+	if !r.kind.id(p.Plan).IsUnknown() { // no CLI can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
 	if p.State != nil && len(resp.RequiresReplace) > 0 {
@@ -86,10 +87,10 @@ func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyP
 
 // refuseProtected reports an error if the object is protected.
 func (r *kindResource[M]) refuseProtected(state *M, ending string, diags *diag.Diagnostics) bool {
-	if r.kind.Protected == nil || !r.kind.Protected(state).ValueBool() {
+	if protected, _ := value.Attribute(state, "deletion_protection").(types.Bool); !protected.ValueBool() {
 		return false
 	}
-	id := r.kind.ID(state).ValueString()
+	id := r.kind.id(state).ValueString()
 	diags.AddAttributeError(path.Root("deletion_protection"), fmt.Sprintf("The %s is protected", r.kind.Title),
 		fmt.Sprintf("%s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first.", r.kind.Title, id, ending))
 	return true

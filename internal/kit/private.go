@@ -60,14 +60,15 @@ var errNewerPrivate = errors.New("a newer release of the provider has written it
 // loadPrivate fills the model's private part from the private state. Imported and moved objects
 // have none.
 func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
-	if k.Private == nil {
+	kept := k.private(m)
+	if kept == nil {
 		return
 	}
 	text := planrule.GetKey(ctx, p, kindKey, diags)
 	if text == nil {
 		return
 	}
-	kept, about := k.Private(m), fmt.Sprintf("the %s %s", k.Title, k.ID(m).ValueString())
+	about := fmt.Sprintf("the %s %s", k.Title, k.id(m).ValueString())
 	switch err := readPrivate(k.Name, text, kept); {
 	case errors.Is(err, errNewerPrivate):
 		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", about, err))
@@ -107,10 +108,11 @@ func readPrivate(kind string, text []byte, into any) error {
 }
 
 func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
-	if k.Private == nil {
+	kept := k.private(m)
+	if kept == nil {
 		return
 	}
-	notes, err := json.Marshal(k.Private(m))
+	notes, err := json.Marshal(kept)
 	if err == nil {
 		notes, err = json.Marshal(privateState{&privateVersion, notes})
 	}

@@ -26,18 +26,14 @@ func (p privateKeys) SetKey(_ context.Context, key string, value []byte) diag.Di
 }
 
 type noted struct {
-	ID      types.String
+	ID      types.String `tfsdk:"id"`
 	Private struct {
 		Digests map[string]string
 		Linked  bool
 	}
 }
 
-var notedKind = &Kind[noted]{
-	Name: "noted", Title: "noted object",
-	ID:      func(m *noted) *types.String { return &m.ID },
-	Private: func(m *noted) any { return &m.Private },
-}
+var notedKind = &Kind[noted]{Name: "noted", Title: "noted object"}
 
 // The private state of every release can be read. If a part is dropped, a diagnostic says so.
 func TestPrivateState(t *testing.T) {

@@ -53,7 +53,7 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrul
 	if diags.HasError() {
 		return c, state, ""
 	}
-	id = r.kind.ID(state).ValueString()
+	id = r.kind.id(state).ValueString()
 	restoreCreateTime(ctx, c, id, p, diags)
 	return c, state, id
 }
@@ -80,14 +80,14 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 		r.report(&resp.Diagnostics, "create", "", err)
 		// An object that exists must be in the state even if a later step failed: otherwise it
 		// would never be deleted.
-		if id := r.kind.ID(&plan); id.IsUnknown() || id.IsNull() {
+		if id := r.kind.id(&plan); id.IsUnknown() || id.IsNull() {
 			return
 		}
 	}
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-	r.checkAnswer(req.Plan, &resp.State, r.kind.ID(&plan).ValueString(), true, &resp.Diagnostics)
+	r.checkAnswer(req.Plan, &resp.State, r.kind.id(&plan).ValueString(), true, &resp.Diagnostics)
 	dropUnknowns(&resp.State)
 }
 
@@ -129,15 +129,15 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 		r.report(&resp.Diagnostics, "update", id, err)
 		// An update that replaces the object may fail after it created the new one: the state
 		// keeps the new id, with the previous settings.
-		if newID := *r.kind.ID(&plan); !newID.IsUnknown() && newID.ValueString() != id {
-			*r.kind.ID(state) = newID
+		if newID := *r.kind.id(&plan); !newID.IsUnknown() && newID.ValueString() != id {
+			*r.kind.id(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 			resp.Diagnostics.Append(value.Store(ctx, &resp.State, state)...)
 			r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
 		}
 		return
 	}
-	if r.kind.ID(&plan).ValueString() != id {
+	if r.kind.id(&plan).ValueString() != id {
 		recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	}
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)

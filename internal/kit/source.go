@@ -211,7 +211,7 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 	}
 	m, state := new(M), tfsdk.State{Schema: s.Kind.Schema, Raw: tftypes.NewValue(ty, null)}
 	diags := value.Load(ctx, state, m)
-	*s.Kind.ID(m) = types.StringValue(id)
+	*s.Kind.id(m) = types.StringValue(id)
 	readObject := s.Kind.Read
 	if s.Read != nil {
 		readObject = s.Read

@@ -58,6 +58,12 @@ func Attribute(model any, name string) attr.Value {
 	return nil
 }
 
+// Text returns the field of an attribute that is a string. The model must have it.
+func Text(model any, name string) *types.String {
+	m := reflect.ValueOf(model).Elem()
+	return m.FieldByIndex(attributes(m.Type())[name]).Addr().Interface().(*types.String)
+}
+
 var models sync.Map // the fields' indexes of each type of model, by the attribute's name
 
 func attributes(model reflect.Type) map[string][]int {
