@@ -142,7 +142,13 @@ func (d *decoder) decodeObject(path string, in any, out reflect.Value, at place)
 	for _, name := range unknown {
 		d.addFault(path, "additional properties '%s' not allowed", truncate(name))
 	}
-	if c, ok := out.Addr().Interface().(checker); ok && !d.partial {
+	if d.partial {
+		return
+	}
+	if requiresChange(out.Type(), at.Use) {
+		d.checkChange(path, out, at)
+	}
+	if c, ok := out.Addr().Interface().(checker); ok {
 		for _, fault := range c.check(at.Use) {
 			d.addFault(path, "%s", fault)
 		}
@@ -262,7 +268,7 @@ func (d *decoder) decodeString(path string, in any, out reflect.Value, r *contra
 		d.addFault(path, "got %s %s, want at most %s", formatNumber(length), counted, formatNumber(*r.Max))
 	case r.Closed() && !slices.Contains(r.Enum, s):
 		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.Enum, "', '"))
-	case r.Form != nil && !matches(*r.Form, s):
+	case r.Form != nil && !pattern(*r.Form).MatchString(s):
 		d.addFault(path, "got '%s', want %s", truncate(s), r.Form.Words)
 	}
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// requireChange rejects an update without changes. body is a wire type; its members count, except
-// those that only creates have.
-func requireChange(u contract.Use, body any) []string {
-	if u != contract.Update {
-		return nil
-	}
+// requiresChange reports whether a body of a type must have at least one member.
+func requiresChange(t reflect.Type, u contract.Use) bool {
+	return u == contract.Update && wireTypes[t].nonEmpty
+}
+
+// checkChange rejects an update without changes. Members that only creates have don't count.
+func (d *decoder) checkChange(path string, body reflect.Value, at place) {
 	var names []string
-	v := reflect.ValueOf(body).Elem()
-	for _, m := range members(v.Type(), placeOf(v.Type(), u)) {
+	for _, m := range members(body.Type(), at) {
 		switch {
 		case m.row == nil:
-		case !v.FieldByIndex(m.index).IsZero():
-			return nil
+		case !body.FieldByIndex(m.index).IsZero():
+			return
 		default:
 			names = append(names, "'"+m.name+"'")
 		}
 	}
-	return []string{"got no properties, want " + strings.Join(names, " or ")}
+	d.addFault(path, "got no properties, want %s", strings.Join(names, " or "))
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -153,8 +152,6 @@ type clusterComputeV2 struct {
 	GPUCountPerPod int64  `json:"gpuCountPerPod"`
 	PodCount       int64  `json:"podCount"`
 }
-
-func (b *clusterBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
 
 // templateExcludes are the settings that a cluster with a template takes only from the template.
 var templateExcludes = []string{"image", "args", "entrypoint", "cmd", "disk", "env", "ports", "mounts"}

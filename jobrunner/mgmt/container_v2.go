@@ -1,6 +1,9 @@
 package mgmt
 
-import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
 
 // containerBodyV2 has the container settings in the body of a template, a pod or an endpoint.
 type containerBodyV2 struct {
@@ -10,6 +13,20 @@ type containerBodyV2 struct {
 	Env      *map[string]string `json:"env"`
 	Ports    *[]string          `json:"ports"`
 	Registry reference          `json:"registry"`
+}
+
+// sourceBodyV2 has the template and the container settings in the body of a pod or an endpoint.
+type sourceBodyV2 struct {
+	FromTemplate *string `json:"templateId"`
+	containerBodyV2
+}
+
+// check requires an image, from the body or from a template.
+func (b *sourceBodyV2) check(u contract.Use) []string {
+	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
+		return []string{"missing property 'image'"}
+	}
+	return nil
 }
 
 // commandBodyV2 is the start command in a body, as one string or as lists.

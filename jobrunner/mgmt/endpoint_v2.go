@@ -81,12 +81,12 @@ func updateEndpoint[B endpointBody](c *call, body B) (store.Endpoint, error) {
 }
 
 // mergedEnv returns a template's env, overridden by the body's.
-func mergedEnv(template map[string]string, body *map[string]string) map[string]string {
+func mergedEnv(template map[string]string, body *map[string]string) *map[string]string {
 	env := maps.Clone(nonNilMap(template))
 	if body != nil {
 		maps.Copy(env, *body)
 	}
-	return env
+	return &env
 }
 
 func newScalingV2(s store.Scaling) scalingV2 {
@@ -131,14 +131,6 @@ func (b *gpuBodyV2) check(u contract.Use) []string {
 	return nil
 }
 
-// check requires an image, from the body or from a template.
-func (b *endpointBodyV2) check(u contract.Use) []string {
-	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
-		return []string{"missing property 'image'"}
-	}
-	return nil
-}
-
 // apply changes e, which is either a new endpoint with the defaults or an existing one.
 func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 	isNew := e.ID == ""
@@ -171,8 +163,7 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 			return nil, validationError("$.templateId: template '" + t.ID + "' is not a serverless template")
 		}
 		e.Copy(t)
-		env := mergedEnv(t.Env, b.Env)
-		b.Env, cudaVersions = &env, t.AllowedCUDAVersions
+		b.Env, cudaVersions = mergedEnv(t.Env, b.Env), t.AllowedCUDAVersions
 	}
 	if b.isSet() {
 		e.TemplateID = ""

@@ -2,10 +2,9 @@ package mgmt
 
 // endpointBodyV2 is the body of a create or an update.
 type endpointBodyV2 struct {
-	Name         *string `json:"name"`
-	Type         *string `json:"type"`
-	FromTemplate *string `json:"templateId"`
-	containerBodyV2
+	Name *string `json:"name"`
+	Type *string `json:"type"`
+	sourceBodyV2
 	GPU            *gpuBodyV2     `json:"gpu"`
 	CPU            *[]cpuBodyV2   `json:"cpu"`
 	Workers        *workersBodyV2 `json:"workers"`

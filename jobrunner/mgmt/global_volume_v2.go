@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -13,10 +11,6 @@ import (
 type globalVolumeBodyV2 struct {
 	Name *string `json:"name"`
 }
-
-func (b *globalVolumeBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
-
-func (b *globalVolumeBodyV2) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
 
 // globalVolumeV2 is a global volume in an answer.
 type globalVolumeV2 struct {

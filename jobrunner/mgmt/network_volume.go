@@ -1,9 +1,6 @@
 package mgmt
 
-import (
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-)
+import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // networkVolumeBodyV1 is the body of a create or an update.
 type networkVolumeBodyV1 struct {
@@ -11,8 +8,6 @@ type networkVolumeBodyV1 struct {
 	Size       *int64  `json:"size"`
 	DataCenter *string `json:"dataCenterId"`
 }
-
-func (b *networkVolumeBodyV1) check(u contract.Use) []string { return requireChange(u, b) }
 
 // networkVolumeV1 is a network volume in an answer.
 type networkVolumeV1 struct {
@@ -29,8 +24,6 @@ type networkVolumeBodyV2 struct {
 	DataCenter *string `json:"dataCenter"`
 	Type       *string `json:"type"`
 }
-
-func (b *networkVolumeBodyV2) check(u contract.Use) []string { return requireChange(u, b) }
 
 // networkVolumeV2 is a network volume in an answer.
 type networkVolumeV2 struct {

@@ -3,18 +3,9 @@ package mgmt
 import (
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
-
-// check requires an image, from the body or from a template.
-func (b *podBodyV2) check(u contract.Use) []string {
-	if u == contract.Create && b.Image == nil && b.FromTemplate == nil {
-		return []string{"missing property 'image'"}
-	}
-	return nil
-}
 
 // build returns a new pod.
 func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
@@ -25,8 +16,7 @@ func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
 	}
 	if t != nil {
 		p.UseTemplate(*t)
-		env := mergedEnv(t.Env, b.Env)
-		b.Env = &env
+		b.Env = mergedEnv(t.Env, b.Env)
 	}
 	copyFields(&p, b)
 	if err := b.setCommand(&p.Container); err != nil {
@@ -122,8 +112,7 @@ func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
 	}
 	if t != nil { // its settings apply as if they were in the body
 		p.UseTemplate(*t)
-		env := mergedEnv(t.Env, b.Env)
-		b.Env = &env
+		b.Env = mergedEnv(t.Env, b.Env)
 	}
 	copyFields(p, b)
 	if err := b.setCommand(&p.Container); err != nil {

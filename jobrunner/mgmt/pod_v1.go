@@ -120,8 +120,7 @@ func updatePodV1(c *call, body podBodyV1) (store.Pod, error) {
 
 // conflictV1 turns a conflict of version 2 into an invalid request, as version 1 has it.
 func conflictV1(err error) error {
-	var refusal *httpanswer.Refusal
-	if errors.As(err, &refusal) && refusal.Status == http.StatusConflict {
+	if refusal, ok := errors.AsType[*httpanswer.Refusal](err); ok && refusal.Status == http.StatusConflict {
 		return httpanswer.Refuse(http.StatusBadRequest, "%s", refusal.Text)
 	}
 	return err
@@ -163,8 +162,7 @@ func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
 		}
 		p.UseTemplate(t)
 		p.TemplateID, p.Volume, cudaVersions = t.ID, t.Volume, t.AllowedCUDAVersions
-		env := mergedEnv(t.Env, b.Env)
-		b.Env = &env
+		b.Env = mergedEnv(t.Env, b.Env)
 	}
 	if onCPU {
 		b.applyCPU(tx.Catalog(), &p)

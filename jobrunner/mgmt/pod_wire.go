@@ -2,9 +2,8 @@ package mgmt
 
 // podBodyV2 is the body of a create or an update.
 type podBodyV2 struct {
-	Name         *string `json:"name"`
-	FromTemplate *string `json:"templateId"`
-	containerBodyV2
+	Name *string `json:"name"`
+	sourceBodyV2
 	GPU              *podGPUBodyV2 `json:"gpu"`
 	CPU              *cpuBodyV2    `json:"cpu"`
 	Mounts           *podMountsV2  `json:"mounts"`

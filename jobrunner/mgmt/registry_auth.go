@@ -11,17 +11,12 @@ type registryAuthBodyV1 struct {
 
 type registryAuthBodyV2 registryAuthBodyV1
 
-// registryAuth is a registry auth in an answer of either version. An answer never
-// shows credentials.
+// registryAuth is a registry auth in an answer of either version. An answer never shows credentials.
 type registryAuth struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-func createRegistryAuthV1(c *call, body registryAuthBodyV1) (store.RegistryAuth, error) {
-	return c.store.CreateRegistryAuth(c.ctx(), *body.Name, copied[registryAuthBodyV1, store.Credentials](body))
-}
-
-func createRegistryAuthV2(c *call, body registryAuthBodyV2) (store.RegistryAuth, error) {
-	return createRegistryAuthV1(c, registryAuthBodyV1(body))
+func createRegistryAuth[B registryAuthBodyV1 | registryAuthBodyV2](c *call, body B) (store.RegistryAuth, error) {
+	return c.store.CreateRegistryAuth(c.ctx(), *registryAuthBodyV1(body).Name, copied[B, store.Credentials](body))
 }

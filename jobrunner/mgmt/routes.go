@@ -57,7 +57,7 @@ var operations = []struct {
 	{"DELETE", "/v1/networkvolumes/{id}", 204, deleteHandler((*store.Store).DeleteNetworkVolume)},
 
 	{"GET", "/v1/containerregistryauth", 200, listHandler(copied[store.RegistryAuth, registryAuth])},
-	{"POST", "/v1/containerregistryauth", 200, writeHandler(contract.Create, createRegistryAuthV1, copied[store.RegistryAuth, registryAuth])},
+	{"POST", "/v1/containerregistryauth", 200, writeHandler(contract.Create, createRegistryAuth[registryAuthBodyV1], copied[store.RegistryAuth, registryAuth])},
 	{"GET", "/v1/containerregistryauth/{id}", 200, readHandler(alike(copied[store.RegistryAuth, registryAuth]))},
 	{"DELETE", "/v1/containerregistryauth/{id}", 204, deleteHandler((*store.Store).DeleteRegistryAuth)},
 
@@ -113,7 +113,7 @@ var operations = []struct {
 	{"DELETE", "/v2/global-volumes/{id}", 204, deleteHandler((*store.Store).DeleteGlobalVolume)},
 
 	{"GET", "/v2/registries", 200, memberHandler("registries", listHandler(copied[store.RegistryAuth, registryAuth]))},
-	{"POST", "/v2/registries", 201, writeHandler(contract.Create, createRegistryAuthV2, copied[store.RegistryAuth, registryAuth])},
+	{"POST", "/v2/registries", 201, writeHandler(contract.Create, createRegistryAuth[registryAuthBodyV2], copied[store.RegistryAuth, registryAuth])},
 	{"GET", "/v2/registries/{id}", 200, readHandler(alike(copied[store.RegistryAuth, registryAuth]))},
 	{"DELETE", "/v2/registries/{id}", 204, deleteHandler((*store.Store).DeleteRegistryAuth)},
 

@@ -9,27 +9,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 )
 
-// wireTypes maps the types of request bodies to their rows in the contract.
+// wireTypes maps the types of request bodies to their rows in the contract. An update with a type of
+// nonEmpty must have at least one member.
 var wireTypes = map[reflect.Type]struct {
 	api      contract.API
 	resource string
+	nonEmpty bool
 }{
-	reflect.TypeFor[templateBodyV1]():      {contract.V1, "template"},
-	reflect.TypeFor[templateBodyV2]():      {contract.V2, "template"},
-	reflect.TypeFor[networkVolumeBodyV1](): {contract.V1, "networkVolume"},
-	reflect.TypeFor[networkVolumeBodyV2](): {contract.V2, "networkVolume"},
-	reflect.TypeFor[registryAuthBodyV1]():  {contract.V1, "registryAuth"},
-	reflect.TypeFor[registryAuthBodyV2]():  {contract.V2, "registryAuth"},
-	reflect.TypeFor[delegationBodyV2]():    {contract.V2, "delegation"},
-	reflect.TypeFor[endpointBodyV1]():      {contract.V1, "endpoint"},
-	reflect.TypeFor[endpointBodyV2]():      {contract.V2, "endpoint"},
-	reflect.TypeFor[podBodyV1]():           {contract.V1, "pod"},
-	reflect.TypeFor[podBodyV2]():           {contract.V2, "pod"},
-	reflect.TypeFor[podActionBodyV2]():     {contract.V2, "podAction"},
-	reflect.TypeFor[clusterBodyV2]():       {contract.V2, "cluster"},
-	reflect.TypeFor[sshKeysV2]():           {contract.V2, "sshKeys"},
-	reflect.TypeFor[secretBodyV2]():        {contract.V2, "secret"},
-	reflect.TypeFor[globalVolumeBodyV2]():  {contract.V2, "globalVolume"},
+	reflect.TypeFor[templateBodyV1]():      {contract.V1, "template", false},
+	reflect.TypeFor[templateBodyV2]():      {contract.V2, "template", false},
+	reflect.TypeFor[networkVolumeBodyV1](): {contract.V1, "networkVolume", true},
+	reflect.TypeFor[networkVolumeBodyV2](): {contract.V2, "networkVolume", true},
+	reflect.TypeFor[registryAuthBodyV1]():  {contract.V1, "registryAuth", false},
+	reflect.TypeFor[registryAuthBodyV2]():  {contract.V2, "registryAuth", false},
+	reflect.TypeFor[delegationBodyV2]():    {contract.V2, "delegation", false},
+	reflect.TypeFor[endpointBodyV1]():      {contract.V1, "endpoint", false},
+	reflect.TypeFor[endpointBodyV2]():      {contract.V2, "endpoint", false},
+	reflect.TypeFor[podBodyV1]():           {contract.V1, "pod", false},
+	reflect.TypeFor[podBodyV2]():           {contract.V2, "pod", false},
+	reflect.TypeFor[podActionBodyV2]():     {contract.V2, "podAction", false},
+	reflect.TypeFor[clusterBodyV2]():       {contract.V2, "cluster", true},
+	reflect.TypeFor[sshKeysV2]():           {contract.V2, "sshKeys", false},
+	reflect.TypeFor[secretBodyV2]():        {contract.V2, "secret", true},
+	reflect.TypeFor[globalVolumeBodyV2]():  {contract.V2, "globalVolume", true},
 }
 
 // place is a place in a body of the contract.
@@ -97,9 +99,7 @@ func members(t reflect.Type, at place) []member {
 
 var patterns sync.Map // of *regexp.Regexp by text
 
-// matches reports whether a string has a form.
-func matches(f contract.Form, s string) bool { return pattern(f).MatchString(s) }
-
+// pattern compiles a form once.
 func pattern(f contract.Form) *regexp.Regexp {
 	if known, ok := patterns.Load(f.Pattern); ok {
 		return known.(*regexp.Regexp)

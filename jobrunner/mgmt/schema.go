@@ -269,6 +269,9 @@ func (s *schemas) bodyObject(t reflect.Type, at place) *openapi.Schema {
 			out.Required = append(out.Required, m.name)
 		}
 	}
+	if requiresChange(t, at.Use) {
+		out.MinProperties = 1
+	}
 	if c, ok := reflect.New(t).Interface().(describer); ok {
 		c.describe(at.Use, out)
 	}

@@ -14,16 +14,12 @@ type describer interface {
 
 func required(names ...string) *openapi.Schema { return &openapi.Schema{Required: names} }
 
-// imageUnlessTemplate requires an image of a create without a template (OpenAPI 3.1).
-func imageUnlessTemplate(u contract.Use, s *openapi.Schema) {
+// describe is for OpenAPI 3.1.
+func (b *sourceBodyV2) describe(u contract.Use, s *openapi.Schema) {
 	if u == contract.Create {
 		s.If, s.Then = &openapi.Schema{Not: required("templateId")}, required("image")
 	}
 }
-
-func (b *endpointBodyV2) describe(u contract.Use, s *openapi.Schema) { imageUnlessTemplate(u, s) }
-
-func (b *podBodyV2) describe(u contract.Use, s *openapi.Schema) { imageUnlessTemplate(u, s) }
 
 // describe is for OpenAPI 3.0. A template's id that is null or empty names none.
 func (b *podBodyV1) describe(u contract.Use, s *openapi.Schema) {
@@ -33,19 +29,6 @@ func (b *podBodyV1) describe(u contract.Use, s *openapi.Schema) {
 		s.AnyOf = []*openapi.Schema{required("imageName"), named}
 	}
 }
-
-// atLeastOne describes the rule of requireChange.
-func atLeastOne(u contract.Use, s *openapi.Schema) {
-	if u == contract.Update {
-		s.MinProperties = 1
-	}
-}
-
-func (b *networkVolumeBodyV1) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
-
-func (b *networkVolumeBodyV2) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
-
-func (b *clusterBodyV2) describe(u contract.Use, s *openapi.Schema) { atLeastOne(u, s) }
 
 func (b *gpuBodyV2) describe(u contract.Use, s *openapi.Schema) {
 	if u == contract.Update {

@@ -24,15 +24,14 @@ func (b *secretBodyV2) maxBody() int64 { return maxSecretBody }
 // reservedPrefix starts the names of the deployment's own variables.
 const reservedPrefix = "RUNPOD"
 
-func (b *secretBodyV2) check(u contract.Use) []string {
+func (b *secretBodyV2) check(contract.Use) []string {
 	if b.Name != nil && strings.HasPrefix(strings.ToUpper(*b.Name), reservedPrefix) {
 		return []string{"invalid 'name': it must not begin with " + reservedPrefix + ", in upper or lower case"}
 	}
-	return requireChange(u, b)
+	return nil
 }
 
 func (b *secretBodyV2) describe(u contract.Use, s *openapi.Schema) {
-	atLeastOne(u, s)
 	if u == contract.Create {
 		s.Not = required("name")
 		s.Not.Properties = map[string]*openapi.Schema{"name": {Type: "string", Pattern: "^[Rr][Uu][Nn][Pp][Oo][Dd]"}}
