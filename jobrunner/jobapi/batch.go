@@ -165,19 +165,12 @@ func (a *api) renameBatch(w http.ResponseWriter, r *http.Request, t target) erro
 	return answerBatch(w, b, err)
 }
 
-func (a *api) finalizeBatch(w http.ResponseWriter, r *http.Request, t target) error {
-	b, err := a.Engine.FinalizeBatch(r.Context(), t.endpoint, t.job)
-	return answerBatch(w, b, err)
-}
-
-func (a *api) cancelBatch(w http.ResponseWriter, r *http.Request, t target) error {
-	b, err := a.Engine.CancelBatch(r.Context(), t.endpoint, t.job)
-	return answerBatch(w, b, err)
-}
-
-func (a *api) batch(w http.ResponseWriter, r *http.Request, t target) error {
-	b, err := a.Engine.Batch(r.Context(), t.endpoint, t.job)
-	return answerBatch(w, b, err)
+// batchHandler calls a function for the path's batch and answers the batch.
+func batchHandler(call func(e *engine.Engine, ctx context.Context, endpoint, batch string) (engine.Batch, error)) func(*api, http.ResponseWriter, *http.Request, target) error {
+	return func(a *api, w http.ResponseWriter, r *http.Request, t target) error {
+		b, err := call(a.Engine, r.Context(), t.endpoint, t.job)
+		return answerBatch(w, b, err)
+	}
 }
 
 // page has the members of a list's answer other than its objects.

@@ -114,13 +114,13 @@ var operations = []struct {
 	{"/requests", get, get, limits.Requests, apikey.Read, (*api).requests},
 	{"/batch", post, nil, limits.Unlimited, apikey.All, (*api).createBatch},
 	{"/batch", get, nil, limits.Unlimited, apikey.Read, (*api).batches},
-	{"/batch/{id}", get, nil, limits.Unlimited, apikey.Read, (*api).batch},
+	{"/batch/{id}", get, nil, limits.Unlimited, apikey.Read, batchHandler((*engine.Engine).Batch)},
 	{"/batch/{id}", put, nil, limits.Unlimited, apikey.All, (*api).renameBatch},
 	{"/batch/{id}/requests", post, nil, limits.Unlimited, apikey.All, (*api).addRequests},
 	{"/batch/{id}/requests", get, nil, limits.Unlimited, apikey.Read, (*api).batchResults},
 	{"/batch/{id}/requests/{requestId}", remove, nil, limits.Unlimited, apikey.All, (*api).removeRequest},
-	{"/batch/{id}/finalize", post, nil, limits.Unlimited, apikey.All, (*api).finalizeBatch},
-	{"/batch/{id}/cancel", post, nil, limits.Unlimited, apikey.All, (*api).cancelBatch},
+	{"/batch/{id}/finalize", post, nil, limits.Unlimited, apikey.All, batchHandler((*engine.Engine).FinalizeBatch)},
+	{"/batch/{id}/cancel", post, nil, limits.Unlimited, apikey.All, batchHandler((*engine.Engine).CancelBatch)},
 	{openAIPath, getOrPost, getOrPost, limits.OpenAI, apikey.All, (*api).openAI},
 }
 
@@ -216,7 +216,7 @@ func find(r *http.Request) (*operation, target, error) {
 
 // fail answers an error as {"error": text}.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if refused := new(engine.BatchRefused); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*engine.BatchRefused](err); ok {
 		status := http.StatusBadRequest
 		if refused.Active {
 			status = http.StatusTooManyRequests // without Retry-After: nobody knows when a batch ends
