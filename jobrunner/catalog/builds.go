@@ -3,8 +3,6 @@ package catalog
 import (
 	"slices"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // Build is a build of an endpoint's image by the operator, listed in a catalog file.
@@ -33,22 +31,17 @@ type fileBuild struct {
 	StartedAt     *text `yaml:"started_at"`
 	CompletedAt   *text `yaml:"completed_at"`
 	Error         text  `yaml:"error"`
-	line          int
-}
-
-func (b *fileBuild) UnmarshalYAML(node ast.Node) error {
-	type plain fileBuild
-	return decodeEntry(node, (*plain)(b), &b.line)
 }
 
 // builds reads the file's builds. Their order is that of the lists.
 func (f *file) builds(c *Catalog) error {
 	seen := map[string]int{}
-	for _, e := range f.Builds {
+	for _, entry := range f.Builds {
+		e := entry.value
 		if e.Endpoint.Missing() {
-			return f.errorf(e.line, "this build has no endpoint: expected the name of an endpoint")
+			return f.errorf(entry.line, "this build has no endpoint: expected the name of an endpoint")
 		}
-		if err := f.checkID(e.ID, e.line, "build", idForm, seen); err != nil {
+		if err := f.checkID(e.ID, entry.line, "build", idForm, seen); err != nil {
 			return err
 		}
 		if !slices.Contains(BuildStatuses, e.Status.Value) {

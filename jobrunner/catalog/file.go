@@ -12,15 +12,15 @@ type text = yamlfile.Text
 
 // file is a catalog file (docs/reference/catalog.md). What it omits stays as built in.
 type file struct {
-	Remove      removals         `yaml:"remove"`
-	DataCenters []fileDataCenter `yaml:"data_centers"`
-	GPUs        []fileGPU        `yaml:"gpus"`
-	Pools       []filePool       `yaml:"pools"`
-	CPUs        []fileCPU        `yaml:"cpus"`
-	Storage     fileStorage      `yaml:"storage"`
-	Fees        fileFees         `yaml:"fees"`
-	Stock       []fileStock      `yaml:"stock"`
-	Builds      []fileBuild      `yaml:"builds"`
+	Remove      removals                `yaml:"remove"`
+	DataCenters []entry[fileDataCenter] `yaml:"data_centers"`
+	GPUs        []entry[fileGPU]        `yaml:"gpus"`
+	Pools       []entry[filePool]       `yaml:"pools"`
+	CPUs        []entry[fileCPU]        `yaml:"cpus"`
+	Storage     fileStorage             `yaml:"storage"`
+	Fees        fileFees                `yaml:"fees"`
+	Stock       []entry[fileStock]      `yaml:"stock"`
+	Builds      []entry[fileBuild]      `yaml:"builds"`
 
 	name string
 }
@@ -34,8 +34,7 @@ type removals struct {
 }
 
 type fileDataCenter struct {
-	ID            text `yaml:"id"`
-	line          int
+	ID            text    `yaml:"id"`
 	Name          *text   `yaml:"name"`
 	Region        *text   `yaml:"region"`
 	Country       *text   `yaml:"country"`
@@ -45,8 +44,7 @@ type fileDataCenter struct {
 }
 
 type fileGPU struct {
-	ID           text `yaml:"id"`
-	line         int
+	ID           text          `yaml:"id"`
 	Name         *text         `yaml:"name"`
 	Manufacturer *text         `yaml:"manufacturer"`
 	Memory       *int64        `yaml:"memory"` // GB
@@ -71,14 +69,12 @@ type fileMaxCount struct {
 }
 
 type filePool struct {
-	ID    text `yaml:"id"`
-	line  int
+	ID    text   `yaml:"id"`
 	Types []text `yaml:"types"`
 }
 
 type fileCPU struct {
-	ID           text `yaml:"id"`
-	line         int
+	ID           text      `yaml:"id"`
 	Name         *text     `yaml:"name"`
 	Group        *text     `yaml:"group"`
 	VCPU         *fileVCPU `yaml:"vcpu"`
@@ -115,36 +111,15 @@ type fileStock struct {
 	Products    []text `yaml:"products"`
 	Level       text   `yaml:"level"`
 	After       *text  `yaml:"after"`
-	line        int
 }
 
-func (d *fileDataCenter) UnmarshalYAML(node ast.Node) error {
-	type plain fileDataCenter
-	return decodeEntry(node, (*plain)(d), &d.line)
+// entry is an entry of a list, and its line in the file.
+type entry[T any] struct {
+	value T
+	line  int
 }
 
-func (g *fileGPU) UnmarshalYAML(node ast.Node) error {
-	type plain fileGPU
-	return decodeEntry(node, (*plain)(g), &g.line)
-}
-
-func (p *filePool) UnmarshalYAML(node ast.Node) error {
-	type plain filePool
-	return decodeEntry(node, (*plain)(p), &p.line)
-}
-
-func (c *fileCPU) UnmarshalYAML(node ast.Node) error {
-	type plain fileCPU
-	return decodeEntry(node, (*plain)(c), &c.line)
-}
-
-func (s *fileStock) UnmarshalYAML(node ast.Node) error {
-	type plain fileStock
-	return decodeEntry(node, (*plain)(s), &s.line)
-}
-
-func decodeEntry(node ast.Node, plain any, line *int) error {
-	err := yaml.NodeToValue(node, plain, yaml.Strict())
-	*line = yamlfile.LineOf(node)
-	return err
+func (e *entry[T]) UnmarshalYAML(node ast.Node) error {
+	e.line = yamlfile.LineOf(node)
+	return yaml.NodeToValue(node, &e.value, yaml.Strict())
 }

@@ -43,8 +43,9 @@ func put[T any](list []T, element T, id func(T) string) []T {
 
 func (f *file) dataCenters(c *Catalog) error {
 	lines := map[string]int{}
-	for _, e := range f.DataCenters {
-		if err := f.checkID(e.ID, e.line, "data center", idForm, lines); err != nil {
+	for _, entry := range f.DataCenters {
+		e, line := entry.value, entry.line
+		if err := f.checkID(e.ID, line, "data center", idForm, lines); err != nil {
 			return err
 		}
 		d, known := c.DataCenterByID(e.ID.Value)
@@ -120,8 +121,9 @@ const (
 
 func (f *file) gpus(c *Catalog) error {
 	lines := map[string]int{}
-	for _, e := range f.GPUs {
-		if err := f.checkID(e.ID, e.line, "GPU type", gpuIDForm, lines); err != nil {
+	for _, entry := range f.GPUs {
+		e, line := entry.value, entry.line
+		if err := f.checkID(e.ID, line, "GPU type", gpuIDForm, lines); err != nil {
 			return err
 		}
 		id := e.ID.Value
@@ -137,11 +139,11 @@ func (f *file) gpus(c *Catalog) error {
 		case e.Memory == nil && !known:
 			return f.errorf(e.ID.Line, "the GPU type %s is not built in, so its memory in GB is needed, such as memory: 24", id)
 		case e.Memory != nil && (*e.Memory < 1 || *e.Memory > maxMemory):
-			return f.errorf(e.line, "invalid memory of %s: expected 1 to %d GB, got %d", id, maxMemory, *e.Memory)
+			return f.errorf(line, "invalid memory of %s: expected 1 to %d GB, got %d", id, maxMemory, *e.Memory)
 		case e.Memory != nil:
 			g.Memory = *e.Memory
 		}
-		offer, err := f.offer(e)
+		offer, err := f.offer(e, line)
 		if err != nil {
 			return err
 		}
@@ -152,7 +154,7 @@ func (f *file) gpus(c *Catalog) error {
 	return nil
 }
 
-func (f *file) offer(e fileGPU) (Offer, error) {
+func (f *file) offer(e fileGPU, line int) (Offer, error) {
 	o := Offer{MaxCount: maps.Clone(builtinOffer.MaxCount), Price: GPUPrice{Pod: map[string]USD{}, Spot: map[string]USD{}}}
 	for _, p := range []struct {
 		value *text
@@ -178,7 +180,7 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 			switch {
 			case n == nil:
 			case *n < 0 || *n > maxCount:
-				return o, f.errorf(e.line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, *n)
+				return o, f.errorf(line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, *n)
 			case *n == 0:
 				delete(o.MaxCount, cloud)
 			default:
@@ -189,7 +191,7 @@ func (f *file) offer(e fileGPU) (Offer, error) {
 	if e.CUDAVersions != nil {
 		for _, v := range *e.CUDAVersions {
 			if !cudaForm.MatchString(v.Value) {
-				return o, f.errorf(cmp.Or(v.Line, e.line), "invalid CUDA version %q: expected for example 12.8", v.Value)
+				return o, f.errorf(cmp.Or(v.Line, line), "invalid CUDA version %q: expected for example 12.8", v.Value)
 			}
 			o.CUDAVersions = append(o.CUDAVersions, v.Value)
 		}
@@ -215,12 +217,13 @@ func (f *file) setPrice(field *USD, value *text) (err error) {
 
 func (f *file) pools(c *Catalog) error {
 	lines, members := map[string]int{}, map[string]string{}
-	for _, e := range f.Pools {
-		if err := f.checkID(e.ID, e.line, "pool", idForm, lines); err != nil {
+	for _, entry := range f.Pools {
+		e, line := entry.value, entry.line
+		if err := f.checkID(e.ID, line, "pool", idForm, lines); err != nil {
 			return err
 		}
 		if len(e.Types) == 0 {
-			return f.errorf(e.line, "the pool %s has no types: name some, or put the pool under remove", e.ID.Value)
+			return f.errorf(line, "the pool %s has no types: name some, or put the pool under remove", e.ID.Value)
 		}
 		types, err := f.allOf(e.Types, "GPU type", idsOf(c.GPUs, gpuID))
 		if err != nil {
@@ -243,8 +246,9 @@ func (f *file) pools(c *Catalog) error {
 
 func (f *file) cpus(c *Catalog) error {
 	lines := map[string]int{}
-	for _, e := range f.CPUs {
-		if err := f.checkID(e.ID, e.line, "CPU flavor", idForm, lines); err != nil {
+	for _, entry := range f.CPUs {
+		e, line := entry.value, entry.line
+		if err := f.checkID(e.ID, line, "CPU flavor", idForm, lines); err != nil {
 			return err
 		}
 		id := e.ID.Value
@@ -256,7 +260,7 @@ func (f *file) cpus(c *Catalog) error {
 		setText(&flavor.Group, e.Group)
 		if v := e.VCPU; v != nil {
 			if v.Min < 1 || v.Min > v.Max || v.Max > maxVCPU {
-				return f.errorf(e.line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min, v.Max)
+				return f.errorf(line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min, v.Max)
 			}
 			flavor.MinVCPU, flavor.MaxVCPU = v.Min, v.Max
 		}

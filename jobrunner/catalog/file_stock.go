@@ -11,7 +11,7 @@ import (
 func (f *file) stock(c *Catalog) ([]stockRule, error) {
 	var rules []stockRule
 	for _, e := range f.Stock {
-		r, err := f.stockRule(c, e)
+		r, err := f.stockRule(c, e.value, e.line)
 		if err != nil {
 			return nil, err
 		}
@@ -21,16 +21,16 @@ func (f *file) stock(c *Catalog) ([]stockRule, error) {
 	return rules, nil
 }
 
-func (f *file) stockRule(c *Catalog, e fileStock) (r stockRule, err error) {
+func (f *file) stockRule(c *Catalog, e fileStock, line int) (r stockRule, err error) {
 	if len(e.GPUs)+len(e.CPUs) == 0 {
-		return r, f.errorf(e.line, `stock needs gpus or cpus: their ids, or ["*"]`)
+		return r, f.errorf(line, `stock needs gpus or cpus: their ids, or ["*"]`)
 	}
 	levels := []string{}
 	for _, l := range Levels {
 		levels = append(levels, string(l))
 	}
 	if e.Level.Missing() {
-		return r, f.errorf(e.line, "stock needs a level: one of %v", levels)
+		return r, f.errorf(line, "stock needs a level: one of %v", levels)
 	}
 	if !slices.Contains(levels, e.Level.Value) {
 		return r, f.unknown(e.Level, "level", levels)
@@ -56,7 +56,7 @@ func (f *file) stockRule(c *Catalog, e fileStock) (r stockRule, err error) {
 		return r, nil
 	}
 	if r.after, err = time.ParseDuration(e.After.Value); err != nil || r.after < 0 || r.after > maxAfter {
-		return r, f.errorf(cmp.Or(e.After.Line, e.line), "invalid after %q: expected a duration, such as 90s or 1h30m", e.After.Value)
+		return r, f.errorf(cmp.Or(e.After.Line, line), "invalid after %q: expected a duration, such as 90s or 1h30m", e.After.Value)
 	}
 	return r, nil
 }

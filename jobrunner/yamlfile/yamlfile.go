@@ -64,8 +64,8 @@ func collect(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
 		for i := range t.NumField() {
 			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "" {
 				keys[name] = true
-				collect(t.Field(i).Type, keys, seen)
 			}
+			collect(t.Field(i).Type, keys, seen)
 		}
 	}
 }
